@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One write(2) per line, so that lines of several processes do not mix. Under systemd (JOURNAL_STREAM is set)
+ * a line begins with <level>, as sd-daemon(3) describes; elsewhere with the wall time.
+ */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/strings.h"
+
+#define LINE_MAX_BYTES 2000
+
+static const char *program_name = "mgpu";
+static bool is_verbose, is_journal;
+
+void log_open(const char *program, bool verbose)
+{
+    program_name = program;
+    is_verbose = verbose;
+    is_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+    if (level == LOG_DEBUG && !is_verbose)
+        return;
+    char raw[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(raw, sizeof(raw), format, args);
+    va_end(args);
+    _cleanup_free_ char *text = text_escape(raw, sizeof(raw));
+    char prefix[64];
+    if (is_journal) {
+        (void)snprintf(prefix, sizeof(prefix), "<%d>", (int)level);
+    } else {
+        char when[40];
+        clock_format_utc(clock_wall_ms(), when, sizeof(when));
+        (void)snprintf(prefix, sizeof(prefix), "%s %s: ", when, program_name);
+    }
+    const char *mark = level == LOG_ERROR ? "error: " : level == LOG_WARNING ? "warning: " : "";
+    _cleanup_free_ char *line = xasprintf("%s%s%s\n", prefix, mark, text);
+    (void)!write(STDERR_FILENO, line, strlen(line));
+}

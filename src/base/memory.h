@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocation that aborts when memory is out, and cleanup attributes. A program restarts from the store. */
+#pragma once
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* Zeroed memory for `count` objects of `size` bytes; never NULL; the caller frees it. */
+void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
+
+/* Resizes an array; new bytes are not zeroed. Never NULL. Aborts when count * size overflows. */
+void *xreallocarray(void *old, size_t count, size_t size) __attribute__((returns_nonnull));
+
+/* Copy of `text`, or NULL for NULL. */
+char *xstrdup(const char *text);
+
+/* Copy of at most `length` bytes, always terminated. */
+char *xstrndup(const char *text, size_t length) __attribute__((returns_nonnull));
+
+/* Formatted string on the heap. */
+char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
+
+void freep(void *pointer_to_pointer);
+void closep(int *fd);
+
+#define _cleanup_(function) __attribute__((cleanup(function)))
+#define _cleanup_free_      _cleanup_(freep)
+#define _cleanup_close_     _cleanup_(closep)
+
+/* Gives the value away: the variable is left empty, so that its cleanup does nothing. */
+static inline int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+#define take_ptr(pointer)                                                                                    \
+    __extension__({                                                                                          \
+        __typeof__(pointer) taken = (pointer);                                                               \
+        (pointer) = NULL;                                                                                    \
+        taken;                                                                                               \
+    })

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Command line options as a table: parsing, help text, "did you mean" and completion come from the same rows.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+struct option_row {
+    char letter;          // 'g' for -g, 0 when there is no short form
+    const char *name;     // "gpus" for --gpus
+    const char *argument; // "N" in the help; NULL: a flag without argument
+    const char *help;     // one line
+    /* Called for each occurrence; `value` is NULL for flags. */
+    int (*set)(void *target, const char *value, struct error *err);
+};
+
+/*
+ * Reads options from argv[1..] in the order they stand, stopping at "--" (passed over) or, with
+ * `stop_at_operand`, at the first word that is no option; without it operands and options may mix and the
+ * operands are moved to the end of argv. Several tables may be given, ended by NULL; the last row of each
+ * table has name NULL. *ret_operands is the index of the first operand. Understands -gN, -g N, --gpus=N,
+ * --gpus N, joined flags (-qv) and unambiguous beginnings of long names.
+ */
+int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
+    bool stop_at_operand, int *ret_operands, struct error *err);
+
+/* Help lines "  -g, --gpus N       text". */
+void options_print(const struct option_row *table, FILE *out);

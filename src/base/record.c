@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* One walk over a field table for each direction; every length is checked before anything is allocated. */
+#include "base/record.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define FIELD_HEADER_SIZE 8U
+
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t length)
+{
+    static uint32_t table[256];
+    if (table[1] == 0) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t c = i;
+            for (int bit = 0; bit < 8; bit++)
+                c = (c & 1) != 0 ? (c >> 1) ^ 0x82f63b78U : c >> 1;
+            table[i] = c;
+        }
+    }
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    for (size_t i = 0; i < length; i++)
+        crc = table[(crc ^ p[i]) & 0xff] ^ (crc >> 8);
+    return ~crc;
+}
+
+static void put_number(struct buffer *out, uint64_t value, size_t width)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < width; i++)
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    buffer_append(out, bytes, width);
+}
+
+static uint64_t get_number(const uint8_t *bytes, size_t width)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < width; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+static void set_number(struct buffer *out, size_t at, uint32_t value)
+{
+    for (size_t i = 0; i < 4; i++)
+        out->bytes[at + i] = (uint8_t)(value >> (8 * i));
+}
+
+static size_t number_width(enum record_kind kind)
+{
+    switch (kind) {
+    case RECORD_BOOL: return 1;
+    case RECORD_U32:
+    case RECORD_I32: return 4;
+    default: return 8;
+    }
+}
+
+static uint64_t load_number(enum record_kind kind, const void *member)
+{
+    switch (kind) {
+    case RECORD_BOOL: return *(const bool *)member;
+    case RECORD_U32: return *(const uint32_t *)member;
+    case RECORD_I32: return (uint32_t) * (const int32_t *)member;
+    case RECORD_I64: return (uint64_t) * (const int64_t *)member;
+    default: return *(const uint64_t *)member;
+    }
+}
+
+static void store_number(enum record_kind kind, void *member, uint64_t value)
+{
+    switch (kind) {
+    case RECORD_BOOL: *(bool *)member = value != 0; break;
+    case RECORD_U32: *(uint32_t *)member = (uint32_t)value; break;
+    case RECORD_I32: *(int32_t *)member = (int32_t)(uint32_t)value; break;
+    case RECORD_I64: *(int64_t *)member = (int64_t)value; break;
+    default: *(uint64_t *)member = value; break;
+    }
+}
+
+/* Field header with a length that is filled in when the value is complete. */
+static size_t open_field(struct buffer *out, uint16_t tag)
+{
+    put_number(out, tag, 2);
+    put_number(out, 0, 2);
+    put_number(out, 0, 4);
+    return out->length;
+}
+
+static void close_field(struct buffer *out, size_t start)
+{
+    set_number(out, start - 4, (uint32_t)(out->length - start));
+}
+
+static void encode_body(const struct record_type *type, const void *object, struct buffer *out);
+
+static void encode_field(const struct record_field *field, const void *member, struct buffer *out)
+{
+    size_t start;
+    switch (field->kind) {
+    case RECORD_STRING: {
+        const char *text = *(char *const *)member;
+        if (text == NULL)
+            return;
+        start = open_field(out, field->tag);
+        buffer_append_text(out, text);
+        close_field(out, start);
+        return;
+    }
+    case RECORD_STRINGS:
+    case RECORD_ENV: {
+        const struct strings *strings = member;
+        if (strings->count == 0)
+            return;
+        start = open_field(out, field->tag);
+        for (size_t i = 0; i < strings->count; i++)
+            buffer_append(out, strings->items[i], strlen(strings->items[i]) + 1);
+        close_field(out, start);
+        return;
+    }
+    case RECORD_LIST: {
+        const struct record_list *list = member;
+        if (list->count == 0)
+            return;
+        start = open_field(out, field->tag);
+        for (size_t i = 0; i < list->count; i++) {
+            size_t item = open_field(out, 0);
+            encode_body(field->sub, (const char *)list->items + i * field->sub->size, out);
+            close_field(out, item);
+        }
+        close_field(out, start);
+        return;
+    }
+    default: {
+        uint64_t value = load_number(field->kind, member);
+        if (value == 0)
+            return;
+        start = open_field(out, field->tag);
+        put_number(out, value, number_width(field->kind));
+        close_field(out, start);
+        return;
+    }
+    }
+}
+
+static void encode_body(const struct record_type *type, const void *object, struct buffer *out)
+{
+    for (size_t i = 0; i < type->n_fields; i++)
+        encode_field(&type->fields[i], (const char *)object + type->fields[i].offset, out);
+}
+
+void record_encode(const struct record_type *type, const void *object, struct buffer *out)
+{
+    size_t start = out->length;
+    put_number(out, RECORD_MAGIC, 4);
+    put_number(out, type->id, 2);
+    put_number(out, 0, 2);
+    put_number(out, 0, 4);
+    size_t body = out->length;
+    encode_body(type, object, out);
+    set_number(out, body - 4, (uint32_t)(out->length - body));
+    put_number(out, crc32c(0, out->bytes + start, out->length - start), 4);
+}
+
+int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length)
+{
+    const uint8_t *p = bytes;
+    if (available < RECORD_HEADER_SIZE) {
+        *ret_length = 0;
+        return 0;
+    }
+    uint64_t body = get_number(p + 8, 4);
+    uint64_t length = RECORD_HEADER_SIZE + body + RECORD_CRC_SIZE;
+    if (get_number(p, 4) != RECORD_MAGIC || body > RECORD_BODY_MAX || length > max_length)
+        return -EBADMSG;
+    *ret_id = (uint16_t)get_number(p + 4, 2);
+    *ret_length = (size_t)length;
+    return 0;
+}
+
+static const struct record_field *find_field(const struct record_type *type, uint16_t tag)
+{
+    for (size_t i = 0; i < type->n_fields; i++)
+        if (type->fields[i].tag == tag)
+            return &type->fields[i];
+    return NULL;
+}
+
+static int decode_body(
+    const struct record_type *type, const uint8_t *bytes, size_t length, void *object, struct error *err);
+
+static int decode_strings(const struct record_field *field, const uint8_t *bytes, size_t length,
+    struct strings *strings, struct error *err)
+{
+    if (length > 0 && bytes[length - 1] != '\0')
+        return error_set(err, -EBADMSG, "field %s is not terminated", field->name);
+    for (size_t at = 0; at < length;) {
+        size_t n = strlen((const char *)bytes + at);
+        strings_take(strings, xstrndup((const char *)bytes + at, n));
+        at += n + 1;
+    }
+    return 0;
+}
+
+static int decode_list(const struct record_field *field, const uint8_t *bytes, size_t length,
+    struct record_list *list, struct error *err)
+{
+    for (size_t at = 0; at < length;) {
+        if (length - at < FIELD_HEADER_SIZE)
+            return error_set(err, -EBADMSG, "field %s is torn", field->name);
+        size_t n = (size_t)get_number(bytes + at + 4, 4);
+        at += FIELD_HEADER_SIZE;
+        if (n > length - at || list->count >= field->limit)
+            return error_set(err, -EBADMSG, "field %s is over its limit", field->name);
+        size_t size = field->sub->size;
+        list->items = xreallocarray(list->items, list->count + 1, size);
+        void *item = (char *)list->items + list->count * size;
+        memset(item, 0, size);
+        list->count++;
+        int r = decode_body(field->sub, bytes + at, n, item, err);
+        if (r < 0)
+            return r;
+        at += n;
+    }
+    return 0;
+}
+
+static int decode_field(
+    const struct record_field *field, const uint8_t *bytes, size_t length, void *member, struct error *err)
+{
+    bool is_text = field->kind == RECORD_STRING || field->kind == RECORD_STRINGS || field->kind == RECORD_ENV;
+    if (is_text && length > field->limit)
+        return error_set(
+            err, -EBADMSG, "field %s has %zu bytes; at most %u", field->name, length, field->limit);
+    switch (field->kind) {
+    case RECORD_STRING:
+        if (memchr(bytes, '\0', length) != NULL)
+            return error_set(err, -EBADMSG, "field %s holds a NUL", field->name);
+        free(*(char **)member);
+        *(char **)member = xstrndup((const char *)bytes, length);
+        return 0;
+    case RECORD_STRINGS:
+    case RECORD_ENV: return decode_strings(field, bytes, length, member, err);
+    case RECORD_LIST: return decode_list(field, bytes, length, member, err);
+    default:
+        if (length != number_width(field->kind))
+            return error_set(err, -EBADMSG, "field %s has %zu bytes", field->name, length);
+        store_number(field->kind, member, get_number(bytes, length));
+        return 0;
+    }
+}
+
+static int decode_body(
+    const struct record_type *type, const uint8_t *bytes, size_t length, void *object, struct error *err)
+{
+    for (size_t at = 0; at < length;) {
+        if (length - at < FIELD_HEADER_SIZE)
+            return error_set(err, -EBADMSG, "%s record is torn", type->name);
+        uint16_t tag = (uint16_t)get_number(bytes + at, 2);
+        size_t n = (size_t)get_number(bytes + at + 4, 4);
+        at += FIELD_HEADER_SIZE;
+        if (n > length - at)
+            return error_set(err, -EBADMSG, "%s record is torn", type->name);
+        const struct record_field *field = find_field(type, tag);
+        if (field != NULL) {
+            int r = decode_field(field, bytes + at, n, (char *)object + field->offset, err);
+            if (r < 0)
+                return r;
+        }
+        at += n;
+    }
+    return 0;
+}
+
+int record_decode(
+    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err)
+{
+    memset(object, 0, type->size);
+    uint16_t id = 0;
+    size_t whole = 0;
+    if (record_peek(bytes, length, SIZE_MAX, &id, &whole) < 0 || whole != length)
+        return error_set(err, -EBADMSG, "%zu bytes are not a whole %s record", length, type->name);
+    if (id != type->id)
+        return error_set(err, -EBADMSG, "record type %u where %s (%u) belongs", id, type->name, type->id);
+    const uint8_t *p = bytes;
+    size_t covered = length - RECORD_CRC_SIZE;
+    if (crc32c(0, p, covered) != get_number(p + covered, 4))
+        return error_set(err, -EBADMSG, "%s record has a wrong checksum", type->name);
+    int r = decode_body(type, p + RECORD_HEADER_SIZE, covered - RECORD_HEADER_SIZE, object, err);
+    if (r < 0)
+        record_clear(type, object);
+    return r;
+}
+
+void record_clear(const struct record_type *type, void *object)
+{
+    for (size_t i = 0; i < type->n_fields; i++) {
+        const struct record_field *field = &type->fields[i];
+        void *member = (char *)object + field->offset;
+        if (field->kind == RECORD_STRING) {
+            free(*(char **)member);
+        } else if (field->kind == RECORD_STRINGS || field->kind == RECORD_ENV) {
+            strings_clear(member);
+        } else if (field->kind == RECORD_LIST) {
+            struct record_list *list = member;
+            for (size_t k = 0; k < list->count; k++)
+                record_clear(field->sub, (char *)list->items + k * field->sub->size);
+            free(list->items);
+        }
+    }
+    memset(object, 0, type->size);
+}
+
+void record_copy(const struct record_type *type, void *to, const void *from)
+{
+    memcpy(to, from, type->size);
+    for (size_t i = 0; i < type->n_fields; i++) {
+        const struct record_field *field = &type->fields[i];
+        void *member = (char *)to + field->offset;
+        const void *source = (const char *)from + field->offset;
+        if (field->kind == RECORD_STRING) {
+            *(char **)member = xstrdup(*(char *const *)source);
+        } else if (field->kind == RECORD_STRINGS || field->kind == RECORD_ENV) {
+            memset(member, 0, sizeof(struct strings));
+            strings_copy(member, source);
+        } else if (field->kind == RECORD_LIST) {
+            const struct record_list *list = source;
+            struct record_list *copy = member;
+            copy->items = list->count > 0 ? xcalloc(list->count, field->sub->size) : NULL;
+            for (size_t k = 0; k < list->count; k++)
+                record_copy(field->sub, (char *)copy->items + k * field->sub->size,
+                    (const char *)list->items + k * field->sub->size);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Structs as bytes. A record type is a table of fields; from the one table come the binary form used in
+ * frames, spool files and the store, and (in wire/json_record.h) the JSON form used by the API.
+ *
+ * Binary form, little-endian: u32 magic "mgR1", u16 type id, u16 zero, u32 body length, body, u32 CRC-32C of
+ * all before it. The body is a run of fields: u16 tag, u16 zero, u32 length, value. Unknown tags are passed
+ * over and missing ones stay zero, so that an old shepherd and a new agent understand each other.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/strings.h"
+
+enum record_kind {
+    RECORD_BOOL,    // bool
+    RECORD_U32,     // uint32_t
+    RECORD_I32,     // int32_t
+    RECORD_U64,     // uint64_t
+    RECORD_I64,     // int64_t
+    RECORD_SIZE,    // uint64_t, bytes; JSON also takes "8G"
+    RECORD_STRING,  // char *, owned, NULL when absent
+    RECORD_STRINGS, // struct strings
+    RECORD_ENV,     // struct strings of NAME=value; an object in JSON
+    RECORD_LIST,    // struct record_list of `sub` records
+};
+
+struct record_list {
+    void *items; // array of structs of the sub type's size, owned
+    size_t count;
+};
+
+struct record_type;
+
+struct record_field {
+    uint16_t tag; // never reused within a type
+    enum record_kind kind;
+    const char *name;
+    size_t offset;
+    uint32_t
+        limit; // most bytes of a string (or of a list's all strings together), most items of a RECORD_LIST
+    const struct record_type *sub; // RECORD_LIST only
+};
+
+struct record_type {
+    uint16_t id; // message or file type; unique in its table
+    const char *name;
+    size_t size;
+    const struct record_field *fields;
+    size_t n_fields;
+};
+
+#define RECORD_MAGIC       0x3152676dU // "mgR1"
+#define RECORD_HEADER_SIZE 12U
+#define RECORD_CRC_SIZE    4U
+#define RECORD_BODY_MAX    (4U << 20)
+
+#define RECORD_FIELD(tag_, kind_, type_, member_, limit_)                                                    \
+    {                                                                                                        \
+        .tag = (tag_), .kind = (kind_), .name = #member_, .offset = offsetof(type_, member_),                \
+        .limit = (limit_)                                                                                    \
+    }
+#define RECORD_SUBLIST(tag_, type_, member_, limit_, sub_)                                                   \
+    {                                                                                                        \
+        .tag = (tag_), .kind = RECORD_LIST, .name = #member_, .offset = offsetof(type_, member_),            \
+        .limit = (limit_), .sub = (sub_)                                                                     \
+    }
+#define RECORD_TYPE(id_, name_, struct_, fields_)                                                            \
+    {                                                                                                        \
+        .id = (id_), .name = (name_), .size = sizeof(struct_), .fields = (fields_),                          \
+        .n_fields = sizeof(fields_) / sizeof((fields_)[0])                                                   \
+    }
+
+/* Appends the record. Zero numbers, NULL strings and empty lists are left out. */
+void record_encode(const struct record_type *type, const void *object, struct buffer *out);
+
+/*
+ * Reads one record of exactly `length` bytes into `object`, which is overwritten and then owned by the caller
+ * (record_clear). -EBADMSG when it is torn, of another type, over a limit, or its CRC is wrong; the object is
+ * then zero. `err` may be NULL.
+ */
+int record_decode(
+    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
+
+/*
+ * Looks at the head of a stream. Returns 0 with *ret_length = 0 while fewer than a whole header is there,
+ * else the record's whole length and type id; -EBADMSG when this is no record or it is larger than
+ * `max_length`.
+ */
+int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length);
+
+/* Frees what the object's fields own and zeroes it. */
+void record_clear(const struct record_type *type, void *object);
+
+/* Deep copy into an uninitialised object. */
+void record_copy(const struct record_type *type, void *to, const void *from);
+
+/* CRC-32C (Castagnoli), as in RFC 3720 appendix B.4; `crc` is 0 for a first run of bytes. */
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t length);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists keep a closing NULL at all times, so that they can be handed to execve as they are. */
+#include "base/strings.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#define NEAREST_WORD_MAX 40
+
+void strings_take(struct strings *strings, char *text)
+{
+    /* Grow at powers of two; a list of n items always has room for n + 1 pointers. */
+    size_t needed = strings->count + 2;
+    if (strings->items == NULL || (needed & (needed - 1)) == 0)
+        strings->items = xreallocarray(strings->items, needed * 2, sizeof(char *));
+    strings->items[strings->count++] = text;
+    strings->items[strings->count] = NULL;
+}
+
+void strings_add(struct strings *strings, const char *text)
+{
+    strings_take(strings, xstrdup(text));
+}
+
+static bool is_entry(const char *entry, const char *name, size_t length)
+{
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+void strings_set_env(struct strings *strings, const char *name, const char *value)
+{
+    size_t length = strlen(name);
+    char *entry = xasprintf("%s=%s", name, value);
+    for (size_t i = 0; i < strings->count; i++) {
+        if (is_entry(strings->items[i], name, length)) {
+            free(strings->items[i]);
+            strings->items[i] = entry;
+            return;
+        }
+    }
+    strings_take(strings, entry);
+}
+
+const char *strings_get_env(const struct strings *strings, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < strings->count; i++)
+        if (is_entry(strings->items[i], name, length))
+            return strings->items[i] + length + 1;
+    return NULL;
+}
+
+void strings_unset_env(struct strings *strings, const char *name)
+{
+    size_t length = strlen(name), kept = 0;
+    for (size_t i = 0; i < strings->count; i++) {
+        if (is_entry(strings->items[i], name, length))
+            free(strings->items[i]);
+        else
+            strings->items[kept++] = strings->items[i];
+    }
+    strings->count = kept;
+    if (strings->items != NULL)
+        strings->items[kept] = NULL;
+}
+
+void strings_copy(struct strings *to, const struct strings *from)
+{
+    strings_clear(to);
+    for (size_t i = 0; i < from->count; i++)
+        strings_add(to, from->items[i]);
+}
+
+void strings_clear(struct strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        free(strings->items[i]);
+    free(strings->items);
+    *strings = (struct strings){ 0 };
+}
+
+bool text_equal(const char *a, const char *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return strcmp(a, b) == 0;
+}
+
+static bool is_plain(const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./-_";
+    return *word != '\0' && strspn(word, plain) == strlen(word);
+}
+
+char *text_quote_command(const struct strings *command)
+{
+    struct buffer out = { 0 };
+    for (size_t i = 0; i < command->count; i++) {
+        const char *word = command->items[i];
+        if (i > 0)
+            buffer_append_text(&out, " ");
+        if (is_plain(word)) {
+            buffer_append_text(&out, word);
+            continue;
+        }
+        buffer_append_text(&out, "'");
+        for (const char *p = word; *p != '\0'; p++) {
+            if (*p == '\'')
+                buffer_append_text(&out, "'\\''");
+            else
+                buffer_append(&out, p, 1);
+        }
+        buffer_append_text(&out, "'");
+    }
+    return buffer_take(&out);
+}
+
+/* Length of the well-formed UTF-8 sequence at `p` (RFC 3629), 0 when there is none. */
+static size_t utf8_length(const unsigned char *p)
+{
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] >= 0xc2 && p[0] <= 0xdf)
+        return (p[1] & 0xc0) == 0x80 ? 2 : 0;
+    if (p[0] >= 0xe0 && p[0] <= 0xef) {
+        unsigned low = p[0] == 0xe0 ? 0xa0 : 0x80, high = p[0] == 0xed ? 0x9f : 0xbf;
+        return p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 ? 3 : 0;
+    }
+    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        unsigned low = p[0] == 0xf0 ? 0x90 : 0x80, high = p[0] == 0xf4 ? 0x8f : 0xbf;
+        return p[1] >= low && p[1] <= high && (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80 ? 4 : 0;
+    }
+    return 0;
+}
+
+char *text_escape(const char *text, size_t limit)
+{
+    struct buffer out = { 0 };
+    const unsigned char *p = (const unsigned char *)text, *end = p + strnlen(text, limit);
+    bool cut = *end != '\0';
+    while (p < end) {
+        size_t n = utf8_length(p);
+        /* C1 controls (U+0080 to U+009F) drive terminals as well as C0 ones do. */
+        bool is_control = *p < 0x20 || *p == 0x7f || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+        if (n == 0 || is_control) {
+            buffer_printf(&out, "\\x%02x", (unsigned)*p);
+            p++;
+        } else if (n > (size_t)(end - p)) {
+            break;
+        } else {
+            buffer_append(&out, p, n);
+            p += n;
+        }
+    }
+    if (cut)
+        buffer_append_text(&out, "…");
+    return buffer_take(&out);
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Optimal string alignment distance: edits and swaps of neighbours. */
+static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t table[NEAREST_WORD_MAX + 1][NEAREST_WORD_MAX + 1];
+    for (size_t i = 0; i <= a_length; i++)
+        table[i][0] = i;
+    for (size_t j = 0; j <= b_length; j++)
+        table[0][j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t change = a[i - 1] != b[j - 1];
+            table[i][j] = min3(table[i - 1][j] + 1, table[i][j - 1] + 1, table[i - 1][j - 1] + change);
+            bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (is_swap && table[i - 2][j - 2] + 1 < table[i][j])
+                table[i][j] = table[i - 2][j - 2] + 1;
+        }
+    }
+    return table[a_length][b_length];
+}
+
+const char *text_nearest(const char *word, const char *const *candidates)
+{
+    const char *best = NULL;
+    size_t length = strlen(word), best_distance = SIZE_MAX;
+    if (length > NEAREST_WORD_MAX)
+        return NULL;
+    for (; *candidates != NULL; candidates++) {
+        size_t candidate_length = strlen(*candidates);
+        if (candidate_length > NEAREST_WORD_MAX)
+            continue;
+        bool is_start = length >= 2 && strncmp(word, *candidates, length) == 0;
+        size_t d = is_start ? 1 : distance(word, length, *candidates, candidate_length);
+        if (d < best_distance) {
+            best_distance = d;
+            best = *candidates;
+        }
+    }
+    size_t allowed = length < 3 ? 1 : (length + 2) / 3;
+    return best_distance <= allowed ? best : NULL;
+}

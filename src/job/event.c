@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/spec.h"
+
+static const struct record_field grant_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct gpu_grant, index, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct gpu_grant, uuid, 96),
+    RECORD_FIELD(3, RECORD_U32, struct gpu_grant, slot, 0),
+    RECORD_FIELD(4, RECORD_SIZE, struct gpu_grant, memory, 0),
+};
+
+const struct record_type gpu_grant_record = RECORD_TYPE(2, "gpu grant", struct gpu_grant, grant_fields);
+
+static const struct record_field event_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct job_event, seq, 0),
+    RECORD_FIELD(2, RECORD_U64, struct job_event, job, 0),
+    RECORD_FIELD(3, RECORD_U32, struct job_event, attempt, 0),
+    RECORD_FIELD(4, RECORD_U32, struct job_event, type, 0),
+    RECORD_FIELD(5, RECORD_I64, struct job_event, wall_ms, 0),
+    RECORD_FIELD(6, RECORD_I64, struct job_event, boot_ms, 0),
+    RECORD_FIELD(7, RECORD_U32, struct job_event, uid, 0),
+    RECORD_FIELD(8, RECORD_U32, struct job_event, gid, 0),
+    RECORD_FIELD(9, RECORD_U64, struct job_event, token, 0),
+    RECORD_FIELD(10, RECORD_STRING, struct job_event, node, SPEC_NAME_MAX),
+    RECORD_FIELD(11, RECORD_STRING, struct job_event, boot_id, 64),
+    RECORD_SUBLIST(12, struct job_event, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
+    RECORD_FIELD(13, RECORD_STRING, struct job_event, log_path, SPEC_PATH_MAX),
+    RECORD_FIELD(14, RECORD_U32, struct job_event, end, 0),
+    RECORD_FIELD(15, RECORD_I32, struct job_event, exit_code, 0),
+    RECORD_FIELD(16, RECORD_U32, struct job_event, signal, 0),
+    RECORD_FIELD(17, RECORD_I64, struct job_event, started_wall_ms, 0),
+    RECORD_FIELD(18, RECORD_I64, struct job_event, run_ms, 0),
+    RECORD_FIELD(19, RECORD_U64, struct job_event, cpu_ms, 0),
+    RECORD_FIELD(20, RECORD_U64, struct job_event, max_rss, 0),
+    RECORD_FIELD(21, RECORD_U64, struct job_event, log_bytes, 0),
+    RECORD_FIELD(22, RECORD_STRING, struct job_event, text, EVENT_TEXT_MAX),
+};
+
+const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);
+
+void job_event_clear(struct job_event *event)
+{
+    record_clear(&job_event_record, event);
+}
+
+void gpu_grants_add(
+    struct record_list *grants, uint32_t index, const char *uuid, uint32_t slot, uint64_t memory)
+{
+    grants->items = xreallocarray(grants->items, grants->count + 1, sizeof(struct gpu_grant));
+    struct gpu_grant *grant = (struct gpu_grant *)grants->items + grants->count++;
+    *grant = (struct gpu_grant){ .index = index, .uuid = xstrdup(uuid), .slot = slot, .memory = memory };
+}
+
+void gpu_grants_copy(struct record_list *to, const struct record_list *from)
+{
+    *to = (struct record_list){ 0 };
+    const struct gpu_grant *grants = from->items;
+    for (size_t i = 0; i < from->count; i++)
+        gpu_grants_add(to, grants[i].index, grants[i].uuid, grants[i].slot, grants[i].memory);
+}
+
+void gpu_grants_clear(struct record_list *grants)
+{
+    struct gpu_grant *items = grants->items;
+    for (size_t i = 0; i < grants->count; i++)
+        free(items[i].uuid);
+    free(items);
+    *grants = (struct record_list){ 0 };
+}

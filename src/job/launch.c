@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/launch.h"
+
+#include "job/event.h"
+#include "job/spec.h"
+
+static const struct record_field group_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct group_id, gid, 0),
+};
+static const struct record_type group_record = RECORD_TYPE(10, "group", struct group_id, group_fields);
+
+#define IDENTITY_FIELDS(type)                                                                                \
+    RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
+        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
+        RECORD_FIELD(5, RECORD_U64, type, token, 0)
+
+static const struct record_field spec_fields[] = {
+    IDENTITY_FIELDS(struct launch_spec),
+    RECORD_FIELD(6, RECORD_U32, struct launch_spec, uid, 0),
+    RECORD_FIELD(7, RECORD_U32, struct launch_spec, gid, 0),
+    RECORD_SUBLIST(8, struct launch_spec, groups, LAUNCH_GROUPS_MAX, &group_record),
+    RECORD_FIELD(9, RECORD_U32, struct launch_spec, umask, 0),
+    RECORD_FIELD(10, RECORD_STRINGS, struct launch_spec, command, SPEC_COMMAND_MAX),
+    RECORD_FIELD(11, RECORD_ENV, struct launch_spec, env, SPEC_ENV_MAX + 65536U),
+    RECORD_FIELD(12, RECORD_ENV, struct launch_spec, gpu_env, 65536U),
+    RECORD_FIELD(13, RECORD_STRING, struct launch_spec, cwd, SPEC_PATH_MAX),
+    RECORD_FIELD(14, RECORD_STRING, struct launch_spec, setup, SPEC_SETUP_MAX),
+    RECORD_FIELD(15, RECORD_STRING, struct launch_spec, shell, SPEC_PATH_MAX),
+    RECORD_FIELD(16, RECORD_STRING, struct launch_spec, output, SPEC_PATH_MAX),
+    RECORD_FIELD(17, RECORD_BOOL, struct launch_spec, is_output_default, 0),
+    RECORD_FIELD(18, RECORD_STRING, struct launch_spec, output_fallback, SPEC_PATH_MAX),
+    RECORD_FIELD(19, RECORD_STRING, struct launch_spec, job_cgroup, SPEC_PATH_MAX),
+    RECORD_FIELD(20, RECORD_U64, struct launch_spec, nofile_soft, 0),
+    RECORD_FIELD(21, RECORD_U64, struct launch_spec, nofile_hard, 0),
+    RECORD_FIELD(22, RECORD_STRING, struct launch_spec, exit_copy_dir, SPEC_PATH_MAX),
+};
+const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
+
+const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS] = {
+    IDENTITY_FIELDS(struct launch_started),
+    RECORD_FIELD(6, RECORD_U32, struct launch_started, shepherd_pid, 0),
+    RECORD_FIELD(7, RECORD_U64, struct launch_started, shepherd_start, 0),
+    RECORD_FIELD(8, RECORD_U32, struct launch_started, init_pid, 0),
+    RECORD_FIELD(9, RECORD_U64, struct launch_started, init_start, 0),
+    RECORD_FIELD(10, RECORD_STRING, struct launch_started, log_path, SPEC_PATH_MAX),
+    RECORD_FIELD(11, RECORD_I64, struct launch_started, wall_ms, 0),
+};
+const struct record_type launch_started_record =
+    RECORD_TYPE(12, "started", struct launch_started, launch_started_fields);
+
+const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
+    IDENTITY_FIELDS(struct launch_exit),
+    RECORD_FIELD(6, RECORD_U32, struct launch_exit, end, 0),
+    RECORD_FIELD(7, RECORD_I32, struct launch_exit, exit_code, 0),
+    RECORD_FIELD(8, RECORD_U32, struct launch_exit, signal, 0),
+    RECORD_FIELD(9, RECORD_U32, struct launch_exit, is_executed, 0),
+    RECORD_FIELD(10, RECORD_I64, struct launch_exit, started_wall_ms, 0),
+    RECORD_FIELD(11, RECORD_I64, struct launch_exit, ended_wall_ms, 0),
+    RECORD_FIELD(12, RECORD_I64, struct launch_exit, run_ms, 0),
+    RECORD_FIELD(13, RECORD_U64, struct launch_exit, cpu_ms, 0),
+    RECORD_FIELD(14, RECORD_U64, struct launch_exit, max_rss, 0),
+    RECORD_FIELD(15, RECORD_U64, struct launch_exit, log_bytes, 0),
+    RECORD_FIELD(16, RECORD_STRING, struct launch_exit, log_path, SPEC_PATH_MAX),
+    RECORD_FIELD(17, RECORD_STRING, struct launch_exit, text, EVENT_TEXT_MAX),
+};
+const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* What the agent tells a shepherd, and what a shepherd leaves behind: the records of an attempt's spool
+ * directory. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "base/strings.h"
+
+#define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
+
+struct group_id {
+    uint32_t gid;
+};
+
+/* spool file "spec": everything the shepherd needs; it looks nothing up. */
+struct launch_spec {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t uid, gid;
+    struct record_list
+        groups; // struct group_id: the whole supplementary list, from the node's own user database
+    uint32_t umask;
+    struct strings command;
+    struct strings env;     // environment the command starts from
+    struct strings gpu_env; // set over it after the setup command ran
+    char *cwd;
+    char *setup;                       // or NULL
+    char *shell;                       // runs the setup
+    char *output;                      // absolute, or relative to cwd
+    bool is_output_default;            // the directory of `output` is made when missing, mode 0700
+    char *output_fallback;             // tried when the default place cannot be opened, or NULL
+    char *job_cgroup;                  // directory of the step's cgroup; NULL when there are none
+    uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
+    char *exit_copy_dir; // where an exit record that nobody fetched within a second is written durably
+};
+
+/* spool file "started": the gate is open. */
+struct launch_started {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t shepherd_pid;
+    uint64_t shepherd_start;
+    uint32_t init_pid; // the user's init: parent of the command
+    uint64_t init_start;
+    char *log_path;
+    int64_t wall_ms;
+};
+
+/* spool file "exit": the attempt's step is over and nothing of it is left running. */
+struct launch_exit {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t end; // enum job_end
+    int32_t exit_code;
+    uint32_t signal;
+    uint32_t is_executed; // 1 when the command was executed, else it failed before
+    int64_t started_wall_ms, ended_wall_ms, run_ms;
+    uint64_t cpu_ms, max_rss, log_bytes;
+    char *log_path;
+    char *text; // a failure in words: the step of the launch and the errno
+};
+
+extern const struct record_type launch_spec_record;
+extern const struct record_type launch_started_record;
+extern const struct record_type launch_exit_record;
+
+/* The field tables, for the messages that carry these structs under their own ids. */
+#define LAUNCH_STARTED_FIELDS 11
+#define LAUNCH_EXIT_FIELDS    17
+extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
+extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];

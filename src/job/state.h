@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* The states of a job, the ways it can end, and the one table of what may follow what. */
+#pragma once
+
+#include <stdbool.h>
+
+enum job_state {
+    JOB_NEW,      // not submitted yet; never stored
+    JOB_QUEUED,   // waits for resources
+    JOB_STARTING, // an attempt is committed; its verdict is not known to the controller yet
+    JOB_RUNNING,  // the command of the attempt was executed
+    JOB_STOPPING, // the end of the attempt was asked for and has not been seen yet
+    JOB_DONE,     // final
+    JOB_STATES,
+};
+
+enum job_event_type {
+    EVENT_SUBMITTED, // by its owner
+    EVENT_ALLOCATED, // got resources: the next attempt begins
+    EVENT_STARTED,   // the shepherd opened the gate
+    EVENT_STOP,      // somebody cancelled it
+    EVENT_RETURNED,  // proof that the attempt never executed anything
+    EVENT_ENDED,     // proof that the attempt is over
+    EVENT_TYPES,
+};
+
+/* Why a job is done; the words of the API's `ended_by`. */
+enum job_end {
+    END_NONE,
+    END_EXIT,   // the command exited; `exit_code` holds its status
+    END_SIGNAL, // a signal that mgpu did not send ended the command
+    END_CANCELLED,
+    END_START_FAILED, // the command could not be executed; `exit_code` is 125, 126 or 127
+    END_SETUP_FAILED, // the setup command failed
+    END_UNKNOWN,      // it ran, but its status died with its shepherd and its init
+    END_REBOOT,       // its node started anew
+    END_KINDS,
+};
+
+/* Returns true and the next state when `type` may happen in `state`. */
+bool job_transition(enum job_state state, enum job_event_type type, enum job_state *ret_next);
+
+const char *job_state_name(enum job_state state);
+const char *job_event_name(enum job_event_type type);
+const char *job_end_name(enum job_end end);
+
+/* The value of that name, or the count (JOB_STATES, ...) when there is none. */
+enum job_state job_state_from_name(const char *name);
+enum job_event_type job_event_from_name(const char *name);
+enum job_end job_end_from_name(const char *name);
+
+/* True in the states in which an attempt holds resources. */
+bool job_state_is_active(enum job_state state);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Durable truth. A batch of changes (events with the job rows they lead to) becomes durable as a whole or not
+ * at all. Commits and reads are asynchronous: the work is done on the store's own thread, results are handed
+ * over by store_dispatch() on the caller's thread, in the order in which they were asked for.
+ *
+ * A commit whose outcome is not known (COMMIT itself failed) is final: on_failed is called, the store refuses
+ * everything from then on, and the program must end and recover by opening the store again.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "job/job.h"
+
+struct store;
+struct store_batch;
+
+struct store_observer {
+    void *arg;
+    void (*on_durable)(void *arg, uint64_t batch);
+    void (*on_failed)(void *arg, uint64_t batch, const struct error *err); // end the program
+};
+
+/* What a start finds. */
+struct store_summary {
+    uint64_t epoch;      // this start's number, already durable; grows with every open
+    uint64_t last_job;   // highest id ever given out
+    uint64_t last_event; // highest event seq
+    uint64_t jobs;       // rows in the jobs table
+    char instance[33];   // random hex name of this store, made at its creation
+};
+
+/*
+ * Opens DIR/mgpu.db, making it when there is none; takes the lock DIR/lock (-EBUSY: another daemon uses it),
+ * refuses network file systems, checks integrity (-EUCLEAN: corrupt; never answered with an empty store) and
+ * the schema version
+ * (-ENOTSUP: made by a newer mgpu), migrates older ones after a snapshot, and begins a new epoch.
+ */
+int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
+    struct store_summary *ret_summary, struct error *err);
+
+/* Waits for commits under way, then closes. Safe on NULL. */
+void store_close(struct store *store);
+
+/*
+ * Loading at start, on the caller's thread: every job that is not done and the `recent_done` latest that are,
+ * in order of id. Each job becomes the visitor's.
+ */
+int store_load_jobs(struct store *store, size_t recent_done, void (*visit)(void *arg, struct job *job),
+    void *arg, struct error *err);
+
+/* Every submit key that still counts (younger than a week). `key_hash` is store_key_hash(). */
+int store_load_keys(struct store *store,
+    void (*visit)(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_hash), void *arg,
+    struct error *err);
+
+uint64_t store_key_hash(uint32_t uid, const char *key);
+
+/* --- batches --- */
+
+struct store_batch *store_batch_new(uint64_t id);
+void store_batch_free(struct store_batch *batch);
+
+/*
+ * Adds one event and the job as it is after it. Everything is copied. `spec` only with EVENT_SUBMITTED. From
+ * the event the store also keeps: specs and submit_keys (submitted), attempts and gpu_alloc (allocated), and
+ * removes gpu_alloc rows (returned, ended, stop of a queued job). The database itself refuses a GPU slot
+ * given out twice.
+ */
+void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
+    const struct job_spec *spec);
+
+size_t store_batch_count(const struct store_batch *batch);
+
+/* Hands the batch to the store's thread; the store owns it from here on. */
+void store_commit(struct store *store, struct store_batch *batch);
+
+/* --- reading, answers through store_dispatch(); NULL results mean "no such row" --- */
+
+void store_fetch_spec(struct store *store, uint64_t job,
+    void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec),
+    void *arg); // the spec becomes the callee's
+void store_fetch_job(struct store *store, uint64_t job,
+    void (*on_job)(void *arg, uint64_t job, struct job *row),
+    void *arg); // the job becomes the callee's
+
+/* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs. The array is the store's. */
+void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
+    void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg);
+
+/* --- tokens for the API over TCP: only the SHA-256 of the secret is stored --- */
+
+struct store_token {
+    uint64_t id;
+    uint32_t uid, gid;
+    char *name;
+    int64_t created_ms, expires_ms; // wall clock; 0: never
+};
+void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],
+    void (*on_added)(void *arg, uint64_t id), void *arg);
+void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
+    void (*on_token)(void *arg, const struct store_token *token), void *arg);
+
+/* --- housekeeping --- */
+
+/* Readable when store_dispatch() has something to hand over. */
+int store_fd(const struct store *store);
+void store_dispatch(struct store *store);
+
+/* True while so little space is left that new work must be refused (ends of jobs are still stored). Cheap. */
+bool store_is_full(struct store *store);
+
+/* Takes a snapshot to DIR/backup/, keeping the three latest; on the store's thread. */
+void store_snapshot(struct store *store);
+
+/*
+ * mgpud --fsck: integrity check, then folds every event through job_apply and compares with the tables. Opens
+ * read-only. Each finding is one sentence through `report`. Returns the number of findings or a negative
+ * errno.
+ */
+int store_fsck(
+    const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err);

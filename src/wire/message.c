@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of messages. A new message is a struct and an id in message.h, a field table here and a row in
+ * `types`. */
+#include "wire/message.h"
+
+#define ATTEMPT_FIELDS(type)                                                                                 \
+    RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
+        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
+        RECORD_FIELD(5, RECORD_U64, type, token, 0)
+
+static const struct record_field gpu_state_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct gpu_state, index, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct gpu_state, uuid, 96),
+    RECORD_FIELD(3, RECORD_STRING, struct gpu_state, model, 96),
+    RECORD_FIELD(4, RECORD_STRING, struct gpu_state, pci, 32),
+    RECORD_FIELD(5, RECORD_SIZE, struct gpu_state, memory_bytes, 0),
+    RECORD_FIELD(6, RECORD_U32, struct gpu_state, valid, 0),
+    RECORD_FIELD(7, RECORD_SIZE, struct gpu_state, memory_used_bytes, 0),
+    RECORD_FIELD(8, RECORD_U32, struct gpu_state, utilization_percent, 0),
+    RECORD_FIELD(9, RECORD_U32, struct gpu_state, temperature_c, 0),
+    RECORD_FIELD(10, RECORD_U32, struct gpu_state, power_mw, 0),
+    RECORD_FIELD(11, RECORD_U32, struct gpu_state, is_lost, 0),
+};
+const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
+
+static const struct record_field feature_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct node_feature, name, 64),
+    RECORD_FIELD(2, RECORD_U32, struct node_feature, is_on, 0),
+    RECORD_FIELD(3, RECORD_STRING, struct node_feature, text, 512),
+    RECORD_FIELD(4, RECORD_STRING, struct node_feature, fix, 512),
+};
+static const struct record_type feature_record =
+    RECORD_TYPE(51, "feature", struct node_feature, feature_fields);
+
+static const struct record_field known_attempt_fields[] = {
+    ATTEMPT_FIELDS(struct known_attempt),
+    RECORD_FIELD(6, RECORD_U32, struct known_attempt, phase, 0),
+};
+static const struct record_type known_attempt_record =
+    RECORD_TYPE(52, "known attempt", struct known_attempt, known_attempt_fields);
+
+static const struct record_field hello_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct message_hello, protocol, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct message_hello, node, SPEC_NAME_MAX),
+    RECORD_FIELD(3, RECORD_STRING, struct message_hello, boot_id, 64),
+    RECORD_FIELD(4, RECORD_STRING, struct message_hello, version, 64),
+    RECORD_FIELD(5, RECORD_U32, struct message_hello, cpus, 0),
+    RECORD_FIELD(6, RECORD_SIZE, struct message_hello, memory_bytes, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct message_hello, gpu_backend, 16),
+    RECORD_SUBLIST(8, struct message_hello, gpus, NODE_GPUS_MAX, &gpu_state_record),
+    RECORD_SUBLIST(9, struct message_hello, features, 64, &feature_record),
+    RECORD_SUBLIST(10, struct message_hello, attempts, NODE_ATTEMPTS_MAX, &known_attempt_record),
+};
+const struct record_type message_hello_record =
+    RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);
+
+static const struct record_field welcome_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_welcome, epoch, 0),
+};
+const struct record_type message_welcome_record =
+    RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
+
+static const struct record_field launch_fields[] = {
+    ATTEMPT_FIELDS(struct message_launch),
+    RECORD_FIELD(6, RECORD_U32, struct message_launch, uid, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_launch, gid, 0),
+    RECORD_SUBLIST(8, struct message_launch, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
+    RECORD_SUBLIST(9, struct message_launch, spec, 1, &job_spec_record),
+};
+const struct record_type message_launch_record =
+    RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
+
+static const struct record_field stop_fields[] = {
+    ATTEMPT_FIELDS(struct message_stop),
+    RECORD_FIELD(6, RECORD_U32, struct message_stop, signal, 0),
+    RECORD_FIELD(7, RECORD_I64, struct message_stop, grace_ms, 0),
+};
+const struct record_type message_stop_record =
+    RECORD_TYPE(MESSAGE_STOP, "STOP", struct message_stop, stop_fields);
+
+static const struct record_field forget_fields[] = { ATTEMPT_FIELDS(struct message_forget) };
+const struct record_type message_forget_record =
+    RECORD_TYPE(MESSAGE_FORGET, "FORGET", struct message_forget, forget_fields);
+
+static const struct record_field returned_fields[] = {
+    ATTEMPT_FIELDS(struct message_returned),
+    RECORD_FIELD(6, RECORD_STRING, struct message_returned, text, EVENT_TEXT_MAX),
+};
+const struct record_type message_returned_record =
+    RECORD_TYPE(MESSAGE_RETURNED, "RETURNED", struct message_returned, returned_fields);
+
+static const struct record_field gpus_fields[] = {
+    RECORD_SUBLIST(1, struct message_gpus, gpus, NODE_GPUS_MAX, &gpu_state_record),
+};
+const struct record_type message_gpus_record =
+    RECORD_TYPE(MESSAGE_GPUS, "GPUS", struct message_gpus, gpus_fields);
+
+static const struct record_field open_log_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_open_log, stream, 0),
+    RECORD_FIELD(2, RECORD_U32, struct message_open_log, uid, 0),
+    RECORD_FIELD(3, RECORD_U32, struct message_open_log, gid, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_open_log, path, SPEC_PATH_MAX),
+    RECORD_FIELD(5, RECORD_U64, struct message_open_log, offset, 0),
+    RECORD_FIELD(6, RECORD_U64, struct message_open_log, length, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_open_log, follow, 0),
+};
+const struct record_type message_open_log_record =
+    RECORD_TYPE(MESSAGE_OPEN_LOG, "OPEN_LOG", struct message_open_log, open_log_fields);
+
+static const struct record_field stream_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_stream, stream, 0),
+    RECORD_FIELD(2, RECORD_I32, struct message_stream, error, 0),
+    RECORD_FIELD(3, RECORD_U64, struct message_stream, size, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_stream, text, EVENT_TEXT_MAX),
+};
+const struct record_type message_stream_record =
+    RECORD_TYPE(MESSAGE_STREAM, "STREAM", struct message_stream, stream_fields);
+
+/* The spool's records, carried under message ids. */
+const struct record_type message_started_record =
+    RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
+const struct record_type message_exited_record =
+    RECORD_TYPE(MESSAGE_EXITED, "EXITED", struct launch_exit, launch_exit_fields);
+
+static const struct record_type *const types[] = {
+    &message_hello_record,
+    &message_welcome_record,
+    &message_launch_record,
+    &message_stop_record,
+    &message_forget_record,
+    &message_started_record,
+    &message_exited_record,
+    &message_returned_record,
+    &message_gpus_record,
+    &message_open_log_record,
+    &message_stream_record,
+};
+
+const struct record_type *message_type(uint16_t id)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (types[i]->id == id)
+            return types[i];
+    return NULL;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a controller and its agents say to each other. A frame on the link is one record (base/record.h) whose
+ * type id is the message. The link is a socketpair on one box (and TLS to other nodes); the agent speaks
+ * first.
+ *
+ *   agent                               controller
+ *   HELLO (attempts it knows) ───────>
+ *                             <─────── WELCOME (epoch)           an agent obeys no lower epoch afterwards
+ *                             <─────── LAUNCH, STOP, FORGET      idempotent, repeated after every HELLO
+ *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
+ *   GPUS (samples)            ───────>
+ *                             <─────── OPEN_LOG (stream id)
+ *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
+ *   "stop at the end of the file", and closes to say "enough".
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "job/event.h"
+#include "job/launch.h"
+#include "job/spec.h"
+
+#define LINK_PROTOCOL     1U
+#define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
+#define NODE_GPUS_MAX     256U
+#define NODE_ATTEMPTS_MAX 65536U
+
+enum message_id {
+    MESSAGE_HELLO = 100,
+    MESSAGE_WELCOME,
+    MESSAGE_LAUNCH,
+    MESSAGE_STOP,
+    MESSAGE_FORGET,
+    MESSAGE_STARTED,
+    MESSAGE_EXITED,
+    MESSAGE_RETURNED,
+    MESSAGE_GPUS,
+    MESSAGE_OPEN_LOG,
+    MESSAGE_STREAM,
+};
+
+/* A GPU as the node sees it now. Values that the backend cannot give have their bit missing in `valid`. */
+struct gpu_state {
+    uint32_t index; // PCI order
+    char *uuid;
+    char *model;
+    char *pci; // "0000:3b:00.0"
+    uint64_t memory_bytes;
+    uint32_t valid; // bits of enum gpu_value
+    uint64_t memory_used_bytes;
+    uint32_t utilization_percent;
+    uint32_t temperature_c;
+    uint32_t power_mw;
+    uint32_t is_lost; // 1: it was there and does not answer any more
+};
+
+enum gpu_value { GPU_MEMORY_USED = 1, GPU_UTILIZATION = 2, GPU_TEMPERATURE = 4, GPU_POWER = 8 };
+
+/* One promise of the node: kept or not, and how to get it. Shown by `mgpu doctor`. */
+struct node_feature {
+    char *name; // "cgroup", "users", "gpu"
+    uint32_t is_on;
+    char *text; // what it means here
+    char *fix;  // what to do when it is off, or NULL
+};
+
+enum attempt_phase {
+    PHASE_STAGED,  // spool directory exists, no verdict yet
+    PHASE_RUNNING, // verdict go
+    PHASE_EXITED,  // exit record is there
+    PHASE_RETURNED // verdict nogo
+};
+
+struct known_attempt {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t phase; // enum attempt_phase
+};
+
+struct message_hello {
+    uint32_t protocol;
+    char *node;
+    char *boot_id;
+    char *version;
+    uint32_t cpus;
+    uint64_t memory_bytes;
+    char *gpu_backend;           // "nvml", "sim", "none"
+    struct record_list gpus;     // struct gpu_state
+    struct record_list features; // struct node_feature
+    struct record_list attempts; // struct known_attempt
+};
+
+struct message_welcome {
+    uint64_t epoch; // grows with every start of the controller
+};
+
+struct message_launch {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t uid, gid;
+    struct record_list gpus; // struct gpu_grant
+    struct record_list spec; // exactly one struct job_spec
+};
+
+struct message_stop {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t signal;
+    int64_t grace_ms;
+};
+
+struct message_forget { // the end is committed: the spool directory may go
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
+
+struct message_returned { // verdict is nogo: this attempt never executed anything
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    char *text;
+};
+
+struct message_gpus {
+    struct record_list gpus; // struct gpu_state
+};
+
+struct message_open_log {
+    uint64_t stream;   // random, good for one connection
+    uint32_t uid, gid; // the job's owner: the file is opened as this user
+    char *path;
+    uint64_t offset;
+    uint64_t length; // 0: to the end
+    uint32_t follow; // 1: wait for more at the end, until the controller shuts its side down
+};
+
+struct message_stream { // first frame of the second connection
+    uint64_t stream;
+    int32_t error; // 0 or a positive errno: the log could not be opened
+    uint64_t size; // of the file at this moment
+    char *text;    // the error in words
+};
+
+/* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
+extern const struct record_type message_hello_record;
+extern const struct record_type message_welcome_record;
+extern const struct record_type message_launch_record;
+extern const struct record_type message_stop_record;
+extern const struct record_type message_forget_record;
+extern const struct record_type message_started_record;
+extern const struct record_type message_exited_record;
+extern const struct record_type message_returned_record;
+extern const struct record_type message_gpus_record;
+extern const struct record_type message_open_log_record;
+extern const struct record_type message_stream_record;
+extern const struct record_type gpu_state_record;
+
+/* The record type of a message id, NULL for an unknown one. */
+const struct record_type *message_type(uint16_t id);
