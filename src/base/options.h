@@ -12,9 +12,11 @@
 struct option_row {
     char letter;          // 'g' for -g, 0 when there is no short form
     const char *name;     // "gpus" for --gpus
-    const char *argument; // "N" in the help; NULL: a flag without argument
-    const char *help;     // one line
-    /* Called for each occurrence; `value` is NULL for flags. */
+    const char *argument; // "N" in the help; NULL: a flag without argument; "[N]": may be left out, and is
+                          // given joined only (-w5, --watch=5)
+    const char *help;     // one line; NULL: another name of a row, left out of the help
+    /* Called for each occurrence; `value` is NULL for flags and for
+     * a value left out. */
     int (*set)(void *target, const char *value, struct error *err);
 };
 

@@ -87,6 +87,7 @@ static void on_returned(struct job *job, const struct job_event *event)
 {
     gpu_grants_clear(&job->grants);
     job->token = 0;
+    job->started_ms = 0;
     free(take_ptr(job->node));
     free(take_ptr(job->boot_id));
     set_text(&job->text, event->text);

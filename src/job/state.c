@@ -34,6 +34,7 @@ static const struct {
     { JOB_STARTING, EVENT_RETURNED, JOB_QUEUED, "this attempt never ran; the next one may" },
     { JOB_STARTING, EVENT_ENDED, JOB_DONE, "over before `started` was heard" },
     { JOB_RUNNING, EVENT_STOP, JOB_STOPPING, "cancelled while it runs" },
+    { JOB_RUNNING, EVENT_RETURNED, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, JOB_DONE, "over" },
     { JOB_STOPPING, EVENT_STARTED, JOB_STOPPING, "it had started before the stop arrived" },
     { JOB_STOPPING, EVENT_RETURNED, JOB_DONE, "stopped before it ran" },

@@ -22,7 +22,10 @@ struct store_batch;
 struct store_observer {
     void *arg;
     void (*on_durable)(void *arg, uint64_t batch);
-    void (*on_failed)(void *arg, uint64_t batch, const struct error *err); // end the program
+    /* End the program. `batch` is the first one that is not known to be durable, 0 when reading failed. */
+    void (*on_failed)(void *arg, uint64_t batch, const struct error *err);
+    /* Nothing is lost, but a person should know, such as a snapshot that could not be made. May be NULL. */
+    void (*on_warning)(void *arg, const struct error *err);
 };
 
 /* What a start finds. */
@@ -43,7 +46,8 @@ struct store_summary {
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err);
 
-/* Waits for commits under way, then closes. Safe on NULL. */
+/* Waits for what was handed over, then closes. Answers that store_dispatch() has not fetched are dropped.
+ * Safe on NULL. */
 void store_close(struct store *store);
 
 /*

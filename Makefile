@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# Two commands for newcomers: `make run` and `make check`. The build itself is meson's (meson.build).
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: all run check soak install clean
+
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
+
+# Installs what is missing, builds, and runs the examples on a private instance.
+run:
+	tools/install-packages run
+	$(MAKE) all
+	examples/demo $(BUILD)
+
+# Installs what the tests need, builds three times, runs every test; the last line is "N passed, N failed".
+check:
+	tools/install-packages check
+	tools/run-tests
+
+# The long version of the recovery campaign: CYCLES kills (300), SEED to replay one.
+soak:
+	tools/install-packages check
+	tools/run-tests --soak
+
+install: all
+	meson configure $(BUILD) --prefix=$(PREFIX)
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) build-check build-clang

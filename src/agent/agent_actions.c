@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the agent does about one attempt: look, ask the table, act, and look again while that changed what
+ * there is to see. Each action can be repeated: a shepherd that finds another at work leaves, a verdict is
+ * settled once, a report is told once after each HELLO. What can fail is tried again later and later.
+ */
+#include "agent/agent_actions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#define LOOKS_MAX      4    // in a row about one attempt: stage, start, settle, say
+#define RETRY_FIRST_MS 100  // between tries of what can fail: adopt, kill, command, settle
+#define RETRY_MAX_MS   5000 // and how far apart they get
+#define UNWATCHED_MS   1000 // how often a shepherd is looked at whose end nothing announces
+
+/* One look at one attempt. */
+struct look {
+    struct agent_core *core;
+    struct attempt *attempt;
+    int64_t boot_ms;
+    struct attempt_sight sight;
+    const struct message_launch *launch; // or NULL
+};
+
+enum next { DONE, LOOK_AGAIN };
+
+static enum next retry_later(struct look *look)
+{
+    struct attempt *attempt = look->attempt;
+    if (attempt->retry_ms == 0)
+        attempt->retry_ms = RETRY_FIRST_MS;
+    attempt->not_before = look->boot_ms + attempt->retry_ms;
+    attempt->retry_ms = attempt->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : attempt->retry_ms * 2;
+    agent_core_look_by(look->core, attempt, attempt->not_before);
+    return DONE;
+}
+
+/* Wins "nogo", so that "it never ran" is true; or loses against the shepherd, which the next look shows. */
+static enum next give_back(struct look *look, const char *why)
+{
+    struct error err = { 0 };
+    struct agent_effects *effects = &look->core->effects;
+    struct attempt *attempt = look->attempt;
+    free(attempt->why_returned);
+    attempt->why_returned = xstrdup(why);
+    if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0)
+        return LOOK_AGAIN;
+    log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
+    return retry_later(look);
+}
+
+static enum next act_wait(struct look *look)
+{
+    return DONE;
+}
+
+static enum next act_stage(struct look *look)
+{
+    struct error err = { 0 };
+    struct agent_effects *effects = &look->core->effects;
+    if (look->launch == NULL)
+        return give_back(look, "its spool entry is gone");
+    if (effects->stage(effects->arg, look->launch, &err) == 0)
+        return LOOK_AGAIN;
+    log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+    return give_back(look, err.message);
+}
+
+static enum next act_start(struct look *look)
+{
+    struct error err = { 0 };
+    struct agent_effects *effects = &look->core->effects;
+    if (look->attempt->starts == AGENT_STARTS_MAX)
+        return give_back(look, "its shepherd ended again and again before the start");
+    look->attempt->starts++;
+    if (effects->start(effects->arg, &look->attempt->id, false, &err) == 0)
+        return DONE;
+    log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+    return give_back(look, err.message);
+}
+
+static enum next act_adopt(struct look *look)
+{
+    struct error err = { 0 };
+    struct agent_effects *effects = &look->core->effects;
+    struct attempt *attempt = look->attempt;
+    if (attempt->want == WANT_STOPPED)
+        attempt->want = WANT_STOP; // the next shepherd has not heard of it
+    if (look->boot_ms < attempt->not_before)
+        return DONE;
+    if (effects->start(effects->arg, &attempt->id, true, &err) < 0)
+        log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
+    return retry_later(look); // also when it started: one that dies at once is not replaced at once
+}
+
+static enum next act_settle(struct look *look)
+{
+    if (look->boot_ms < look->attempt->not_before)
+        return DONE;
+    return give_back(look, "stopped before it started");
+}
+
+static void tell(
+    struct look *look, enum attempt_told what, const struct record_type *type, const void *message)
+{
+    struct agent_effects *effects = &look->core->effects;
+    if (look->core->link != LINK_OBEYING || look->attempt->told >= what)
+        return;
+    effects->send(effects->arg, type, message);
+    look->attempt->told = what;
+}
+
+static enum next act_say_started(struct look *look)
+{
+    if (look->sight.started.job != 0)
+        tell(look, TOLD_STARTED, &message_started_record, &look->sight.started);
+    return DONE;
+}
+
+static enum next act_say_exited(struct look *look)
+{
+    tell(look, TOLD_END, &message_exited_record, &look->sight.exit);
+    return DONE;
+}
+
+static enum next act_say_returned(struct look *look)
+{
+    const struct attempt *attempt = look->attempt;
+    char given_up[] = "the launch was given up";
+    struct message_returned returned = {
+        .job = attempt->id.job,
+        .attempt = attempt->id.attempt,
+        .step = attempt->id.step,
+        .task = attempt->id.task,
+        .token = attempt->token,
+        .text = attempt->why_returned != NULL ? attempt->why_returned : given_up,
+    };
+    tell(look, TOLD_END, &message_returned_record, &returned);
+    return DONE;
+}
+
+static enum next act_command(struct look *look)
+{
+    struct agent_effects *effects = &look->core->effects;
+    struct attempt *attempt = look->attempt;
+    (void)act_say_started(look);
+    int r = effects->command(effects->arg, &attempt->id, attempt->signal, attempt->grace_ms);
+    if (r < 0)
+        return retry_later(look);
+    attempt->want = WANT_STOPPED;
+    return DONE;
+}
+
+static enum next act_kill(struct look *look)
+{
+    struct agent_effects *effects = &look->core->effects;
+    if (look->boot_ms >= look->attempt->not_before)
+        effects->kill(effects->arg, &look->attempt->id);
+    return retry_later(look);
+}
+
+static enum next act_remove(struct look *look)
+{
+    struct agent_effects *effects = &look->core->effects;
+    if (look->boot_ms < look->attempt->not_before)
+        return DONE;
+    if (effects->remove(effects->arg, &look->attempt->id) < 0)
+        return retry_later(look); // its shepherd still ends
+    agent_core_drop(look->core, look->attempt);
+    look->attempt = NULL;
+    return DONE;
+}
+
+static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
+    [ATTEMPT_WAIT] = act_wait,
+    [ATTEMPT_STAGE] = act_stage,
+    [ATTEMPT_START] = act_start,
+    [ATTEMPT_ADOPT] = act_adopt,
+    [ATTEMPT_SETTLE] = act_settle,
+    [ATTEMPT_COMMAND] = act_command,
+    [ATTEMPT_KILL] = act_kill,
+    [ATTEMPT_SAY_STARTED] = act_say_started,
+    [ATTEMPT_SAY_EXITED] = act_say_exited,
+    [ATTEMPT_SAY_RETURNED] = act_say_returned,
+    [ATTEMPT_REMOVE] = act_remove,
+};
+
+/* A shepherd of an earlier agent is no child of ours: have its end announced, or come back by ourselves. */
+static void watch_shepherd(struct look *look)
+{
+    struct agent_effects *effects = &look->core->effects;
+    if (!look->sight.is_alive || look->sight.is_watched)
+        return;
+    if (!effects->watch(effects->arg, &look->attempt->id, &look->sight))
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
+}
+
+void agent_actions_run(
+    struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch)
+{
+    struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms, .launch = launch };
+    enum next next = LOOK_AGAIN;
+    for (int i = 0; next == LOOK_AGAIN && i < LOOKS_MAX; i++) {
+        core->effects.inspect(core->effects.arg, &attempt->id, &look.sight);
+        enum attempt_action action = attempt_decide(&look.sight, attempt->want);
+        log_debug(
+            "job %" PRIu64 ".%u: %s", attempt->id.job, attempt->id.attempt, attempt_action_name(action));
+        next = acts[action](&look);
+        if (look.attempt != NULL)
+            watch_shepherd(&look);
+        attempt_sight_clear(&look.sight);
+    }
+    if (next == LOOK_AGAIN)
+        (void)retry_later(&look);
+}

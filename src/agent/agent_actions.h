@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The inner side of the agent's core, shared by agent_core.c (inputs) and agent_actions.c (what is done). */
+#pragma once
+
+#include "agent/agent_core.h"
+
+enum agent_link_state { LINK_DOWN, LINK_GREETED, LINK_OBEYING };
+enum attempt_told { TOLD_NOTHING, TOLD_STARTED, TOLD_END };
+
+struct attempt {
+    struct spool_id id;
+    uint64_t token;
+    enum attempt_want want;
+    enum attempt_told told; // since the last HELLO
+    uint32_t signal;        // of the last STOP
+    int64_t grace_ms;
+    uint32_t starts;    // shepherds started before a verdict, by this agent
+    int64_t look_at;    // look again by then; 0: no need
+    int64_t not_before; // what can fail is not tried again earlier
+    int64_t retry_ms;   // the next distance between such tries
+    char *why_returned; // for RETURNED
+};
+
+struct agent_core {
+    struct agent_effects effects;
+    uint64_t epoch;
+    enum agent_link_state link;
+    struct attempt **attempts; // sorted by id
+    size_t count, capacity;
+    int64_t armed_at; // 0: the timer is not armed
+};
+
+/* Looks at the attempt and does what the table says; `launch` is there when LAUNCH brought us here. The
+ * attempt may be gone afterwards. */
+void agent_actions_run(
+    struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch);
+
+/* Takes the attempt out of the core and frees it. */
+void agent_core_drop(struct agent_core *core, struct attempt *attempt);
+
+/* Has the attempt looked at again by then. */
+void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inputs of the agent's core. One entry per attempt, sorted by id; an input finds its entry, notes what
+ * the controller wants and lets agent_actions_run() do the rest.
+ *
+ *      DOWN ──link up, HELLO──> GREETED ──WELCOME──> OBEYING
+ *
+ * Only in OBEYING are orders taken and reports made; a report is made once in each such period, until FORGET.
+ * What needs no controller (finishing for a dead shepherd) is done in every state.
+ */
+#include "agent/agent_core.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_actions.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#define ID_OF(message)                                                                                       \
+    (struct spool_id)                                                                                        \
+    {                                                                                                        \
+        (message)->job, (message)->attempt, (message)->step, (message)->task                                 \
+    }
+
+static int compare_ids(const struct spool_id *a, const struct spool_id *b)
+{
+    if (a->job != b->job)
+        return a->job < b->job ? -1 : 1;
+    if (a->attempt != b->attempt)
+        return a->attempt < b->attempt ? -1 : 1;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return a->task == b->task ? 0 : a->task < b->task ? -1 : 1;
+}
+
+/* Index of the first attempt that is not before `id`. */
+static size_t position(const struct agent_core *core, const struct spool_id *id)
+{
+    size_t low = 0, high = core->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_ids(&core->attempts[middle]->id, id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct attempt *find(const struct agent_core *core, const struct spool_id *id)
+{
+    size_t i = position(core, id);
+    return i < core->count && compare_ids(&core->attempts[i]->id, id) == 0 ? core->attempts[i] : NULL;
+}
+
+static struct attempt *add(struct agent_core *core, const struct spool_id *id, uint64_t token)
+{
+    if (core->count == core->capacity) {
+        core->capacity = core->capacity == 0 ? 64 : core->capacity * 2;
+        core->attempts = xreallocarray(core->attempts, core->capacity, sizeof(struct attempt *));
+    }
+    size_t i = position(core, id);
+    memmove(&core->attempts[i + 1], &core->attempts[i], (core->count - i) * sizeof(struct attempt *));
+    core->attempts[i] = xcalloc(1, sizeof(struct attempt));
+    core->attempts[i]->id = *id;
+    core->attempts[i]->token = token;
+    core->count++;
+    return core->attempts[i];
+}
+
+static void attempt_free(struct attempt *attempt)
+{
+    free(attempt->why_returned);
+    free(attempt);
+}
+
+void agent_core_drop(struct agent_core *core, struct attempt *attempt)
+{
+    size_t i = position(core, &attempt->id);
+    core->count--;
+    memmove(&core->attempts[i], &core->attempts[i + 1], (core->count - i) * sizeof(struct attempt *));
+    attempt_free(attempt);
+}
+
+void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+{
+    if (attempt->look_at == 0 || boot_ms < attempt->look_at)
+        attempt->look_at = boot_ms;
+    if (core->armed_at != 0 && core->armed_at <= boot_ms)
+        return;
+    core->armed_at = boot_ms;
+    core->effects.arm(core->effects.arg, boot_ms);
+}
+
+static void raise_want(struct attempt *attempt, enum attempt_want want)
+{
+    if (attempt->want < want)
+        attempt->want = want;
+}
+
+/* An order about an attempt that carries another token speaks of another history. */
+static int check_token(const struct attempt *attempt, uint64_t token, struct error *err)
+{
+    if (attempt->token == 0 || attempt->token == token)
+        return 0;
+    return error_set(err, -EPROTO,
+        "the controller's token for job %" PRIu64 " attempt %u is not the one here", attempt->id.job,
+        attempt->id.attempt);
+}
+
+static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_welcome *welcome = message;
+    if (welcome->epoch < core->epoch)
+        return error_set(err, -ESTALE,
+            "the controller speaks for epoch %" PRIu64 ", but epoch %" PRIu64 " was obeyed already",
+            welcome->epoch, core->epoch);
+    if (welcome->epoch > core->epoch) {
+        int r = core->effects.save_epoch(core->effects.arg, welcome->epoch, err);
+        if (r < 0)
+            return r;
+        core->epoch = welcome->epoch;
+    }
+    core->link = LINK_OBEYING;
+    for (size_t i = core->count; i > 0; i--) // from the end: an attempt may leave the list
+        agent_actions_run(core, core->attempts[i - 1], boot_ms, NULL);
+    return 0;
+}
+
+/* The attempt this order is about, new when it was never heard of; NULL and RETURNED when there are too many.
+ */
+static struct attempt *find_or_add(struct agent_core *core, const struct spool_id *id, uint64_t token)
+{
+    struct attempt *attempt = find(core, id);
+    if (attempt != NULL)
+        return attempt;
+    if (core->count < NODE_ATTEMPTS_MAX)
+        return add(core, id, token);
+    char text[] = "the node holds as many attempts as it can";
+    struct message_returned returned = { id->job, id->attempt, id->step, id->task, token, text };
+    core->effects.send(core->effects.arg, &message_returned_record, &returned);
+    return NULL;
+}
+
+static int on_launch(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_launch *launch = message;
+    struct spool_id id = ID_OF(launch);
+    if (launch->spec.count != 1 || launch->token == 0)
+        return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " has no request in it", id.job);
+    struct attempt *attempt = find_or_add(core, &id, launch->token);
+    if (attempt == NULL)
+        return 0;
+    int r = check_token(attempt, launch->token, err);
+    if (r < 0)
+        return r;
+    attempt->token = launch->token;
+    raise_want(attempt, WANT_RUN);
+    agent_actions_run(core, attempt, boot_ms, launch);
+    return 0;
+}
+
+/* A stop of an attempt that was never heard of still settles it, so that a late LAUNCH could not run. */
+static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_stop *stop = message;
+    struct spool_id id = ID_OF(stop);
+    struct attempt *attempt = find_or_add(core, &id, stop->token);
+    if (attempt == NULL)
+        return 0;
+    int r = check_token(attempt, stop->token, err);
+    if (r < 0)
+        return r;
+    attempt->token = stop->token;
+    attempt->signal = stop->signal;
+    attempt->grace_ms = stop->grace_ms;
+    raise_want(attempt, WANT_STOP);
+    agent_actions_run(core, attempt, boot_ms, NULL);
+    return 0;
+}
+
+static int on_forget(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_forget *forget = message;
+    struct spool_id id = ID_OF(forget);
+    struct attempt *attempt = find(core, &id);
+    if (attempt == NULL)
+        return 0;
+    int r = check_token(attempt, forget->token, err);
+    if (r < 0)
+        return r;
+    raise_want(attempt, WANT_FORGOTTEN);
+    agent_actions_run(core, attempt, boot_ms, NULL);
+    return 0;
+}
+
+static int on_open_log(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.open_log(core->effects.arg, message);
+    return 0;
+}
+
+/* What the controller may say, and in which state of the link. */
+static const struct {
+    uint16_t id;
+    enum agent_link_state link;
+    int (*on)(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err);
+} inputs[] = {
+    { MESSAGE_WELCOME, LINK_GREETED, on_welcome },
+    { MESSAGE_LAUNCH, LINK_OBEYING, on_launch },
+    { MESSAGE_STOP, LINK_OBEYING, on_stop },
+    { MESSAGE_FORGET, LINK_OBEYING, on_forget },
+    { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
+};
+
+int agent_core_message(
+    struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err)
+{
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+        if (inputs[i].id == id && inputs[i].link == core->link)
+            return inputs[i].on(core, boot_ms, message, err);
+    const struct record_type *type = message_type(id);
+    return error_set(err, -EPROTO, "the controller may not send %s now", type == NULL ? "this" : type->name);
+}
+
+struct agent_core *agent_core_new(const struct agent_effects *effects, uint64_t epoch)
+{
+    struct agent_core *core = xcalloc(1, sizeof(*core));
+    core->effects = *effects;
+    core->epoch = epoch;
+    return core;
+}
+
+void agent_core_free(struct agent_core *core)
+{
+    if (core == NULL)
+        return;
+    for (size_t i = 0; i < core->count; i++)
+        attempt_free(core->attempts[i]);
+    free(core->attempts);
+    free(core);
+}
+
+void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, uint64_t token)
+{
+    if (find(core, id) == NULL)
+        agent_actions_run(core, add(core, id, token), boot_ms, NULL);
+}
+
+static enum attempt_phase phase_of(const struct attempt_sight *sight)
+{
+    if (sight->has_exit)
+        return PHASE_EXITED;
+    if (sight->verdict == VERDICT_NOGO)
+        return PHASE_RETURNED;
+    return sight->verdict == VERDICT_GO ? PHASE_RUNNING : PHASE_STAGED;
+}
+
+void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node)
+{
+    struct message_hello hello = *node;
+    struct known_attempt *known = xcalloc(core->count + 1, sizeof(*known));
+    for (size_t i = 0; i < core->count; i++) {
+        struct attempt *attempt = core->attempts[i];
+        struct attempt_sight sight = { 0 };
+        core->effects.inspect(core->effects.arg, &attempt->id, &sight);
+        known[i] = (struct known_attempt){ attempt->id.job, attempt->id.attempt, attempt->id.step,
+            attempt->id.task, attempt->token, phase_of(&sight) };
+        attempt_sight_clear(&sight);
+        attempt->told = TOLD_NOTHING;
+    }
+    hello.attempts = (struct record_list){ known, core->count };
+    core->link = LINK_GREETED;
+    core->effects.send(core->effects.arg, &message_hello_record, &hello);
+    free(known);
+}
+
+void agent_core_link_down(struct agent_core *core)
+{
+    core->link = LINK_DOWN;
+}
+
+void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id)
+{
+    struct attempt *attempt = find(core, id);
+    if (attempt != NULL)
+        agent_actions_run(core, attempt, boot_ms, NULL);
+}
+
+void agent_core_timer(struct agent_core *core, int64_t boot_ms)
+{
+    int64_t next = 0;
+    core->armed_at = 0;
+    for (size_t i = core->count; i > 0; i--) {
+        struct attempt *attempt = core->attempts[i - 1];
+        if (attempt->look_at != 0 && attempt->look_at <= boot_ms) {
+            attempt->look_at = 0;
+            agent_actions_run(core, attempt, boot_ms, NULL); // plans its own next look, or leaves the list
+        } else if (attempt->look_at != 0 && (next == 0 || attempt->look_at < next)) {
+            next = attempt->look_at;
+        }
+    }
+    if (next != 0 && (core->armed_at == 0 || next < core->armed_at)) {
+        core->armed_at = next;
+        core->effects.arm(core->effects.arg, next);
+    }
+}
+
+void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)
+{
+    if (core->link == LINK_OBEYING)
+        core->effects.send(core->effects.arg, &message_gpus_record, gpus);
+}
+
+size_t agent_core_attempts(const struct agent_core *core)
+{
+    return core->count;
+}

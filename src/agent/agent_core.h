@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's core: which attempts this node knows and what follows from a message, a hint or the passing of
+ * time. It knows no socket, no file, no process and no clock: every input carries the time, everything it
+ * does goes through struct agent_effects. The decisions themselves are the table in agent/attempt.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/attempt.h"
+#include "base/error.h"
+#include "wire/message.h"
+
+/* A shepherd that ends this often before its verdict is not tried again. */
+#define AGENT_STARTS_MAX 3U
+
+struct agent_core;
+
+/*
+ * The outside. Calls are answered at once and may not call back into the core. Those that can fail return a
+ * negative errno with a sentence.
+ */
+struct agent_effects {
+    void *arg;
+    /* Queues one message to the controller; only called while the link is up. */
+    void (*send)(void *arg, const struct record_type *type, const void *message);
+    /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. */
+    void (*inspect)(void *arg, const struct spool_id *id, struct attempt_sight *sight);
+    /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
+     * failure this node cannot do it now. */
+    int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
+    /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed. */
+    int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
+    /* Sees to it that the end of a shepherd that was found alive is noticed; false when that cannot be. */
+    bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_sight *sight);
+    /* Settles "nogo", making the entry when there is none. Returns the enum spool_verdict that stands. */
+    int (*settle_nogo)(void *arg, const struct spool_id *id, uint64_t token, struct error *err);
+    /* Tells the living shepherd; -EAGAIN and the like when it does not listen yet. */
+    int (*command)(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
+    void (*kill)(void *arg, const struct spool_id *id);
+    /* Removes spool entry, durable copy and cgroups. -EBUSY while a process of it is left. */
+    int (*remove)(void *arg, const struct spool_id *id);
+    /* Makes the epoch durable before anything is done in its name. */
+    int (*save_epoch)(void *arg, uint64_t epoch, struct error *err);
+    void (*open_log)(void *arg, const struct message_open_log *request);
+    /* One timer: call agent_core_timer() at that time; the last call counts. */
+    void (*arm)(void *arg, int64_t boot_ms);
+};
+
+/* `epoch` is the highest one that was ever obeyed here, 0 for none. */
+struct agent_core *agent_core_new(const struct agent_effects *effects, uint64_t epoch);
+void agent_core_free(struct agent_core *core);
+
+/* An attempt found on this node at the start, before the link is up. `token` is what its records name. */
+void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, uint64_t token);
+
+/* The link is up: says HELLO. `node` describes the node; its attempts are filled in here. */
+void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node);
+void agent_core_link_down(struct agent_core *core);
+
+/* A message of the controller. -EPROTO: one that it may not send now; -ESTALE: an epoch that is over; the
+ * caller closes the link on any failure. */
+int agent_core_message(
+    struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err);
+
+/* Something may have changed about this attempt: a hint came, or its shepherd ended. */
+void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
+
+void agent_core_timer(struct agent_core *core, int64_t boot_ms);
+
+/* Passes a sample on; dropped while the controller has not answered HELLO. */
+void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus);
+
+size_t agent_core_attempts(const struct agent_core *core);

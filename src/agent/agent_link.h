@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's end of the link: whole messages in and out. */
+#pragma once
+
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/message.h"
+
+struct agent_link;
+
+/* A negative result closes the link; `err` then says why. The message is freed afterwards. */
+typedef int agent_link_message_fn(void *arg, uint16_t id, const void *message, struct error *err);
+
+/* The other side has gone, or spoke nonsense (`err` has a sentence then). Called once. */
+typedef void agent_link_closed_fn(void *arg, const struct error *err);
+
+/* Takes over a connected stream socket. */
+struct agent_link *agent_link_new(struct event_base *base, int fd, agent_link_message_fn *on_message,
+    agent_link_closed_fn *on_closed, void *arg);
+
+void agent_link_send(struct agent_link *link, const struct record_type *type, const void *message);
+
+/* Bytes that the other side has not taken yet. */
+size_t agent_link_backlog(struct agent_link *link);
+
+void agent_link_free(struct agent_link *link);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The decisions of the agent about one attempt, as one table that is read from the top: the first row that
+ * fits is the answer. It holds for a first launch, for a repeated message and for an agent that starts anew
+ * and finds the attempt in its spool, because it looks only at what is there.
+ *
+ *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> forgotten
+ *        └──────────────> verdict nogo ──reported────────────────────────^
+ *
+ * What must hold: nothing is started once a verdict stands; "never executed" is only ever said of a nogo
+ * verdict, and "over" only of an exit record with nothing left in the cgroup.
+ */
+#include "agent/attempt.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+enum answer { NO, YES, ANY };
+#define ANY_VERDICT (-1)
+
+#define BIT(want)   (1U << (want))
+#define ANY_WANT    (BIT(ATTEMPT_WANTS) - 1U)
+#define END_OF_IT   (BIT(WANT_STOP) | BIT(WANT_STOPPED))
+#define FORGET_IT   BIT(WANT_FORGOTTEN)
+#define KEEP_IT     (ANY_WANT & ~FORGET_IT)
+#define NO_OPPOSITE (BIT(WANT_NOTHING) | BIT(WANT_RUN))
+
+struct row {
+    enum answer spec;
+    int verdict;
+    enum answer alive;
+    enum answer exit;
+    enum answer populated;
+    uint32_t wants;
+    enum attempt_action action;
+    const char *why;
+};
+
+static const struct row rows[] = {
+    { ANY, ANY_VERDICT, ANY, YES, YES, ANY_WANT, ATTEMPT_KILL, "over, but something outlived it" },
+    { ANY, ANY_VERDICT, ANY, YES, NO, FORGET_IT, ATTEMPT_REMOVE, "over, and the controller has it" },
+    { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_SAY_EXITED, "over" },
+
+    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "its shepherd lost the race and ends" },
+    { ANY, VERDICT_NOGO, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "never ran, and the controller has it" },
+    { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_SAY_RETURNED, "never ran and never will" },
+
+    { ANY, VERDICT_GO, NO, NO, ANY, ANY_WANT, ATTEMPT_ADOPT, "its shepherd died: finish for it" },
+    { ANY, VERDICT_GO, YES, NO, ANY, BIT(WANT_STOP), ATTEMPT_COMMAND, "runs, and must not" },
+    { ANY, VERDICT_GO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "runs: a job is never cut off unasked" },
+    { ANY, VERDICT_GO, YES, NO, ANY, ANY_WANT, ATTEMPT_SAY_STARTED, "runs" },
+
+    { NO, VERDICT_NONE, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "nothing is left of it" },
+    { ANY, VERDICT_NONE, ANY, NO, ANY, FORGET_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
+    { ANY, VERDICT_NONE, YES, NO, ANY, NO_OPPOSITE, ATTEMPT_WAIT, "its shepherd prepares the start" },
+    { NO, VERDICT_NONE, NO, NO, ANY, BIT(WANT_RUN), ATTEMPT_STAGE, "new here" },
+    { YES, VERDICT_NONE, NO, NO, ANY, BIT(WANT_RUN), ATTEMPT_START, "staged, and nobody is at it" },
+    { ANY, VERDICT_NONE, NO, NO, ANY, BIT(WANT_NOTHING), ATTEMPT_WAIT, "staged: the controller decides" },
+};
+
+static const char *const action_names[ATTEMPT_ACTIONS] = {
+    [ATTEMPT_WAIT] = "wait",
+    [ATTEMPT_STAGE] = "stage",
+    [ATTEMPT_START] = "start",
+    [ATTEMPT_ADOPT] = "adopt",
+    [ATTEMPT_SETTLE] = "settle",
+    [ATTEMPT_COMMAND] = "command",
+    [ATTEMPT_KILL] = "kill",
+    [ATTEMPT_SAY_STARTED] = "say started",
+    [ATTEMPT_SAY_EXITED] = "say exited",
+    [ATTEMPT_SAY_RETURNED] = "say returned",
+    [ATTEMPT_REMOVE] = "remove",
+};
+
+static bool fits(enum answer wanted, bool is)
+{
+    return wanted == ANY || (wanted == YES) == is;
+}
+
+enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *row = &rows[i];
+        if (fits(row->spec, sight->has_spec) && fits(row->alive, sight->is_alive) &&
+            fits(row->exit, sight->has_exit) && fits(row->populated, sight->is_populated) &&
+            (row->verdict == ANY_VERDICT || row->verdict == (int)sight->verdict) &&
+            (row->wants & BIT(want)) != 0)
+            return row->action;
+    }
+    assert(!"an attempt looks like nothing in the table");
+    return ATTEMPT_WAIT;
+}
+
+const char *attempt_action_name(enum attempt_action action)
+{
+    return action_names[action];
+}
+
+void attempt_sight_clear(struct attempt_sight *sight)
+{
+    record_clear(&launch_started_record, &sight->started);
+    record_clear(&launch_exit_record, &sight->exit);
+    *sight = (struct attempt_sight){ 0 };
+}

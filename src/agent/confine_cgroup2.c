@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Confinement by cgroup v2. Needs no controller, only membership and cgroup.kill, so it also works on hosts
+ * where the v1 hierarchies hold all controllers and v2 is mounted beside them.
+ *
+ *   <own cgroup>/mgpu.<hash of run dir>/       the instance; outlives agents
+ *     shepherds/                               all shepherds: never killed with a job
+ *     j42.1/                                   an attempt
+ *       step0.0/                               one step's task: only processes of the job
+ *
+ * The attempt's directory has no processes of its own: it is where limits for all its steps belong. Nothing
+ * is deleted recursively: a directory with a living process or a child refuses rmdir(2), which is the proof
+ * that it was empty.
+ */
+#include "agent/confine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/record.h"
+
+#define SHEPHERDS      "shepherds"
+#define REMEMBERED     "cgroup" // file in the run dir
+#define OWN_CGROUP     "/proc/self/cgroup"
+#define OWN_CGROUP_MAX 65536U
+#define CELL_NAME_SIZE 96
+
+struct confine_state {
+    char *path;       // the instance's directory
+    int fd;           // the same
+    int shepherds_fd; // its SHEPHERDS
+};
+
+/* --- finding our place --- */
+
+static const char *find_mount(void)
+{
+    static const char *const places[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct statfs fs;
+        if (statfs(places[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
+            return places[i];
+    }
+    return NULL;
+}
+
+/* Path of our own cgroup within the hierarchy, or NULL. The caller frees it. */
+static char *own_cgroup(void)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    if (file_read(AT_FDCWD, OWN_CGROUP, OWN_CGROUP_MAX, &text) < 0)
+        return NULL;
+    for (char *line = buffer_text(&text); line != NULL && *line != '\0';) {
+        char *end = strchrnul(line, '\n');
+        if (strncmp(line, "0::/", 4) == 0)
+            return xstrndup(line + 3, (size_t)(end - line) - 3);
+        line = *end == '\n' ? end + 1 : end;
+    }
+    return NULL;
+}
+
+/* Where an agent of this instance found its place before: the cells of living jobs are there, also when this
+ * agent was started from somewhere else. */
+static char *remembered_path(const char *run_dir)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
+    struct statfs fs;
+    if (file_read(AT_FDCWD, name, PATH_MAX, &text) < 0)
+        return NULL;
+    char *path = buffer_text(&text);
+    bool is_usable = statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+    return is_usable ? buffer_take(&text) : NULL;
+}
+
+static int remember_path(const char *run_dir, const char *path)
+{
+    _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
+    return file_write(AT_FDCWD, name, path, strlen(path), false);
+}
+
+/*
+ * The instance's directory. An agent that runs inside an instance's cgroup (a test within a job) makes its
+ * own below that; one whose place was given by a service manager stays inside it.
+ */
+static char *instance_path(const char *mount, const char *run_dir)
+{
+    _cleanup_free_ char *own = own_cgroup();
+    if (own == NULL)
+        return NULL;
+    bool is_root_group = strcmp(own, "/") == 0;
+    return xasprintf(
+        "%s%s/mgpu.%08" PRIx32, mount, is_root_group ? "" : own, crc32c(0, run_dir, strlen(run_dir)));
+}
+
+static int make_directory(int dirfd, const char *name)
+{
+    return mkdirat(dirfd, name, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int open_directory(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The one proof that launches will work: a process is born in there. */
+static int try_clone(int cgroup_fd)
+{
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup_fd
+    };
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0)
+        return -errno;
+    return waitpid(pid, NULL, 0) < 0 ? -errno : 0;
+}
+
+static void cgroup2_close(struct confine_state *state)
+{
+    if (state == NULL)
+        return;
+    closep(&state->shepherds_fd);
+    closep(&state->fd);
+    free(state->path);
+    free(state);
+}
+
+static void closep_state(struct confine_state **state)
+{
+    cgroup2_close(*state);
+}
+
+static int take_into_use(struct confine_state *state, struct error *err)
+{
+    int r = make_directory(AT_FDCWD, state->path);
+    if (r == 0)
+        r = state->fd = open_directory(AT_FDCWD, state->path);
+    if (r >= 0)
+        r = make_directory(state->fd, SHEPHERDS);
+    if (r == 0)
+        r = state->shepherds_fd = open_directory(state->fd, SHEPHERDS);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot make cgroup %s", state->path);
+    if (faccessat(state->shepherds_fd, "cgroup.kill", W_OK, 0) < 0)
+        return error_set_errno(
+            err, -errno, "cgroup %s cannot be killed as a whole (needs Linux 5.14)", state->path);
+    r = try_clone(state->shepherds_fd);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot start a process in cgroup %s", state->path);
+    return 0;
+}
+
+static int cgroup2_open(const char *run_dir, struct confine_state **ret, struct error *err)
+{
+    const char *mount = find_mount();
+    if (mount == NULL) {
+        (void)error_set(err, -ENOSYS, "no cgroup v2 hierarchy is mounted at /sys/fs/cgroup");
+        return error_hint(
+            err, "boot with systemd.unified_cgroup_hierarchy=1, or mount cgroup2 at /sys/fs/cgroup/unified");
+    }
+    _cleanup_(closep_state) struct confine_state *state = xcalloc(1, sizeof(*state));
+    state->fd = state->shepherds_fd = -1;
+    state->path = remembered_path(run_dir);
+    if (state->path == NULL)
+        state->path = instance_path(mount, run_dir);
+    if (state->path == NULL)
+        return error_set(err, -ENOSYS, "%s names no cgroup v2 group", OWN_CGROUP);
+    int r = take_into_use(state, err);
+    if (r < 0) {
+        (void)error_hint(
+            err, "run mgpud as root, or give this user a delegated cgroup (systemd: Delegate=yes)");
+        return r;
+    }
+    r = remember_path(run_dir, state->path);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot write %s/" REMEMBERED, run_dir);
+    *ret = take_ptr(state);
+    return 0;
+}
+
+/* --- cells --- */
+
+static void attempt_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
+{
+    (void)snprintf(name, CELL_NAME_SIZE, "j%" PRIu64 ".%u", id->job, id->attempt);
+}
+
+static void cell_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
+{
+    (void)snprintf(
+        name, CELL_NAME_SIZE, "j%" PRIu64 ".%u/step%u.%u", id->job, id->attempt, id->step, id->task);
+}
+
+static int cgroup2_prepare(struct confine_state *state, const struct spool_id *id, char **ret_job_cgroup,
+    int *ret_shepherd_fd, struct error *err)
+{
+    char attempt[CELL_NAME_SIZE], cell[CELL_NAME_SIZE];
+    attempt_name(id, attempt);
+    cell_name(id, cell);
+    int r = make_directory(state->fd, attempt);
+    if (r == 0)
+        r = make_directory(state->fd, cell);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot make cgroup %s/%s", state->path, cell);
+    *ret_job_cgroup = xasprintf("%s/%s", state->path, cell);
+    *ret_shepherd_fd = state->shepherds_fd;
+    return 0;
+}
+
+static int read_populated(int dirfd, const char *cell)
+{
+    char name[CELL_NAME_SIZE + 32], text[128];
+    (void)snprintf(name, sizeof(name), "%s/cgroup.events", cell);
+    _cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n < 0)
+        return errno == ENOENT || errno == ENODEV ? 0 : -errno;
+    text[n] = '\0';
+    return strstr(text, "populated 1") != NULL;
+}
+
+static int cgroup2_is_populated(struct confine_state *state, const struct spool_id *id)
+{
+    char cell[CELL_NAME_SIZE];
+    cell_name(id, cell);
+    return read_populated(state->fd, cell);
+}
+
+static int cgroup2_kill(struct confine_state *state, const struct spool_id *id)
+{
+    char cell[CELL_NAME_SIZE], name[CELL_NAME_SIZE + 32];
+    cell_name(id, cell);
+    (void)snprintf(name, sizeof(name), "%s/cgroup.kill", cell);
+    _cleanup_close_ int fd = openat(state->fd, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return write_all(fd, "1", 1);
+}
+
+static int cgroup2_remove(struct confine_state *state, const struct spool_id *id)
+{
+    char cell[CELL_NAME_SIZE], attempt[CELL_NAME_SIZE];
+    cell_name(id, cell);
+    attempt_name(id, attempt);
+    if (unlinkat(state->fd, cell, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno;
+    /* Another step of the attempt may be there. */
+    if (unlinkat(state->fd, attempt, AT_REMOVEDIR) < 0 && errno != ENOENT && errno != EBUSY &&
+        errno != ENOTEMPTY)
+        return -errno;
+    return 0;
+}
+
+/* --- what others left --- */
+
+static int list_steps(
+    struct confine_state *state, const char *attempt, struct spool_id id, confine_visit_fn *visit, void *arg)
+{
+    _cleanup_close_ int fd = open_directory(state->fd, attempt);
+    DIR *steps = fd < 0 ? NULL : fdopendir(fd);
+    if (steps == NULL)
+        return -errno;
+    (void)take_fd(&fd);
+    size_t count = 0;
+    for (struct dirent *entry; (entry = readdir(steps)) != NULL;) {
+        char again[CELL_NAME_SIZE], cell[CELL_NAME_SIZE];
+        if (sscanf(entry->d_name, "step%u.%u", &id.step, &id.task) != 2)
+            continue;
+        cell_name(&id, cell);
+        (void)snprintf(again, sizeof(again), "%.30s/%.60s", attempt, entry->d_name);
+        if (strcmp(again, cell) != 0)
+            continue;
+        count++;
+        visit(arg, &id, read_populated(state->fd, cell) != 0);
+    }
+    (void)closedir(steps);
+    /* An agent died between the two mkdir or the two rmdir. */
+    if (count == 0)
+        (void)unlinkat(state->fd, attempt, AT_REMOVEDIR);
+    return 0;
+}
+
+static int cgroup2_list(struct confine_state *state, confine_visit_fn *visit, void *arg)
+{
+    _cleanup_close_ int fd = open_directory(state->fd, ".");
+    if (fd < 0)
+        return fd;
+    DIR *attempts = fdopendir(fd);
+    if (attempts == NULL)
+        return -errno;
+    (void)take_fd(&fd);
+    for (struct dirent *entry; (entry = readdir(attempts)) != NULL;) {
+        struct spool_id id = { 0 };
+        char again[CELL_NAME_SIZE];
+        if (sscanf(entry->d_name, "j%" SCNu64 ".%u", &id.job, &id.attempt) != 2)
+            continue;
+        attempt_name(&id, again);
+        if (strcmp(again, entry->d_name) == 0)
+            (void)list_steps(state, again, id, visit, arg);
+    }
+    (void)closedir(attempts);
+    return 0;
+}
+
+const struct confine confine_cgroup2 = {
+    .name = "cgroup2",
+    .open = cgroup2_open,
+    .prepare = cgroup2_prepare,
+    .is_populated = cgroup2_is_populated,
+    .kill = cgroup2_kill,
+    .remove = cgroup2_remove,
+    .list = cgroup2_list,
+    .close = cgroup2_close,
+};

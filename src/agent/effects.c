@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each effect is one short function over the launcher, the spool and the loop. What the core cannot see for
+ * itself is kept here: which shepherds are watched, so that the end of each makes the core look again.
+ */
+#include "agent/effects.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/child.h"
+#include "agent/persist.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+/* A shepherd whose end we will notice. An attempt can have two for a moment: one that ends, one that adopts.
+ */
+struct watch {
+    struct effects *effects;
+    struct spool_id id;
+    struct child *child;
+    struct watch *next, **where; // the list and the pointer that points here
+};
+
+struct effects {
+    struct effects_parts parts;
+    struct agent_core *core;
+    struct agent_link *link;
+    struct event *timer;
+    struct watch *watches;
+};
+
+static bool is_same(const struct spool_id *a, const struct spool_id *b)
+{
+    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
+}
+
+static void watch_free(struct watch *watch)
+{
+    *watch->where = watch->next;
+    if (watch->next != NULL)
+        watch->next->where = watch->where;
+    child_free(watch->child);
+    free(watch);
+}
+
+static void on_shepherd_end(void *arg, int status)
+{
+    struct watch *watch = arg;
+    struct effects *effects = watch->effects;
+    struct spool_id id = watch->id;
+    watch->child = NULL;
+    watch_free(watch);
+    if (status != 0)
+        log_debug("job %" PRIu64 ": its shepherd ended with wait status %d", id.job, status);
+    agent_core_look(effects->core, clock_boot_ms(), &id);
+}
+
+static void watch_add(struct effects *effects, const struct spool_id *id, int pidfd)
+{
+    struct watch *watch = xcalloc(1, sizeof(*watch));
+    watch->effects = effects;
+    watch->id = *id;
+    watch->where = &effects->watches;
+    watch->next = effects->watches;
+    if (watch->next != NULL)
+        watch->next->where = &watch->next;
+    effects->watches = watch;
+    watch->child = child_watch(effects->parts.base, pidfd, on_shepherd_end, watch);
+}
+
+static bool is_watched(const struct effects *effects, const struct spool_id *id)
+{
+    for (const struct watch *watch = effects->watches; watch != NULL; watch = watch->next)
+        if (is_same(&watch->id, id))
+            return true;
+    return false;
+}
+
+static int open_entry(const struct effects *effects, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    int fd = openat(
+        launcher_spool_fd(effects->parts.launcher), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+static void effect_send(void *arg, const struct record_type *type, const void *message)
+{
+    struct effects *effects = arg;
+    if (effects->link != NULL)
+        agent_link_send(effects->link, type, message);
+}
+
+static void read_exit(
+    const struct effects *effects, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+{
+    struct error err = { 0 };
+    int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &sight->exit, &err);
+    if (r == -EBADMSG)
+        log_error("job %" PRIu64 ": its exit record is damaged: %s", id->job, err.message);
+    sight->has_exit = r == 0;
+    if (sight->has_exit)
+        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
+}
+
+static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+{
+    struct effects *effects = arg;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    sight->is_watched = is_watched(effects, id);
+    sight->is_alive = sight->is_watched;
+    if (dirfd < 0)
+        return;
+    int verdict = spool_verdict(dirfd);
+    sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
+    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
+    sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
+    if (sight->verdict == VERDICT_NONE)
+        return;
+    read_exit(effects, id, dirfd, sight);
+    if (sight->verdict == VERDICT_GO && !sight->has_exit)
+        (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
+}
+
+static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct effects *effects = arg;
+    int r = launcher_stage(effects->parts.launcher, launch, err);
+    return r < 0 ? r : 0;
+}
+
+static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+{
+    struct effects *effects = arg;
+    struct launcher_process process;
+    int r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
+                  : launcher_start(effects->parts.launcher, id, &process, err);
+    if (r < 0)
+        return r;
+    watch_add(effects, id, process.pidfd);
+    return 0;
+}
+
+/* `started` names the first shepherd only; one that adopted is found by the core's own second look. */
+static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
+{
+    struct effects *effects = arg;
+    if (sight->started.job == 0)
+        return false;
+    int pidfd = process_open((pid_t)sight->started.shepherd_pid, sight->started.shepherd_start);
+    if (pidfd < 0)
+        return false;
+    watch_add(effects, id, pidfd);
+    return true;
+}
+
+/* An entry of an attempt that was never staged: its spec only names it, and is written after the verdict, so
+ * that no shepherd could ever start on it. */
+static int make_entry(struct effects *effects, const struct spool_id *id, uint64_t token)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    if (mkdirat(launcher_spool_fd(effects->parts.launcher), name, 0700) < 0)
+        return -errno;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    if (dirfd < 0)
+        return dirfd;
+    int r = spool_settle(dirfd, VERDICT_NOGO);
+    if (r < 0)
+        return r;
+    struct launch_spec spec = {
+        .job = id->job, .attempt = id->attempt, .step = id->step, .task = id->task, .token = token
+    };
+    (void)file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
+    return r;
+}
+
+static int effect_settle_nogo(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
+{
+    struct effects *effects = arg;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    int r = dirfd >= 0 ? spool_settle(dirfd, VERDICT_NOGO) : dirfd;
+    if (r == -ENOENT)
+        r = make_entry(effects, id, token);
+    return r < 0 ? error_set_errno(err, r, "cannot settle the verdict") : r;
+}
+
+static int effect_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
+{
+    struct effects *effects = arg;
+    return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
+}
+
+static void effect_kill(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    int r = effects->parts.confine->kill(effects->parts.cells, id);
+    if (r < 0)
+        log_error("job %" PRIu64 ": what it left running cannot be ended: %s", id->job, strerror(-r));
+}
+
+static int effect_remove(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    int r = launcher_discard(effects->parts.launcher, id);
+    if (r < 0 && r != -EBUSY)
+        log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
+    return r;
+}
+
+static int effect_save_epoch(void *arg, uint64_t epoch, struct error *err)
+{
+    struct effects *effects = arg;
+    return persist_save_epoch(effects->parts.state_fd, epoch, err);
+}
+
+static void effect_open_log(void *arg, const struct message_open_log *request)
+{
+    struct effects *effects = arg;
+    log_streams_open(effects->parts.streams, request);
+}
+
+static void effect_arm(void *arg, int64_t boot_ms)
+{
+    struct effects *effects = arg;
+    int64_t left_ms = boot_ms - clock_boot_ms();
+    struct timeval time = { left_ms > 0 ? left_ms / 1000 : 0, left_ms > 0 ? left_ms % 1000 * 1000 : 0 };
+    (void)evtimer_add(effects->timer, &time);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct effects *effects = arg;
+    agent_core_timer(effects->core, clock_boot_ms());
+}
+
+struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
+{
+    struct effects *effects = xcalloc(1, sizeof(*effects));
+    struct agent_effects table = {
+        .arg = effects,
+        .send = effect_send,
+        .inspect = effect_inspect,
+        .stage = effect_stage,
+        .start = effect_start,
+        .watch = effect_watch,
+        .settle_nogo = effect_settle_nogo,
+        .command = effect_command,
+        .kill = effect_kill,
+        .remove = effect_remove,
+        .save_epoch = effect_save_epoch,
+        .open_log = effect_open_log,
+        .arm = effect_arm,
+    };
+    effects->parts = *parts;
+    effects->timer = evtimer_new(parts->base, on_timer, effects);
+    effects->core = agent_core_new(&table, epoch);
+    return effects;
+}
+
+void effects_free(struct effects *effects)
+{
+    if (effects == NULL)
+        return;
+    while (effects->watches != NULL)
+        watch_free(effects->watches);
+    agent_core_free(effects->core);
+    event_free(effects->timer);
+    free(effects);
+}
+
+struct agent_core *effects_core(struct effects *effects)
+{
+    return effects->core;
+}
+
+void effects_set_link(struct effects *effects, struct agent_link *link)
+{
+    effects->link = link;
+}
+
+/* The token is in the spec, or for an entry made anew from a durable copy in its exit record. */
+static uint64_t read_token(int dirfd)
+{
+    struct launch_spec spec;
+    struct launch_exit record;
+    uint64_t token = 0;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) == 0) {
+        token = spec.token;
+        record_clear(&launch_spec_record, &spec);
+    } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
+        token = record.token;
+        record_clear(&launch_exit_record, &record);
+    }
+    return token;
+}
+
+/* A cell without a spool entry is what a crash left between the two, or not ours to judge while it lives. */
+static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
+{
+    struct effects *effects = arg;
+    char name[SPOOL_NAME_SIZE];
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    spool_name(id, name);
+    if (dirfd >= 0)
+        return;
+    if (is_populated)
+        log_error("processes run in the cgroup of %s, of which the spool knows nothing: look at them", name);
+    else
+        (void)effects->parts.confine->remove(effects->parts.cells, id);
+}
+
+int effects_load(struct effects *effects, struct error *err)
+{
+    int spoolfd = launcher_spool_fd(effects->parts.launcher);
+    int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    if (dir == NULL)
+        return error_set_errno(err, -errno, "cannot read the spool");
+    while ((entry = readdir(dir)) != NULL) {
+        struct spool_id id;
+        if (!spool_parse_name(entry->d_name, &id))
+            continue;
+        _cleanup_close_ int dirfd = open_entry(effects, &id);
+        if (dirfd >= 0)
+            agent_core_load(effects->core, clock_boot_ms(), &id, read_token(dirfd));
+    }
+    (void)closedir(dir);
+    (void)effects->parts.confine->list(effects->parts.cells, on_cell, effects);
+    return 0;
+}

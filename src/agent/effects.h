@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent core's effects on the real world: spool, launcher, cgroups, processes, link and timer. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/agent_core.h"
+#include "agent/confine.h"
+#include "agent/launcher.h"
+#include "agent/agent_link.h"
+#include "agent/log_stream.h"
+
+struct effects;
+
+/* What effects work on; all is borrowed. */
+struct effects_parts {
+    struct event_base *base;
+    struct launcher *launcher;
+    const struct confine *confine;
+    struct confine_state *cells;
+    struct log_streams *streams;
+    int state_fd; // persist.h
+};
+
+/* Makes the effects and the core that has them. */
+struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch);
+void effects_free(struct effects *effects);
+
+struct agent_core *effects_core(struct effects *effects);
+
+/* Loads every attempt that the spool holds into the core, and tidies cells that belong to none. */
+int effects_load(struct effects *effects, struct error *err);
+
+/* Where messages go; NULL: nowhere. */
+void effects_set_link(struct effects *effects, struct agent_link *link);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A node without GPUs, and the whole contract of a backend at a glance. */
+#include "agent/gpu.h"
+
+static int none_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
+{
+    *ret_state = NULL;
+    return 0;
+}
+
+static size_t none_count(const void *state)
+{
+    return 0;
+}
+
+static void none_describe(void *state, size_t i, struct gpu_state *gpu)
+{
+}
+
+static void none_sample(void *state, size_t i, struct gpu_state *gpu)
+{
+}
+
+static void none_close(void *state)
+{
+}
+
+const struct gpu_backend gpu_none = {
+    .name = "none",
+    .open = none_open,
+    .count = none_count,
+    .describe = none_describe,
+    .sample = none_sample,
+    .close = none_close,
+};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs in a process of its own (gpu_helper.c), so any call here may hang or crash. "auto" tries the real
+ * backends in the order of a table and falls to none, saying why.
+ */
+#include "agent/gpu_probe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "agent/gpu.h"
+#include "agent/gpu_report.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+static const struct gpu_backend *const automatic[] = { &gpu_nvml, NULL };
+
+struct probe {
+    const struct gpu_backend *backend;
+    void *state;
+    struct gpu_report report; // the descriptions stay, the values are refreshed
+};
+
+/* -ENODEV from every backend means a machine without GPUs; any other failure means a sick driver. */
+static int open_automatic(struct probe *probe, const struct gpu_spec *spec, struct error *err)
+{
+    for (size_t i = 0; automatic[i] != NULL; i++) {
+        probe->backend = automatic[i];
+        int r = probe->backend->open(spec, &probe->state, err);
+        if (r != -ENODEV)
+            return r;
+    }
+    probe->backend = &gpu_none;
+    return gpu_none.open(spec, &probe->state, NULL);
+}
+
+static int open_backend(struct probe *probe, const struct gpu_spec *spec, struct error *err)
+{
+    if (spec->kind == GPU_SPEC_AUTO)
+        return open_automatic(probe, spec, err);
+    probe->backend = spec->kind == GPU_SPEC_SIM ? &gpu_sim : &gpu_none;
+    return probe->backend->open(spec, &probe->state, err);
+}
+
+static void describe(struct probe *probe, const struct gpu_spec *spec, const struct error *err)
+{
+    struct gpu_report *report = &probe->report;
+    size_t count = probe->backend->count(probe->state);
+    struct gpu_state *gpus = xcalloc(count + 1, sizeof(*gpus));
+    for (size_t i = 0; i < count; i++)
+        probe->backend->describe(probe->state, i, &gpus[i]);
+    report->gpus = (struct record_list){ gpus, count };
+    report->backend = xstrdup(probe->backend->name);
+    report->is_on = count > 0;
+    report->is_final = probe->backend == &gpu_none;
+    if (err->code != 0)
+        report->text = xstrdup(err->message);
+    else if (spec->kind == GPU_SPEC_NONE)
+        report->text = xstrdup("no GPUs are offered (--gpus none)");
+    else
+        report->text = xasprintf("%zu GPU%s found by %s", count, count == 1 ? "" : "s", report->backend);
+    report->fix = err->code != 0 && err->hint[0] != '\0' ? xstrdup(err->hint) : NULL;
+}
+
+static int write_report(int fd, const struct gpu_report *report)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&gpu_report_record, report, &bytes);
+    return write_all(fd, bytes.bytes, bytes.length);
+}
+
+static int sample(struct probe *probe, int fd)
+{
+    struct gpu_state *gpus = probe->report.gpus.items;
+    for (size_t i = 0; i < probe->report.gpus.count; i++)
+        probe->backend->sample(probe->state, i, &gpus[i]);
+    return write_report(fd, &probe->report);
+}
+
+/* Waits for the next period; false when the reader has gone. */
+static bool wait_period(int fd, int64_t until_ms)
+{
+    struct pollfd reader = { .fd = fd };
+    int64_t left;
+    while ((left = until_ms - clock_boot_ms()) > 0)
+        if (poll(&reader, 1, (int)left) > 0)
+            return false;
+    return true;
+}
+
+int gpu_probe_run(int fd, const struct gpu_spec *spec, int64_t period_ms)
+{
+    struct probe probe = { 0 };
+    struct error err = { 0 };
+    int r = open_backend(&probe, spec, &err);
+    if (r < 0) {
+        probe.report.backend = xstrdup(probe.backend->name);
+        probe.report.text = xstrdup(err.message);
+        probe.report.fix = xstrdup(err.hint);
+        r = write_report(fd, &probe.report);
+    } else {
+        int64_t next_ms = clock_boot_ms();
+        describe(&probe, spec, &err);
+        do {
+            r = sample(&probe, fd);
+            next_ms += period_ms;
+        } while (r == 0 && !probe.report.is_final && wait_period(fd, next_ms));
+        probe.backend->close(probe.state);
+    }
+    record_clear(&gpu_report_record, &probe.report);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

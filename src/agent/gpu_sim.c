@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Simulated GPUs: for trying mgpu out, for tests and for machines without one. They have stable UUIDs and
+ * plausible values that drift with each sample; nothing runs on them, so a job sees CUDA_VISIBLE_DEVICES and
+ * no device.
+ */
+#include "agent/gpu.h"
+
+#include "base/memory.h"
+
+#define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // what a driver keeps for itself on an idle GPU
+#define IDLE_POWER_MW     25000U
+#define IDLE_CELSIUS      31U
+
+struct sim {
+    struct gpu_spec spec;
+    uint32_t samples;
+};
+
+static int sim_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
+{
+    struct sim *sim = xcalloc(1, sizeof(*sim));
+    sim->spec = *spec;
+    *ret_state = sim;
+    return 0;
+}
+
+static size_t sim_count(const void *state)
+{
+    const struct sim *sim = state;
+    return sim->spec.count;
+}
+
+static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
+{
+    const struct sim *sim = state;
+    gpu->index = (uint32_t)i;
+    gpu->uuid = xasprintf("GPU-sim-%zu", i);
+    gpu->model = xstrdup(sim->spec.model);
+    gpu->pci = xasprintf("0000:%02zx:00.0", (i + 1) & 0xff);
+    gpu->memory_bytes = sim->spec.memory_bytes;
+}
+
+static void sim_sample(void *state, size_t i, struct gpu_state *gpu)
+{
+    struct sim *sim = state;
+    uint32_t drift = (sim->samples++ / 16 + (uint32_t)i * 3) % 5;
+    gpu->valid = GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER;
+    gpu->memory_used_bytes = sim->spec.memory_bytes < 4 * IDLE_MEMORY_BYTES ? 0 : IDLE_MEMORY_BYTES;
+    gpu->utilization_percent = 0;
+    gpu->temperature_c = IDLE_CELSIUS + drift;
+    gpu->power_mw = IDLE_POWER_MW + drift * 250;
+    gpu->is_lost = 0;
+}
+
+static void sim_close(void *state)
+{
+    freep(&state);
+}
+
+const struct gpu_backend gpu_sim = {
+    .name = "sim",
+    .open = sim_open,
+    .count = sim_count,
+    .describe = sim_describe,
+    .sample = sim_sample,
+    .close = sim_close,
+};

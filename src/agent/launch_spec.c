@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/launch_spec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "job/launch.h"
+#include "job/spec.h"
+
+#define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
+#define DEFAULT_PATH_ROOT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define HOME_LOGS         ".local/state/mgpu/logs"
+
+/* --- environment --- */
+
+static void set_missing(struct strings *env, const char *name, const char *value)
+{
+    if (strings_get_env(env, name) == NULL)
+        strings_set_env(env, name, value);
+}
+
+static void set_number(struct strings *env, const char *name, uint64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    strings_set_env(env, name, text);
+}
+
+/* "2,0": the indices in the order the job asked for. */
+static char *list_gpus(const struct record_list *grants)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    const struct gpu_grant *gpus = grants->items;
+    for (size_t i = 0; i < grants->count; i++)
+        buffer_printf(&text, "%s%u", i > 0 ? "," : "", gpus[i].index);
+    return text.length > 0 ? buffer_take(&text) : xstrdup("");
+}
+
+/* Set over whatever the submitter or a setup command said: it is what the job was given. */
+static void set_assignment(struct strings *env, const struct message_launch *launch, const char *job_name,
+    const struct launch_node *node)
+{
+    _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
+    _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
+    strings_set_env(env, "CUDA_VISIBLE_DEVICES", gpus);
+    strings_set_env(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    set_number(env, "MGPU_JOB_ID", launch->job);
+    strings_set_env(env, "MGPU_JOB_NAME", job_name);
+    set_number(env, "MGPU_ATTEMPT", launch->attempt);
+    set_number(env, "MGPU_STEP", launch->step);
+    set_number(env, "MGPU_TASK", launch->task);
+    strings_set_env(env, "MGPU_GPUS", gpus);
+    set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
+    strings_set_env(env, "MGPU_NODE", node->name);
+    strings_set_env(env, "MGPU_SOCKET", socket);
+}
+
+static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
+{
+    set_missing(env, "HOME", user->home);
+    set_missing(env, "USER", user->name);
+    set_missing(env, "LOGNAME", user->name);
+    set_missing(env, "SHELL", user->shell);
+    set_missing(env, "PATH", user->uid == 0 ? DEFAULT_PATH_ROOT : DEFAULT_PATH);
+    strings_set_env(env, "PWD", cwd);
+}
+
+/* --- paths --- */
+
+/* A name is text, not a path. */
+static void append_name(struct buffer *out, const char *name)
+{
+    for (const char *p = name; *p != '\0'; p++)
+        buffer_append(out, *p == '/' ? "_" : p, 1);
+}
+
+char *launch_expand_path(
+    const char *pattern, const struct message_launch *launch, const char *name, const char *node)
+{
+    _cleanup_buffer_ struct buffer path = { 0 };
+    for (const char *p = pattern; *p != '\0'; p++) {
+        if (*p != '%' || p[1] == '\0' || strchr("jnah%", p[1]) == NULL) {
+            buffer_append(&path, p, 1);
+            continue;
+        }
+        switch (*++p) {
+        case 'j': buffer_printf(&path, "%" PRIu64, launch->job); break;
+        case 'a': buffer_printf(&path, "%u", launch->attempt); break;
+        case 'n': append_name(&path, name); break;
+        case 'h': append_name(&path, node); break;
+        default: buffer_append(&path, "%", 1); break;
+        }
+    }
+    return buffer_take(&path);
+}
+
+/* 42.log, 42.2.log for its second attempt, 42.1.s3.log and so on for further steps and tasks. */
+static char *log_name(const struct message_launch *launch)
+{
+    _cleanup_buffer_ struct buffer name = { 0 };
+    buffer_printf(&name, "%" PRIu64, launch->job);
+    if (launch->attempt > 1)
+        buffer_printf(&name, ".%u", launch->attempt);
+    if (launch->step > 0)
+        buffer_printf(&name, ".s%u", launch->step);
+    if (launch->task > 0)
+        buffer_printf(&name, ".t%u", launch->task);
+    buffer_append_text(&name, ".log");
+    return buffer_take(&name);
+}
+
+/* Below a directory that all users share each has his own; a rootless instance has only one user. */
+static char *user_log(const char *dir, const struct launch_node *node, uid_t uid, const char *name)
+{
+    return node->is_root ? xasprintf("%s/%u/%s", dir, uid, name) : xasprintf("%s/%s", dir, name);
+}
+
+static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
+    const struct user *user, const struct launch_node *node, struct launch_spec *ret)
+{
+    if (job->output != NULL) {
+        ret->output = launch_expand_path(job->output, launch, job_name, node->name);
+        return;
+    }
+    _cleanup_free_ char *name = log_name(launch);
+    _cleanup_free_ char *shared = xasprintf("%s/logs", node->state_dir);
+    bool is_home = strcmp(node->log_dir, "home") == 0;
+    ret->is_output_default = true;
+    ret->output = is_home ? xasprintf("%s/" HOME_LOGS "/%s", user->home, name)
+                          : user_log(node->log_dir, node, user->uid, name);
+    if (is_home)
+        ret->output_fallback = user_log(shared, node, user->uid, name);
+}
+
+/* The user's own shell when it speaks as sh does, else one that does. */
+static char *setup_shell(const struct user *user)
+{
+    static const char *const known[] = { "bash", "sh", "dash", "zsh", "ksh", "mksh", NULL };
+    const char *slash = strrchr(user->shell, '/');
+    for (size_t i = 0; known[i] != NULL; i++)
+        if (slash != NULL && strcmp(slash + 1, known[i]) == 0)
+            return xstrdup(user->shell);
+    return xstrdup(access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh");
+}
+
+/* --- the whole --- */
+
+/* The group that the submitter had at the time, if it is one of his on this node. */
+static gid_t pick_group(const struct message_launch *launch, const struct user *user)
+{
+    return user_is_member(user, launch->gid) ? launch->gid : user->gid;
+}
+
+static void set_identity(
+    const struct message_launch *launch, const struct user *user, struct launch_spec *ret)
+{
+    ret->uid = user->uid;
+    ret->gid = pick_group(launch, user);
+    ret->groups.items = xcalloc(user->n_groups, sizeof(struct group_id));
+    ret->groups.count = user->n_groups;
+    for (size_t i = 0; i < user->n_groups; i++)
+        ((struct group_id *)ret->groups.items)[i].gid = user->groups[i];
+}
+
+static int check(const struct launch_spec *spec, struct error *err)
+{
+    if (strlen(spec->output) >= SPEC_PATH_MAX ||
+        (spec->output_fallback != NULL && strlen(spec->output_fallback) >= SPEC_PATH_MAX))
+        return error_set(err, -ENAMETOOLONG, "the path of the log has more than %u bytes", SPEC_PATH_MAX);
+    return 0;
+}
+
+int launch_spec_make(const struct message_launch *launch, const struct user *user,
+    const struct launch_node *node, struct launch_spec *ret, struct error *err)
+{
+    if (launch->spec.count != 1)
+        return error_set(err, -EINVAL, "the launch message holds %zu job specs", launch->spec.count);
+    const struct job_spec *job = launch->spec.items;
+    if (job->command.count == 0)
+        return error_set(err, -EINVAL, "the job has no command");
+    _cleanup_free_ char *job_name = job_spec_display_name(job);
+    *ret = (struct launch_spec){
+        .job = launch->job,
+        .attempt = launch->attempt,
+        .step = launch->step,
+        .task = launch->task,
+        .token = launch->token,
+        .umask = job->umask,
+        .cwd = xstrdup(job->cwd != NULL ? job->cwd : user->home),
+        .setup = xstrdup(job->setup),
+        .exit_copy_dir = xstrdup(node->exit_dir),
+        .nofile_soft = node->nofile_soft,
+        .nofile_hard = node->nofile_hard,
+    };
+    set_identity(launch, user, ret);
+    strings_copy(&ret->command, &job->command);
+    strings_copy(&ret->env, &job->env);
+    complete_environment(&ret->env, user, ret->cwd);
+    set_assignment(&ret->gpu_env, launch, job_name, node);
+    if (ret->setup != NULL)
+        ret->shell = setup_shell(user);
+    set_output(launch, job, job_name, user, node, ret);
+    return check(ret, err);
+}

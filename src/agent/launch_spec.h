@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What a shepherd is told, made from what the controller asked for and what this node knows. Touches no file.
+ */
+#pragma once
+
+#include "agent/users.h"
+#include "base/error.h"
+#include "wire/message.h"
+
+/* What the node adds. All strings are borrowed. */
+struct launch_node {
+    const char *name;
+    const char *run_dir;
+    const char *state_dir;
+    const char *log_dir; // as in struct launcher_options, never NULL
+    const char *exit_dir;
+    bool is_root;
+    uint64_t nofile_soft, nofile_hard;
+};
+
+/*
+ * Fills `ret` (cleared by the caller with record_clear) from the message, the user and the node; job_cgroup
+ * is left out. -EINVAL or -ENAMETOOLONG when the request itself cannot be carried out.
+ */
+int launch_spec_make(const struct message_launch *launch, const struct user *user,
+    const struct launch_node *node, struct launch_spec *ret, struct error *err);
+
+/* Replaces %j %n %a %h %% in a path. The caller frees it. */
+char *launch_expand_path(
+    const char *pattern, const struct message_launch *launch, const char *name, const char *node);

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes spool directories and starts shepherds. All files are reached through descriptors of directories
+ * that only root (or the rootless user) can change: no path that a job's owner controls is opened here. The
+ * one directory that is given away, a user's own log directory, is made with mkdirat(2) and changes hands
+ * through its open descriptor.
+ */
+#include "agent/launcher.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/launch_spec.h"
+#include "agent/spawn.h"
+#include "agent/users.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/launch.h"
+#include "job/state.h"
+
+#define SPOOL_DIR         "spool"
+#define LOG_DIR           "logs"
+#define COPY_SUFFIX       ".exit"
+#define EXIT_CODE_REFUSED 125
+
+struct launcher {
+    char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
+    bool is_root, is_root_job_allowed;
+    uint64_t nofile_soft, nofile_hard;
+    const struct confine *confine;
+    struct confine_state *cells;
+    int spool_fd;
+    int exits_fd;
+    int logs_fd;        // STATE/logs, or -1
+    int shared_logs_fd; // log_dir where it is another one, or -1
+};
+
+/* The shepherd's whole environment. */
+static char *const shepherd_environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, NULL };
+
+/* --- open and close --- */
+
+static int open_directory(const char *path, mode_t mode, struct error *err)
+{
+    int r = make_directories(path, mode);
+    int fd = r < 0 ? r : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, r < 0 ? r : -errno, "cannot make directory %s", path);
+    return fd;
+}
+
+static int open_below(const char *dir, const char *name, mode_t mode, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", dir, name);
+    return open_directory(path, mode, err);
+}
+
+void launcher_close(struct launcher *launcher)
+{
+    if (launcher == NULL)
+        return;
+    closep(&launcher->spool_fd);
+    closep(&launcher->exits_fd);
+    closep(&launcher->logs_fd);
+    closep(&launcher->shared_logs_fd);
+    free(launcher->run_dir);
+    free(launcher->state_dir);
+    free(launcher->log_dir);
+    free(launcher->exit_dir);
+    free(launcher->shepherd);
+    free(launcher->node);
+    free(launcher);
+}
+
+static void launcher_closep(struct launcher **launcher)
+{
+    launcher_close(*launcher);
+}
+
+static int open_directories(struct launcher *launcher, struct error *err)
+{
+    /* Users pass through what is shared, and see nothing but their own. */
+    mode_t shared_mode = launcher->is_root ? 0711 : 0700;
+    _cleanup_close_ int state_fd = open_directory(launcher->state_dir, shared_mode, err);
+    if (state_fd < 0)
+        return state_fd;
+    launcher->spool_fd = open_below(launcher->run_dir, SPOOL_DIR, 0700, err);
+    if (launcher->spool_fd < 0)
+        return launcher->spool_fd;
+    launcher->exits_fd = open_directory(launcher->exit_dir, 0700, err);
+    if (launcher->exits_fd < 0)
+        return launcher->exits_fd;
+    launcher->logs_fd = open_below(launcher->state_dir, LOG_DIR, shared_mode, err);
+    if (launcher->logs_fd < 0)
+        return launcher->logs_fd;
+    if (strcmp(launcher->log_dir, "home") == 0)
+        return 0;
+    launcher->shared_logs_fd = open_directory(launcher->log_dir, shared_mode, err);
+    return launcher->shared_logs_fd < 0 ? launcher->shared_logs_fd : 0;
+}
+
+int launcher_open(const struct launcher_options *options, const struct confine *confine,
+    struct confine_state *cells, struct launcher **ret, struct error *err)
+{
+    _cleanup_(launcher_closep) struct launcher *launcher = xcalloc(1, sizeof(*launcher));
+    *launcher = (struct launcher){
+        .run_dir = xstrdup(options->run_dir),
+        .state_dir = xstrdup(options->state_dir),
+        .exit_dir = xasprintf("%s/" LAUNCHER_EXIT_DIR, options->state_dir),
+        .shepherd = xstrdup(options->shepherd),
+        .node = xstrdup(options->node),
+        .is_root = options->is_root,
+        .is_root_job_allowed = options->is_root_job_allowed,
+        .nofile_soft = options->nofile_soft,
+        .nofile_hard = options->nofile_hard,
+        .confine = confine,
+        .cells = cells,
+        .spool_fd = -1,
+        .exits_fd = -1,
+        .logs_fd = -1,
+        .shared_logs_fd = -1,
+    };
+    if (options->log_dir != NULL)
+        launcher->log_dir = xstrdup(options->log_dir);
+    else
+        launcher->log_dir = options->is_root ? xstrdup("home") : xasprintf("%s/" LOG_DIR, options->state_dir);
+    if (access(options->shepherd, X_OK) < 0)
+        return error_set_errno(err, -errno, "cannot execute the shepherd %s", options->shepherd);
+    int r = open_directories(launcher, err);
+    if (r < 0)
+        return r;
+    *ret = take_ptr(launcher);
+    return 0;
+}
+
+int launcher_spool_fd(const struct launcher *launcher)
+{
+    return launcher->spool_fd;
+}
+
+/* --- stage --- */
+
+static struct spool_id launch_id(const struct message_launch *launch)
+{
+    return (struct spool_id){
+        .job = launch->job, .attempt = launch->attempt, .step = launch->step, .task = launch->task
+    };
+}
+
+static int open_entry(const struct launcher *launcher, const struct spool_id *id, bool make)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    if (make && mkdirat(launcher->spool_fd, name, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    int fd = openat(launcher->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+/* This can never run here. The record comes first: a verdict "go" without one would ask for an adopter. */
+static int refuse(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    struct spool_id id = launch_id(launch);
+    _cleanup_close_ int fd = open_entry(launcher, &id, true);
+    if (fd < 0)
+        return error_set_errno(
+            err, fd, "cannot make the spool directory of job %llu", (unsigned long long)id.job);
+    struct launch_exit record = { .job = id.job,
+        .attempt = id.attempt,
+        .step = id.step,
+        .task = id.task,
+        .token = launch->token,
+        .end = END_START_FAILED,
+        .exit_code = EXIT_CODE_REFUSED,
+        .ended_wall_ms = clock_wall_ms(),
+        .text = err->message };
+    int r = file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
+    if (r == 0)
+        r = spool_settle(fd, VERDICT_GO);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id.job);
+    return r == VERDICT_GO ? LAUNCHER_REFUSED : LAUNCHER_STAGED;
+}
+
+/* A rootless instance may live where nobody has written its user down (containers). */
+static void make_own_user(uid_t uid, struct user *ret)
+{
+    const char *home = getenv("HOME");
+    *ret = (struct user){ .uid = uid,
+        .gid = getegid(),
+        .name = xasprintf("%u", uid),
+        .home = xstrdup(home != NULL ? home : "/"),
+        .shell = xstrdup("/bin/sh") };
+}
+
+/* -ENOENT and -EPERM: this user can never run a job here. */
+static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
+{
+    if (launcher->is_root && uid == 0 && !launcher->is_root_job_allowed) {
+        (void)error_set(err, -EPERM, "jobs of root are not allowed on node %s", launcher->node);
+        return error_hint(err, "submit as a normal user");
+    }
+    if (!launcher->is_root && uid != geteuid())
+        return error_set(
+            err, -EPERM, "this instance belongs to uid %u and cannot run jobs of uid %u", geteuid(), uid);
+    int r = user_lookup(uid, ret, err);
+    if (r == -ENOENT && !launcher->is_root) {
+        make_own_user(uid, ret);
+        r = 0;
+    }
+    return r;
+}
+
+/* The user's own directory below a shared one. */
+static int make_user_logs(int parent, uid_t uid, gid_t gid, struct error *err)
+{
+    char name[16];
+    struct stat st;
+    (void)snprintf(name, sizeof(name), "%u", uid);
+    if (parent < 0 ||
+        (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid))
+        return 0;
+    if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(err, -errno, "cannot make the log directory of uid %u", uid);
+    _cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_set_errno(err, -errno, "cannot open the log directory of uid %u", uid);
+    if (st.st_uid != 0)
+        return error_set(err, -EEXIST, "the log directory of uid %u belongs to uid %u", uid, st.st_uid);
+    if (fchown(fd, uid, gid) < 0)
+        return error_set_errno(err, -errno, "cannot give uid %u its log directory", uid);
+    return 0;
+}
+
+static int make_logs(const struct launcher *launcher, const struct launch_spec *spec, struct error *err)
+{
+    if (!launcher->is_root || !spec->is_output_default)
+        return 0;
+    int parent = launcher->shared_logs_fd >= 0 ? launcher->shared_logs_fd : launcher->logs_fd;
+    return make_user_logs(parent, spec->uid, spec->gid, err);
+}
+
+/* Makes everything; the spec comes last, because it is what a shepherd starts from. */
+static int write_entry(
+    const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    int shepherd_fd;
+    int r = make_logs(launcher, spec, err);
+    if (r < 0)
+        return r;
+    r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int fd = open_entry(launcher, id, true);
+    r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
+    return LAUNCHER_STAGED;
+}
+
+static bool is_staged(const struct launcher *launcher, const struct spool_id *id)
+{
+    struct stat st;
+    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    return fd >= 0 &&
+           (fstatat(fd, SPOOL_SPEC, &st, AT_SYMLINK_NOFOLLOW) == 0 || spool_verdict(fd) == VERDICT_NOGO);
+}
+
+int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    _cleanup_user_ struct user user = { 0 };
+    struct error local = { 0 };
+    struct spool_id id = launch_id(launch);
+    const struct launch_node node = { .name = launcher->node,
+        .run_dir = launcher->run_dir,
+        .state_dir = launcher->state_dir,
+        .log_dir = launcher->log_dir,
+        .exit_dir = launcher->exit_dir,
+        .is_root = launcher->is_root,
+        .nofile_soft = launcher->nofile_soft,
+        .nofile_hard = launcher->nofile_hard };
+    err = err != NULL ? err : &local;
+    if (is_staged(launcher, &id))
+        return LAUNCHER_STAGED;
+    int r = find_user(launcher, launch->uid, &user, err);
+    if (r == -EPERM || r == -ENOENT)
+        return refuse(launcher, launch, err);
+    if (r < 0)
+        return r;
+    struct launch_spec spec = { 0 };
+    r = launch_spec_make(launch, &user, &node, &spec, err);
+    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, err);
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
+/* --- processes --- */
+
+static int start(struct launcher *launcher, const struct spool_id *id, bool is_adopter,
+    struct launcher_process *ret, struct error *err)
+{
+    char name[SPOOL_NAME_SIZE];
+    char program[] = "mgpu-shepherd", adopt[] = "--adopt";
+    int shepherd_fd = -1;
+    _cleanup_free_ char *job_cgroup = NULL;
+    spool_name(id, name);
+    _cleanup_free_ char *dir = xasprintf("%s/" SPOOL_DIR "/%s", launcher->run_dir, name);
+    int r = launcher->confine->prepare(launcher->cells, id, &job_cgroup, &shepherd_fd, err);
+    if (r < 0)
+        return r;
+    char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };
+    r = spawn_program(launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->pidfd);
+    return r < 0 ? error_set_errno(err, r, "cannot start %s", launcher->shepherd) : 0;
+}
+
+int launcher_start(
+    struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err)
+{
+    return start(launcher, id, false, ret, err);
+}
+
+int launcher_adopt(
+    struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err)
+{
+    return start(launcher, id, true, ret, err);
+}
+
+int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms)
+{
+    struct spool_command command = {
+        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms
+    };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    /* By descriptor, because a run dir may have a longer name than a socket address can hold. */
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/" SPOOL_CTL,
+        launcher->spool_fd, name);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = sendto(
+        fd, &command, sizeof(command), MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
+    return n < 0 ? -errno : 0;
+}
+
+/* --- the end --- */
+
+static void copy_name(const char *name, char copy[SPOOL_NAME_SIZE + 8])
+{
+    (void)snprintf(copy, SPOOL_NAME_SIZE + 8, "%s" COPY_SUFFIX, name);
+}
+
+int launcher_discard(struct launcher *launcher, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE], copy[SPOOL_NAME_SIZE + 8];
+    spool_name(id, name);
+    copy_name(name, copy);
+    int r = launcher->confine->remove(launcher->cells, id);
+    if (r < 0)
+        return r;
+    if (unlinkat(launcher->exits_fd, copy, 0) < 0 && errno != ENOENT)
+        return -errno;
+    return spool_remove(launcher->spool_fd, name);
+}
+
+static int restore(
+    const struct launcher *launcher, const struct spool_id *id, const char *copy, struct error *err)
+{
+    struct launch_exit record;
+    struct error why = { 0 };
+    int r = file_read_record(launcher->exits_fd, copy, &launch_exit_record, &record, &why);
+    if (r < 0)
+        return error_set(err, r, "%s/%s: %s", launcher->exit_dir, copy, why.message);
+    _cleanup_close_ int fd = open_entry(launcher, id, true);
+    r = fd < 0 ? fd : file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
+    record_clear(&launch_exit_record, &record);
+    if (r == 0)
+        r = spool_settle(fd, VERDICT_GO);
+    return r < 0 ? error_set_errno(err, r, "cannot restore %s", copy) : 0;
+}
+
+int launcher_restore(struct launcher *launcher, struct error *err)
+{
+    int fd = openat(launcher->exits_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *copies = fd < 0 ? NULL : fdopendir(fd);
+    if (copies == NULL)
+        return error_set_errno(err, -errno, "cannot read %s", launcher->exit_dir);
+    int r = 0;
+    for (struct dirent *entry; r == 0 && (entry = readdir(copies)) != NULL;) {
+        char name[SPOOL_NAME_SIZE];
+        struct spool_id id;
+        size_t length = strlen(entry->d_name);
+        if (length <= strlen(COPY_SUFFIX) || length - strlen(COPY_SUFFIX) >= sizeof(name) ||
+            strcmp(entry->d_name + length - strlen(COPY_SUFFIX), COPY_SUFFIX) != 0)
+            continue;
+        memcpy(name, entry->d_name, length - strlen(COPY_SUFFIX));
+        name[length - strlen(COPY_SUFFIX)] = '\0';
+        if (spool_parse_name(name, &id) && faccessat(launcher->spool_fd, name, F_OK, 0) < 0)
+            r = restore(launcher, &id, entry->d_name, err);
+    }
+    (void)closedir(copies);
+    return r;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers OPEN_LOG: each log is read by a child process that is the job's user and dials back by itself. */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "wire/message.h"
+
+#define LOG_STREAMS_MAX 256U // at once; more are answered with an error
+
+struct log_streams;
+
+/* `link_path` is the controller's socket, relative to the working directory. */
+struct log_streams *log_streams_new(struct event_base *base, const char *link_path);
+void log_streams_open(struct log_streams *streams, const struct message_open_log *request);
+void log_streams_free(struct log_streams *streams);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu-agent: the node's side of mgpu. Reads the command line and becomes a keeper or a worker. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "agent/agent_options.h"
+#include "agent/keeper.h"
+#include "agent/worker.h"
+#include "base/log.h"
+#include "base/version.h"
+
+#define EXIT_USAGE 2
+
+static int run(const struct agent_options *options, int argc, char **argv)
+{
+    if (options->is_version) {
+        (void)puts("mgpu-agent " MGPU_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (options->is_help) {
+        (void)puts("Usage: mgpu-agent --link-fd N | --keep N [OPTION]...\n"
+                   "The agent of one node: finds GPUs, starts jobs and reports. mgpud starts it.\n");
+        options_print(agent_option_rows, stdout);
+        return EXIT_SUCCESS;
+    }
+    log_open("mgpu-agent", options->is_verbose);
+    /* The worker is executed through /proc/self/exe, which would be its name. */
+    (void)prctl(PR_SET_NAME, options->keep_fd >= 0 ? "mgpu-keeper" : "mgpu-agent");
+    return options->keep_fd >= 0 ? keeper_run(options->keep_fd, argc, argv) : worker_run(options);
+}
+
+int main(int argc, char **argv)
+{
+    struct agent_options options;
+    struct error err = { 0 };
+    int status = EXIT_USAGE;
+    if (agent_options_parse(&options, argc, argv, &err) == 0)
+        status = run(&options, argc, argv);
+    else
+        (void)fprintf(
+            stderr, "mgpu-agent: %s%s%s\n", err.message, err.hint[0] == '\0' ? "" : "\nhint: ", err.hint);
+    agent_options_clear(&options);
+    return status;
+}

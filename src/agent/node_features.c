@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* One function per promise in a table; each says what is so here and, when it is off, how to get it. */
+#include "agent/node_features.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static void describe_users(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->is_root;
+    feature->text = facts->is_root ? xstrdup("jobs run as the user who submitted them")
+                                   : xasprintf("only jobs of uid %u, which mgpu runs as", geteuid());
+    if (!facts->is_root)
+        feature->fix = xstrdup("start mgpud as root to run jobs of several users");
+}
+
+static void describe_cgroup(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = strcmp(facts->confine, "none") != 0;
+    if (feature->is_on) {
+        feature->text = xasprintf("everything a job starts ends with it (%s)", facts->confine);
+        return;
+    }
+    feature->text = xasprintf("a job's processes are found by their parents, not by a cgroup%s%s",
+        facts->confine_err->message[0] == '\0' ? "" : ": ", facts->confine_err->message);
+    feature->fix =
+        xstrdup(facts->confine_err->hint[0] != '\0' ? facts->confine_err->hint
+                                                    : "start mgpud as root on a system with cgroup v2");
+}
+
+static void describe_gpu(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->gpus->is_on;
+    feature->text = xstrdup(facts->gpus->text);
+    feature->fix = xstrdup(facts->gpus->fix);
+}
+
+static void describe_isolation(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = 0;
+    feature->text =
+        xstrdup("GPUs are advised by CUDA_VISIBLE_DEVICES, not enforced yet: a job that ignores it "
+                "reaches other GPUs");
+    feature->fix = xstrdup("let jobs of people who do not trust each other run on different nodes");
+}
+
+static void describe_logs(const struct feature_facts *facts, struct node_feature *feature)
+{
+    bool is_home = facts->log_dir == NULL ? facts->is_root : strcmp(facts->log_dir, "home") == 0;
+    feature->is_on = 1;
+    if (is_home)
+        feature->text = xstrdup("output goes to ~/.local/state/mgpu/logs of the job's user");
+    else if (facts->log_dir == NULL)
+        feature->text = xasprintf("output goes to %s/logs", facts->state_dir);
+    else
+        feature->text = xasprintf("output goes to %s", facts->log_dir);
+}
+
+static const struct {
+    const char *name;
+    void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
+} rows[] = {
+    { "users", describe_users },
+    { "cgroup", describe_cgroup },
+    { "gpu", describe_gpu },
+    { "isolation", describe_isolation },
+    { "logs", describe_logs },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+void node_features_list(const struct feature_facts *facts, struct record_list *ret)
+{
+    struct node_feature *features = xcalloc(ROWS, sizeof(*features));
+    for (size_t i = 0; i < ROWS; i++) {
+        features[i].name = xstrdup(rows[i].name);
+        rows[i].describe(facts, &features[i]);
+    }
+    *ret = (struct record_list){ features, ROWS };
+}
+
+void node_features_clear(struct record_list *list)
+{
+    struct node_feature *features = list->items;
+    for (size_t i = 0; i < list->count; i++) {
+        free(features[i].name);
+        free(features[i].text);
+        free(features[i].fix);
+    }
+    free(features);
+    *list = (struct record_list){ 0 };
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What this node promises and what it cannot, for HELLO and `mgpu doctor`. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "agent/gpu_report.h"
+#include "base/error.h"
+
+struct feature_facts {
+    bool is_root;
+    const char *confine;             // name of the kind in use
+    const struct error *confine_err; // why no better one works here
+    const char *log_dir;             // as the launcher was told
+    const char *state_dir;
+    const struct gpu_report *gpus;
+};
+
+/* List of struct node_feature, freed by node_features_clear(). */
+void node_features_list(const struct feature_facts *facts, struct record_list *ret);
+void node_features_clear(struct record_list *features);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/persist.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/spool.h"
+
+#define NODE_DIR   "node"
+#define EPOCH_FILE "epoch"
+#define BOOT_FILE  "boot"
+#define FILE_MAX   64 // bytes of either file
+
+static void closedirp(DIR **dir)
+{
+    if (*dir != NULL)
+        (void)closedir(*dir);
+}
+
+int persist_open(const char *state_dir, struct error *err)
+{
+    struct stat status;
+    _cleanup_free_ char *path = xasprintf("%s/%s", state_dir, NODE_DIR);
+    int r = make_directories(state_dir, 0755);
+    if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+        r = -errno;
+    if (r < 0)
+        return error_set_errno(err, r, "cannot make the directory %s", path);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return error_set_errno(err, -errno, "cannot open the directory %s", path);
+    if (status.st_uid != geteuid() || (status.st_mode & 0022) != 0)
+        return error_set(
+            err, -EPERM, "%s can be changed by others: it must belong to uid %u, mode 0700", path, geteuid());
+    return take_fd(&fd);
+}
+
+int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    int64_t epoch;
+    int r = file_read(dirfd, EPOCH_FILE, FILE_MAX, &text);
+    if (r == -ENOENT) {
+        *ret_epoch = 0;
+        return 0;
+    }
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the highest epoch");
+    r = parse_integer(buffer_text(&text), "the stored epoch", 0, INT64_MAX, &epoch, err);
+    if (r < 0)
+        return r;
+    *ret_epoch = (uint64_t)epoch;
+    return 0;
+}
+
+int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err)
+{
+    char text[FILE_MAX];
+    int length = snprintf(text, sizeof(text), "%" PRIu64, epoch);
+    int r = file_write(dirfd, EPOCH_FILE, text, (size_t)length, true);
+    return r < 0 ? error_set_errno(err, r, "cannot store epoch %" PRIu64, epoch) : 0;
+}
+
+/* Nothing of an earlier boot runs any more: its entries hold no truth but that, which the boot id tells. */
+static int empty_spool(int spoolfd, struct error *err)
+{
+    int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL)
+        return error_set_errno(err, -errno, "cannot read the spool");
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        struct spool_id id;
+        if (!spool_parse_name(entry->d_name, &id))
+            continue;
+        int r = spool_remove(spoolfd, entry->d_name);
+        if (r < 0)
+            return error_set_errno(err, r, "cannot remove %s of an earlier boot", entry->d_name);
+    }
+    return 0;
+}
+
+int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    int r = file_read(spoolfd, BOOT_FILE, FILE_MAX, &text);
+    if (r < 0 && r != -ENOENT)
+        return error_set_errno(err, r, "cannot read the spool's boot id");
+    if (r == 0 && strcmp(buffer_text(&text), boot_id) == 0)
+        return 0;
+    if (r == 0) {
+        log_info("the node has started anew: its spool is emptied");
+        r = empty_spool(spoolfd, err);
+        if (r < 0)
+            return r;
+    }
+    r = file_write(spoolfd, BOOT_FILE, boot_id, strlen(boot_id), false);
+    return r < 0 ? error_set_errno(err, r, "cannot store the spool's boot id") : 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What an agent remembers of agents before it: the highest epoch obeyed, and the boot its spool belongs to.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/process.h"
+
+/* Opens STATE/node, which is made 0700 and must be our own. Returns a descriptor. */
+int persist_open(const char *state_dir, struct error *err);
+
+/* The highest epoch obeyed, 0 when there was none. */
+int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err);
+
+/* Durable when it returns. */
+int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err);
+
+/* Empties a spool that belongs to another boot, and marks it as one of this boot. */
+int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err);

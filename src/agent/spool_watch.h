@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The notify socket in the spool, on which shepherds hint that an attempt is worth a look. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "base/error.h"
+#include "base/spool.h"
+
+struct spool_watch;
+
+typedef void spool_hint_fn(void *arg, const struct spool_id *id);
+
+/* Makes the socket in the working directory, which is the spool, in place of an earlier agent's. */
+int spool_watch_open(
+    struct event_base *base, spool_hint_fn *on_hint, void *arg, struct spool_watch **ret, struct error *err);
+
+void spool_watch_close(struct spool_watch *watch);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One lookup through the name service (files, LDAP, ...), never cached: a user who was put into a group may
+ * use it in the next job, one who was removed may not.
+ */
+#include "agent/users.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "job/launch.h"
+
+#define ENTRY_BYTES_MAX (1U << 20) // of one passwd entry
+
+static int find_entry(uid_t uid, struct passwd *entry, char **bytes, struct error *err)
+{
+    for (size_t size = 4096; size <= ENTRY_BYTES_MAX; size *= 2) {
+        struct passwd *found = NULL;
+        *bytes = xreallocarray(*bytes, size, 1);
+        int error = getpwuid_r(uid, entry, *bytes, size, &found);
+        if (error == ERANGE)
+            continue;
+        if (found != NULL)
+            return 0;
+        /* Different name services say "no such user" with different numbers (getpwnam(3)). */
+        if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
+            return error_set(err, -ENOENT, "this node knows no user with uid %u", uid);
+        return error_set_errno(err, -error, "cannot look up uid %u", uid);
+    }
+    return error_set(err, -E2BIG, "the passwd entry of uid %u is too large", uid);
+}
+
+static int compare_gids(const void *a, const void *b)
+{
+    gid_t x = *(const gid_t *)a, y = *(const gid_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* All groups, each once. */
+static int find_groups(const char *name, gid_t gid, struct user *user, struct error *err)
+{
+    int count = 64;
+    for (;;) {
+        int asked = count;
+        user->groups = xreallocarray(user->groups, (size_t)count, sizeof(gid_t));
+        if (getgrouplist(name, gid, user->groups, &count) >= 0)
+            break;
+        count = count > asked ? count : asked * 2;
+        if (count > (int)LAUNCH_GROUPS_MAX)
+            return error_set(err, -E2BIG, "user %s is in more than %u groups", name, LAUNCH_GROUPS_MAX);
+    }
+    qsort(user->groups, (size_t)count, sizeof(gid_t), compare_gids);
+    for (int i = 0; i < count; i++)
+        if (user->n_groups == 0 || user->groups[user->n_groups - 1] != user->groups[i])
+            user->groups[user->n_groups++] = user->groups[i];
+    return 0;
+}
+
+int user_lookup(uid_t uid, struct user *ret, struct error *err)
+{
+    _cleanup_free_ char *bytes = NULL;
+    struct passwd entry;
+    int r = find_entry(uid, &entry, &bytes, err);
+    if (r < 0)
+        return r;
+    _cleanup_user_ struct user user = { .uid = uid, .gid = entry.pw_gid };
+    r = find_groups(entry.pw_name, entry.pw_gid, &user, err);
+    if (r < 0)
+        return r;
+    user.name = xstrdup(entry.pw_name);
+    user.home = xstrdup(entry.pw_dir != NULL && entry.pw_dir[0] == '/' ? entry.pw_dir : "/");
+    user.shell = xstrdup(entry.pw_shell != NULL && entry.pw_shell[0] == '/' ? entry.pw_shell : "/bin/sh");
+    *ret = user;
+    user = (struct user){ 0 };
+    return 0;
+}
+
+bool user_is_member(const struct user *user, gid_t gid)
+{
+    for (size_t i = 0; i < user->n_groups; i++)
+        if (user->groups[i] == gid)
+            return true;
+    return gid == user->gid;
+}
+
+void user_clear(struct user *user)
+{
+    free(user->name);
+    free(user->home);
+    free(user->shell);
+    free(user->groups);
+    *user = (struct user){ 0 };
+}

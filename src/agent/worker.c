@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent's root struct and its order of life:
+ *
+ *      WAITING for the lock ──> opens spool, cells, state ──> finds the GPUs ──HELLO──> SERVING
+ *
+ * The spool is taken care of as soon as the lock is ours: a shepherd that died is finished for even while the
+ * GPU driver takes its time. Whenever the link closes the agent leaves at once; jobs and shepherds live on.
+ */
+#include "agent/worker.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/effects.h"
+#include "agent/node_features.h"
+#include "agent/gpu_helper.h"
+#include "agent/guard.h"
+#include "agent/persist.h"
+#include "agent/spool_watch.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/version.h"
+
+#define LOCK_FILE       "agent.lock"
+#define LINK_SOCKET     "../link.sock" // seen from the spool
+#define GPU_BACKLOG_MAX (64U << 10)    // samples are dropped while the controller is so far behind
+
+struct worker {
+    const struct agent_options *options;
+    struct event_base *base;
+    int run_fd, state_fd;
+    struct event *link_watch; // while waiting for the lock: notices that the link closes
+    struct guard *guard;
+    const struct confine *confine;
+    struct confine_state *cells;
+    struct error confine_err; // why no better kind is used
+    struct launcher *launcher;
+    struct log_streams *streams;
+    struct effects *effects;
+    struct spool_watch *hints;
+    struct agent_link *link;
+    struct gpu_helper *gpus;
+    char boot_id[BOOT_ID_SIZE];
+    bool has_said_hello;
+    struct buffer last_gpus; // the last GPUS message, to send only what is new
+    int status;
+};
+
+static void leave(struct worker *worker, int status)
+{
+    worker->status = status;
+    (void)event_base_loopbreak(worker->base);
+}
+
+static int on_link_message(void *arg, uint16_t id, const void *message, struct error *err)
+{
+    struct worker *worker = arg;
+    return agent_core_message(effects_core(worker->effects), clock_boot_ms(), id, message, err);
+}
+
+static void on_link_closed(void *arg, const struct error *err)
+{
+    struct worker *worker = arg;
+    if (err->code != 0)
+        log_error("%s", err->message);
+    else
+        log_info("the controller has gone; jobs go on");
+    agent_core_link_down(effects_core(worker->effects));
+    effects_set_link(worker->effects, NULL);
+    leave(worker, err->code != 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static void on_hint(void *arg, const struct spool_id *id)
+{
+    struct worker *worker = arg;
+    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+}
+
+static void say_hello(struct worker *worker, const struct gpu_report *report)
+{
+    char version[] = MGPU_VERSION;
+    struct feature_facts facts = {
+        .is_root = geteuid() == 0,
+        .confine = worker->confine->name,
+        .confine_err = &worker->confine_err,
+        .log_dir = worker->options->log_dir,
+        .state_dir = worker->options->state_dir,
+        .gpus = report,
+    };
+    struct message_hello hello = {
+        .protocol = LINK_PROTOCOL,
+        .node = worker->options->node,
+        .boot_id = worker->boot_id,
+        .version = version,
+        .cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .gpu_backend = report->backend,
+        .gpus = report->gpus,
+    };
+    node_features_list(&facts, &hello.features);
+    agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
+    node_features_clear(&hello.features);
+    log_info("node %s: %s", worker->options->node, report->text);
+}
+
+/* Samples come once a second; one that says nothing new is not passed on. */
+static void on_gpu_report(void *arg, const struct gpu_report *report)
+{
+    struct worker *worker = arg;
+    struct message_gpus gpus = { .gpus = report->gpus };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    if (!worker->has_said_hello) {
+        worker->has_said_hello = true;
+        say_hello(worker, report);
+        return;
+    }
+    record_encode(&message_gpus_record, &gpus, &bytes);
+    bool is_same = bytes.length == worker->last_gpus.length &&
+                   memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
+    if (is_same || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
+        return;
+    agent_core_gpus(effects_core(worker->effects), &gpus);
+    buffer_clear(&worker->last_gpus);
+    worker->last_gpus = bytes;
+    bytes = (struct buffer){ 0 };
+}
+
+/* The best kind of confinement that works here; the last of the list always does. */
+static int open_cells(struct worker *worker, struct error *err)
+{
+    for (size_t i = 0; confine_kinds[i] != NULL; i++) {
+        struct error why = { 0 };
+        worker->confine = confine_kinds[i];
+        if (worker->confine->open(worker->options->run_dir, &worker->cells, &why) == 0)
+            return 0;
+        if (worker->confine_err.code == 0)
+            worker->confine_err = why;
+    }
+    *err = worker->confine_err;
+    return err->code;
+}
+
+static int open_launcher(struct worker *worker, struct error *err)
+{
+    const struct agent_options *options = worker->options;
+    struct launcher_options launcher = {
+        .run_dir = options->run_dir,
+        .state_dir = options->state_dir,
+        .log_dir = options->log_dir,
+        .shepherd = options->shepherd,
+        .node = options->node,
+        .is_root = geteuid() == 0,
+        .is_root_job_allowed = options->is_root_job_allowed,
+    };
+    int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
+    if (r < 0)
+        return r;
+    if (fchdir(launcher_spool_fd(worker->launcher)) < 0)
+        return error_set_errno(err, -errno, "cannot enter the spool");
+    r = persist_enter_boot(launcher_spool_fd(worker->launcher), worker->boot_id, err);
+    return r < 0 ? r : launcher_restore(worker->launcher, err);
+}
+
+static int open_effects(struct worker *worker, struct error *err)
+{
+    uint64_t epoch;
+    int r = persist_load_epoch(worker->state_fd, &epoch, err);
+    if (r < 0)
+        return r;
+    worker->streams = log_streams_new(worker->base, LINK_SOCKET);
+    struct effects_parts parts = {
+        .base = worker->base,
+        .launcher = worker->launcher,
+        .confine = worker->confine,
+        .cells = worker->cells,
+        .streams = worker->streams,
+        .state_fd = worker->state_fd,
+    };
+    worker->effects = effects_new(&parts, epoch);
+    r = spool_watch_open(worker->base, on_hint, worker, &worker->hints, err);
+    return r < 0 ? r : effects_load(worker->effects, err);
+}
+
+/* The lock is ours. */
+static int begin(struct worker *worker, struct error *err)
+{
+    (void)event_del(worker->link_watch);
+    int r = process_boot_id(worker->boot_id);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the boot id");
+    worker->state_fd = persist_open(worker->options->state_dir, err);
+    if (worker->state_fd < 0)
+        return worker->state_fd;
+    r = open_cells(worker, err);
+    if (r < 0)
+        return r;
+    r = open_launcher(worker, err);
+    if (r < 0)
+        return r;
+    r = open_effects(worker, err);
+    if (r < 0)
+        return r;
+    worker->link =
+        agent_link_new(worker->base, worker->options->link_fd, on_link_message, on_link_closed, worker);
+    effects_set_link(worker->effects, worker->link);
+    worker->gpus =
+        gpu_helper_new(worker->base, &worker->options->gpus, &gpu_helper_defaults, on_gpu_report, worker);
+    return 0;
+}
+
+static void on_lock_taken(void *arg)
+{
+    struct worker *worker = arg;
+    struct error err = { 0 };
+    if (begin(worker, &err) == 0)
+        return;
+    log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
+    leave(worker, EXIT_FAILURE);
+}
+
+/* Before HELLO nothing is ever said to an agent, so this is the end of the link. */
+static void on_early_end(evutil_socket_t fd, short what, void *arg)
+{
+    leave(arg, EXIT_SUCCESS);
+}
+
+static int wait_for_lock(struct worker *worker, struct error *err)
+{
+    const char *run_dir = worker->options->run_dir;
+    bool is_taken;
+    int r = make_directories(run_dir, 0755);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot make the directory %s", run_dir);
+    worker->run_fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (worker->run_fd < 0)
+        return error_set_errno(err, -errno, "cannot open the directory %s", run_dir);
+    worker->link_watch = event_new(worker->base, worker->options->link_fd, EV_READ, on_early_end, worker);
+    (void)event_add(worker->link_watch, NULL);
+    r = guard_open(
+        worker->base, worker->run_fd, LOCK_FILE, on_lock_taken, worker, &worker->guard, &is_taken, err);
+    return r == 0 && is_taken ? begin(worker, err) : r;
+}
+
+static void end(struct worker *worker)
+{
+    gpu_helper_free(worker->gpus);
+    agent_link_free(worker->link);
+    spool_watch_close(worker->hints);
+    effects_free(worker->effects);
+    log_streams_free(worker->streams);
+    launcher_close(worker->launcher);
+    if (worker->confine != NULL)
+        worker->confine->close(worker->cells);
+    guard_close(worker->guard);
+    if (worker->link_watch != NULL)
+        event_free(worker->link_watch);
+    event_base_free(worker->base);
+    closep(&worker->state_fd);
+    closep(&worker->run_fd);
+    buffer_clear(&worker->last_gpus);
+}
+
+int worker_run(const struct agent_options *options)
+{
+    struct worker worker = { .options = options, .run_fd = -1, .state_fd = -1 };
+    struct error err = { 0 };
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)fcntl(options->link_fd, F_SETFD, FD_CLOEXEC);
+    (void)umask(0022); // every mode is given in full where it matters
+    worker.base = event_base_new();
+    if (worker.base == NULL)
+        abort(); // memory
+    if (wait_for_lock(&worker, &err) < 0) {
+        log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
+        worker.status = EXIT_FAILURE;
+    } else {
+        (void)event_base_dispatch(worker.base);
+    }
+    end(&worker);
+    return worker.status;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* An agent at work: everything it consists of, from its lock to its link. */
+#pragma once
+
+#include "agent/agent_options.h"
+
+/* Serves the controller on options->link_fd until that closes; returns the exit status of the program. */
+int worker_run(const struct agent_options *options);

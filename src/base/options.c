@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Options are rows of tables, so that parsing, help and suggestions cannot drift apart. Words are sorted into
+ * options and operands on two lists and written back to argv at the end: options first, operands last, each
+ * in the order typed. A value is always the very next word, whatever it looks like, so `-p -5` works.
+ */
+#include "base/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/strings.h"
+
+#define HELP_COLUMN_MAX 26 // where the help text begins at the latest
+
+struct parser {
+    char **argv;
+    int argc, next; // next: the word to look at
+    const struct option_row *const *tables;
+    void *target;
+    char **options, **operands;
+    int n_options, n_operands;
+    struct error *err;
+};
+
+static bool is_optional(const struct option_row *row)
+{
+    return row->argument != NULL && row->argument[0] == '[';
+}
+
+static const struct option_row *find_letter(const struct parser *parser, char letter)
+{
+    for (size_t t = 0; parser->tables[t] != NULL; t++)
+        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++)
+            if (row->letter == letter)
+                return row;
+    return NULL;
+}
+
+static int refuse_ambiguous(const struct parser *parser, const char *name, size_t length)
+{
+    _cleanup_buffer_ struct buffer all = { 0 };
+    for (size_t t = 0; parser->tables[t] != NULL; t++)
+        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++)
+            if (row->help != NULL && strncmp(row->name, name, length) == 0)
+                buffer_printf(&all, "%s--%s", all.length > 0 ? ", " : "", row->name);
+    return error_set(parser->err, -EINVAL, "option '--%.*s' is short for more than one: %.200s", (int)length,
+        name, buffer_text(&all));
+}
+
+static int refuse_unknown(const struct parser *parser, const char *name, size_t length)
+{
+    _cleanup_free_ const char **names = xcalloc(1, sizeof(char *));
+    size_t count = 0;
+    for (size_t t = 0; parser->tables[t] != NULL; t++)
+        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++) {
+            names = xreallocarray(names, count + 2, sizeof(char *));
+            names[count++] = row->name;
+            names[count] = NULL;
+        }
+    _cleanup_free_ char *word = xstrndup(name, length);
+    _cleanup_free_ char *shown = text_escape(word, 60);
+    const char *near = text_nearest(word, names);
+    if (near != NULL)
+        return error_set(parser->err, -EINVAL, "unknown option '--%s'. Did you mean '--%s'?", shown, near);
+    return error_set(parser->err, -EINVAL, "unknown option '--%s'", shown);
+}
+
+/* The row called `name`, or the only one that begins so; an alias of the same row is no second one. */
+static int find_name(
+    const struct parser *parser, const char *name, size_t length, const struct option_row **ret_row)
+{
+    const struct option_row *found = NULL;
+    bool is_ambiguous = false;
+    for (size_t t = 0; parser->tables[t] != NULL; t++)
+        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++) {
+            if (strncmp(row->name, name, length) != 0)
+                continue;
+            if (row->name[length] == '\0') {
+                *ret_row = row;
+                return 0;
+            }
+            is_ambiguous |= found != NULL && found->set != row->set;
+            found = row;
+        }
+    if (found == NULL || length == 0)
+        return refuse_unknown(parser, name, length);
+    if (is_ambiguous)
+        return refuse_ambiguous(parser, name, length);
+    *ret_row = found;
+    return 0;
+}
+
+/* The word after the option, which becomes its value. */
+static const char *take_word(struct parser *parser)
+{
+    if (parser->next >= parser->argc)
+        return NULL;
+    char *word = parser->argv[parser->next++];
+    parser->options[parser->n_options++] = word;
+    return word;
+}
+
+static int read_long(struct parser *parser, const char *text)
+{
+    const struct option_row *row = NULL;
+    size_t length = strcspn(text, "=");
+    int r = find_name(parser, text, length, &row);
+    if (r < 0)
+        return r;
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    if (row->argument == NULL && value != NULL)
+        return error_set(parser->err, -EINVAL, "option '--%s' takes no value", row->name);
+    if (row->argument != NULL && value == NULL && !is_optional(row))
+        value = take_word(parser);
+    if (row->argument != NULL && value == NULL && !is_optional(row))
+        return error_set(parser->err, -EINVAL, "option '--%s' needs a value: %s", row->name, row->argument);
+    return row->set(parser->target, value, parser->err);
+}
+
+static int read_letters(struct parser *parser, const char *letters)
+{
+    for (; *letters != '\0'; letters++) {
+        const struct option_row *row = find_letter(parser, *letters);
+        if (row == NULL) {
+            _cleanup_free_ char *shown = text_escape(letters, 1);
+            return error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);
+        }
+        if (row->argument == NULL) {
+            int r = row->set(parser->target, NULL, parser->err);
+            if (r < 0)
+                return r;
+            continue;
+        }
+        const char *value = letters[1] != '\0' ? letters + 1 : NULL;
+        if (value == NULL && !is_optional(row))
+            value = take_word(parser);
+        if (value == NULL && !is_optional(row))
+            return error_set(
+                parser->err, -EINVAL, "option '-%c' needs a value: %s", row->letter, row->argument);
+        return row->set(parser->target, value, parser->err);
+    }
+    return 0;
+}
+
+static int read_words(struct parser *parser, bool stop_at_operand)
+{
+    bool is_operand_only = false;
+    while (parser->next < parser->argc) {
+        char *word = parser->argv[parser->next++];
+        if (is_operand_only || word[0] != '-' || word[1] == '\0') {
+            parser->operands[parser->n_operands++] = word;
+            is_operand_only |= stop_at_operand;
+            continue;
+        }
+        parser->options[parser->n_options++] = word;
+        if (strcmp(word, "--") == 0) {
+            is_operand_only = true;
+            continue;
+        }
+        int r = word[1] == '-' ? read_long(parser, word + 2) : read_letters(parser, word + 1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
+    bool stop_at_operand, int *ret_operands, struct error *err)
+{
+    _cleanup_free_ char **options = xcalloc((size_t)argc + 1, sizeof(char *));
+    _cleanup_free_ char **operands = xcalloc((size_t)argc + 1, sizeof(char *));
+    struct parser parser = { .argv = argv,
+        .argc = argc,
+        .next = 1,
+        .tables = tables,
+        .target = target,
+        .options = options,
+        .operands = operands,
+        .err = err };
+    int r = read_words(&parser, stop_at_operand);
+    if (r < 0)
+        return r;
+    for (int i = 0; i < parser.n_options; i++)
+        argv[1 + i] = options[i];
+    for (int i = 0; i < parser.n_operands; i++)
+        argv[1 + parser.n_options + i] = operands[i];
+    *ret_operands = 1 + parser.n_options;
+    return 0;
+}
+
+/* "  -g, --gpus N" without the help text. */
+static void describe(const struct option_row *row, struct buffer *out)
+{
+    if (row->letter != 0)
+        buffer_printf(out, "  -%c, ", row->letter);
+    else
+        buffer_append_text(out, "      ");
+    buffer_printf(out, "--%s", row->name);
+    if (row->argument != NULL)
+        buffer_printf(out, "%s%s", is_optional(row) ? "" : " ", row->argument);
+}
+
+void options_print(const struct option_row *table, FILE *out)
+{
+    size_t width = 0;
+    for (const struct option_row *row = table; row->name != NULL; row++) {
+        _cleanup_buffer_ struct buffer left = { 0 };
+        describe(row, &left);
+        if (row->help != NULL && left.length > width && left.length <= HELP_COLUMN_MAX)
+            width = left.length;
+    }
+    for (const struct option_row *row = table; row->name != NULL; row++) {
+        _cleanup_buffer_ struct buffer left = { 0 };
+        if (row->help == NULL)
+            continue;
+        describe(row, &left);
+        if (left.length > width)
+            (void)fprintf(out, "%s\n%*s  %s\n", buffer_text(&left), (int)width, "", row->help);
+        else
+            (void)fprintf(out, "%-*s  %s\n", (int)width, buffer_text(&left), row->help);
+    }
+}

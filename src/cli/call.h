@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* One call of the program: its global options, the connection, and the row of the verb that runs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "cli/client.h"
+#include "cli/screen.h"
+#include "cli/time_text.h"
+
+/* What lists understand beside their filters (-o, -H, --sort). */
+struct list_choice {
+    const char *output; // "json", "csv", columns, ..., NULL: the default columns
+    const char *sort;
+    bool is_headless;
+};
+
+struct call {
+    const struct command *command;
+    const char *socket;
+    enum color_when color;
+    enum time_style times;
+    bool is_json, is_quiet, is_help;
+    struct list_choice list;
+    struct client client;
+    void *options; // the verb's own struct, zeroed before its options are read
+};
+
+#define COMMAND_TABLES  3
+#define COMMAND_ALIASES 5
+
+/* A verb. Dispatch, help, completion and suggestions come from these rows. */
+struct command {
+    const char *name;
+    const char *aliases[COMMAND_ALIASES];            // ended by NULL
+    const char *usage;                               // what follows the name
+    const char *help;                                // one line
+    const char *detail;                              // paragraphs for `mgpu help VERB`, or NULL
+    const struct option_row *tables[COMMAND_TABLES]; // ended by NULL; the global options are always added
+    size_t options_size;
+    bool stops_at_operand; // what follows the first operand belongs to the user's command
+    bool is_job_status;    // exits with the job's status, so that its own failures are 125
+    bool takes_jobs;       // operands are jobs (for completion)
+    bool is_hidden;
+    /* The exit status, or a negative errno with a sentence. `argv` holds the operands alone. */
+    int (*run)(struct call *call, int argc, char **argv, struct error *err);
+    void (*clear)(void *options); // or NULL
+};
+
+extern const struct option_row call_global_rows[];
+extern const struct option_row call_list_rows[];
+
+/*
+ * Runs one verb: reads its options and calls it. The result is the exit status; failures have been printed.
+ */
+int call_run(struct call *call, const struct command *command, int argc, char **argv);

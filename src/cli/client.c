@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests carry the whole environment of the user, which may hold secrets, so the listener is checked before
+ * anything is sent: the kernel tells who began to listen on the socket (SO_PEERCRED). Root, we ourselves, the
+ * service's own user and the owner of a directory that only he can write to are believed; in such a directory
+ * nobody else can have put a socket.
+ */
+#include "cli/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/field.h"
+
+#define SERVICE_USER   "mgpu"
+#define ANSWER_WAIT_MS 30000
+#define DELAY_FIRST_MS 20
+#define DELAY_MAX_MS   1000
+
+void client_init(struct client *client, const char *socket)
+{
+    const char *from_environment = getenv("MGPU_SOCKET");
+    *client = (struct client){ .asked_path = socket };
+    if (socket == NULL && from_environment != NULL && *from_environment != '\0')
+        client->asked_path = from_environment;
+}
+
+void client_clear(struct client *client)
+{
+    http_client_free(client->http);
+    free(client->path);
+    *client = (struct client){ 0 };
+}
+
+void client_places(const struct client *client, struct strings *places)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+    if (client->asked_path != NULL) {
+        strings_add(places, client->asked_path);
+        return;
+    }
+    if (runtime != NULL && *runtime != '\0')
+        strings_take(places, xasprintf("%s/mgpu/mgpud.sock", runtime));
+    if (home != NULL && *home != '\0')
+        strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
+    strings_add(places, "/run/mgpu/mgpud.sock");
+}
+
+static bool is_directory_of(const char *path, uid_t uid)
+{
+    _cleanup_free_ char *directory = xstrdup(path);
+    char *slash = strrchr(directory, '/');
+    if (slash == NULL)
+        return false;
+    slash[slash == directory] = '\0';
+    struct stat status;
+    return stat(directory, &status) == 0 && status.st_uid == uid &&
+           (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static int check_listener(struct http_client *http, const char *path, uid_t *ret_uid, struct error *err)
+{
+    struct ucred peer = { 0 };
+    socklen_t size = sizeof(peer);
+    if (getsockopt(http_client_fd(http), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return error_set_errno(err, -errno, "cannot tell who listens at %s", path);
+    bool is_trusted = peer.uid == 0 || peer.uid == geteuid() || is_directory_of(path, peer.uid);
+    if (!is_trusted) {
+        const struct passwd *service = getpwnam(SERVICE_USER);
+        is_trusted = service != NULL && service->pw_uid == peer.uid;
+    }
+    if (!is_trusted) {
+        (void)error_set(err, -EPERM, "%s belongs to uid %u, who is neither you, root nor user " SERVICE_USER,
+            path, (unsigned)peer.uid);
+        return error_hint(err, "choose another one with --socket, or ask that user for a safe directory");
+    }
+    *ret_uid = peer.uid;
+    return 0;
+}
+
+static int connect_to(const char *path, struct http_client **ret, uid_t *ret_uid, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    int r = http_client_connect(path, &http, err);
+    if (r < 0)
+        return r;
+    r = check_listener(http, path, ret_uid, err);
+    if (r < 0)
+        return r;
+    *ret = take_ptr(http);
+    return 0;
+}
+
+/* Nobody listens there, as opposed to a listener that must not be talked to. */
+static int explain_unreachable(const struct client *client, struct error *err)
+{
+    if (err == NULL)
+        return -EHOSTDOWN;
+    err->code = -EHOSTDOWN;
+    if (client->asked_path != NULL)
+        return error_hint(err, "is mgpud running there? The place was given by --socket or MGPU_SOCKET");
+    return error_hint(err, "systemctl status mgpud, or start your own without root: mgpud --detach");
+}
+
+static int find(struct client *client, struct http_client **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings places = { 0 };
+    struct error first = { 0 };
+    client_places(client, &places);
+    for (size_t i = 0; i < places.count; i++) {
+        struct error here = { 0 };
+        int r = connect_to(places.items[i], ret, &client->server_uid, &here);
+        if (r == 0) {
+            client->path = xstrdup(places.items[i]);
+            return 0;
+        }
+        /* The most telling failure is kept: of sockets that exist, else of the last place. */
+        if (first.code == 0 || first.code == -ENOENT)
+            first = here;
+    }
+    if (err != NULL)
+        *err = first;
+    return first.code == -EPERM ? first.code : explain_unreachable(client, err);
+}
+
+int client_connect(struct client *client, struct http_client **ret, struct error *err)
+{
+    if (client->path == NULL)
+        return find(client, ret, err);
+    int r = connect_to(client->path, ret, &client->server_uid, err);
+    return r == 0 || r == -EPERM ? r : explain_unreachable(client, err);
+}
+
+bool client_is_loss(int code)
+{
+    return code == -EHOSTDOWN || code == -ECONNRESET || code == -EPIPE || code == -EAGAIN;
+}
+
+/* Words of the API's `code` that deserve a status of their own. */
+static int problem_error(const char *code, unsigned status)
+{
+    static const struct {
+        const char *code;
+        int error;
+    } rows[] = {
+        { "not_found", -ENOENT },
+        { "not_allowed", -EPERM },
+        { "who_are_you", -EPERM },
+        { "already_done", -EALREADY },
+        { "key_conflict", -EEXIST },
+        { "timeout", -ETIME },
+        { "too_large", -E2BIG },
+        { "queue_full", -EDQUOT },
+        { "store_full", -ENOSPC },
+        { "node_away", -EHOSTUNREACH },
+    };
+    for (size_t i = 0; code != NULL && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(code, rows[i].code) == 0)
+            return rows[i].error;
+    if (status == 503)
+        return -EAGAIN;
+    return status >= 500 ? -EIO : -EINVAL;
+}
+
+int client_problem(const struct http_answer *answer, struct error *err)
+{
+    _cleanup_json_ json_t *problem =
+        json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
+    const char *detail = field_text(problem, "detail"), *hint = field_text(problem, "hint");
+    int code = problem_error(field_text(problem, "code"), answer->status);
+    if (detail != NULL)
+        (void)error_set(err, code, "%s", detail);
+    else
+        (void)error_set(err, code, "mgpud answered with status %u", answer->status);
+    if (hint != NULL)
+        (void)error_hint(err, "%s", hint);
+    return code;
+}
+
+static int read_answer(const struct http_answer *answer, json_t **ret, struct error *err)
+{
+    if (answer->status < 200 || answer->status > 299)
+        return client_problem(answer, err);
+    if (ret == NULL)
+        return 0;
+    json_error_t where = { 0 };
+    json_t *object =
+        json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, &where);
+    if (object == NULL)
+        return error_set(err, -EBADMSG, "the answer of mgpud is no JSON: %s", where.text);
+    *ret = object;
+    return 0;
+}
+
+static int call_once(
+    struct client *client, const struct http_request *request, json_t **ret, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = take_ptr(client->http);
+    int r = http == NULL ? client_connect(client, &http, err) : 0;
+    if (r < 0)
+        return r;
+    r = http_client_request(http, request, ANSWER_WAIT_MS, err);
+    if (r < 0)
+        return r;
+    r = read_answer(http_client_answer(http), ret, err);
+    if (http_client_is_reusable(http))
+        client->http = take_ptr(http);
+    return r;
+}
+
+void client_back_off(int *delay_ms)
+{
+    *delay_ms = *delay_ms == 0 ? DELAY_FIRST_MS : *delay_ms * 2;
+    if (*delay_ms > DELAY_MAX_MS)
+        *delay_ms = DELAY_MAX_MS;
+    (void)poll(NULL, 0, *delay_ms);
+}
+
+int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
+    struct error *err)
+{
+    _cleanup_free_ char *text = body == NULL ? NULL : json_dumps(body, JSON_COMPACT);
+    struct http_request request = {
+        .method = method,
+        .path = path,
+        .body = text,
+        .body_length = text == NULL ? 0 : strlen(text),
+    };
+    int64_t first_ms = clock_boot_ms();
+    int delay_ms = 0;
+    bool was_open = client->http != NULL;
+    for (;;) {
+        int r = call_once(client, &request, ret, err);
+        if (r == 0 || !client_is_loss(r))
+            return r;
+        bool is_stale = was_open && r != -EAGAIN; // an idle connection that had been closed meanwhile
+        was_open = false;
+        if (is_stale)
+            continue;
+        if (client->path == NULL || clock_boot_ms() - first_ms >= client->patience_ms)
+            return err != NULL && r != -EHOSTDOWN ? (err->code = -EAGAIN) : r;
+        client_back_off(&delay_ms);
+    }
+}
+
+int client_get(struct client *client, const char *path, json_t **ret, struct error *err)
+{
+    return client_call(client, "GET", path, NULL, ret, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The way to mgpud: finding its socket, making sure who listens there, and JSON requests with their errors.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "wire/http_client.h"
+
+#define API_PATH          "/api/v1"
+#define CLIENT_PATIENT_MS 60000 // how long a verb that waits lives through the absence of mgpud
+
+struct client {
+    const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
+    char *path;             // where mgpud was found
+    uid_t server_uid;
+    struct http_client *http; // a connection to use again, or NULL
+    int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
+};
+
+/* `socket` is the value of --socket or NULL. */
+void client_init(struct client *client, const char *socket);
+void client_clear(struct client *client);
+
+/* The places a socket is looked for, in order. */
+void client_places(const struct client *client, struct strings *places);
+
+/*
+ * A new connection. The first one looks for the socket; later ones go to the same place. -EHOSTDOWN when
+ * nobody answers, -EPERM when the listener is somebody we have no reason to trust with our environment.
+ */
+int client_connect(struct client *client, struct http_client **ret, struct error *err);
+
+/*
+ * One request with a JSON body (or NULL) and a JSON answer (`ret` may be NULL). An error answer becomes its
+ * sentence, hint and errno. Every request of the API may be repeated safely (a submission carries its key),
+ * so one that is lost with its connection is sent again within the client's patience.
+ */
+int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
+    struct error *err);
+
+int client_get(struct client *client, const char *path, json_t **ret, struct error *err);
+
+/* Turns an answer that is no success into an error. */
+int client_problem(const struct http_answer *answer, struct error *err);
+
+/* True for failures that a restart of mgpud explains. */
+bool client_is_loss(int code);
+
+/* Passes time until the next try: 20 ms first, doubling to a second. */
+void client_back_off(int *delay_ms);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu cancel: take waiting jobs out of the queue, end running ones. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/jobs_each.h"
+#include "cli/selector.h"
+#include "cli/talk.h"
+
+#define LIVE_STATES "queued,starting,running,stopping"
+#define ASK_ABOVE   1U // more jobs than this are asked about on a terminal
+
+struct cancel_options {
+    bool has_grace, is_all, is_yes;
+    int64_t grace_ms;
+    const char *user, *name;
+};
+
+static struct cancel_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_grace(void *target, const char *value, struct error *err)
+{
+    struct cancel_options *options = options_of(target);
+    int r = parse_duration(value, "--grace", &options->grace_ms, err);
+    if (r < 0)
+        return r;
+    options->has_grace = true;
+    return 0;
+}
+
+static int set_all(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_all = true;
+    return 0;
+}
+
+static int set_yes(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_yes = true;
+    return 0;
+}
+
+static int set_user(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->user = value;
+    return 0;
+}
+
+static int set_name(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->name = value;
+    return 0;
+}
+
+static const struct option_row rows[] = {
+    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (10s)", set_grace },
+    { 0, "all", NULL, "all of your jobs that have not ended", set_all },
+    { 'u', "user", "USER", "with --all: that user's (for administrators)", set_user },
+    { 'n', "name", "GLOB", "your jobs whose name fits", set_name },
+    { 'y', "yes", NULL, "do not ask", set_yes },
+    { 0 },
+};
+
+static void build_filter(const struct cancel_options *options, struct buffer *path)
+{
+    _cleanup_free_ char *own = options->user == NULL ? selector_own_user() : NULL;
+    buffer_append_text(path, API_PATH "/jobs?state=" LIVE_STATES "&user=");
+    http_append_encoded(path, options->user != NULL ? options->user : own);
+    if (options->name != NULL) {
+        buffer_append_text(path, "&name=");
+        http_append_encoded(path, options->name);
+    }
+}
+
+static int find_live(struct call *call, struct job_ids *ids, struct error *err)
+{
+    _cleanup_buffer_ struct buffer path = { 0 };
+    _cleanup_json_ json_t *answer = NULL;
+    build_filter(call->options, &path);
+    int r = client_get(&call->client, buffer_text(&path), &answer, err);
+    if (r < 0)
+        return r;
+    size_t index = 0;
+    json_t *job = NULL;
+    json_array_foreach(json_object_get(answer, "jobs"), index, job)
+        job_ids_add(ids, (uint64_t)field_integer(job, "id", 0));
+    return 0;
+}
+
+/* Shows the jobs and asks; anything but y is a no. */
+static bool is_confirmed(const struct job_ids *ids)
+{
+    char line[16] = "";
+    (void)fprintf(stderr, "cancel %zu jobs:", ids->count);
+    for (size_t i = 0; i < ids->count; i++)
+        (void)fprintf(stderr, " %" PRIu64, ids->ids[i]);
+    (void)fprintf(stderr, "? [y/N] ");
+    return fgets(line, sizeof(line), stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
+}
+
+static int cancel(struct call *call, uint64_t id, void *arg, struct error *err)
+{
+    const struct cancel_options *options = call->options;
+    _cleanup_json_ json_t *body = json_object(), *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/cancel", id);
+    (void)arg;
+    if (options->has_grace)
+        (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
+    int r = client_call(&call->client, "POST", path, body, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
+        bool is_stopping = field_is(job, "state", "stopping");
+        (void)fprintf(
+            stderr, "  job %" PRIu64 " %s\n", id, is_stopping ? "is asked to stop" : "is cancelled");
+    }
+    return 0;
+}
+
+static int check(const struct cancel_options *options, int argc, struct error *err)
+{
+    bool has_filter = options->is_all || options->name != NULL;
+    if (has_filter && argc > 0)
+        return error_set(err, -EINVAL, "give jobs, or --all or -n, but not both");
+    if (options->user != NULL && !has_filter) {
+        (void)error_set(err, -EINVAL, "-u needs --all or -n");
+        return error_hint(err, "mgpu cancel --all -u %.60s", options->user);
+    }
+    if (has_filter && !options->is_yes && isatty(STDIN_FILENO) != 1) {
+        (void)error_set(err, -EINVAL, "cannot ask whether to cancel them: standard input is no terminal");
+        return error_hint(err, "add -y to cancel without asking");
+    }
+    return 0;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct cancel_options *options = call->options;
+    bool has_filter = options->is_all || options->name != NULL;
+    struct job_ids ids = { 0 };
+    int r = check(options, argc, err);
+    if (r < 0)
+        return r;
+    r = has_filter ? find_live(call, &ids, err) : selector_resolve(&call->client, argc, argv, &ids, err);
+    if (r < 0)
+        return r;
+    if (ids.count == 0) {
+        if (!call->is_quiet)
+            talk_line("no job to cancel");
+        return EXIT_OK;
+    }
+    bool must_ask = !options->is_yes && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+    if (must_ask && ids.count > ASK_ABOVE && !is_confirmed(&ids)) {
+        job_ids_clear(&ids);
+        return error_set(err, -ECANCELED, "nothing was cancelled");
+    }
+    r = jobs_each(call, &ids, cancel, NULL);
+    job_ids_clear(&ids);
+    return r;
+}
+
+const struct command command_cancel = {
+    .name = "cancel",
+    .aliases = { "kill", "rm", "scancel" },
+    .usage = "[OPTIONS] JOB...",
+    .help = "Take jobs out of the queue, or end them: SIGTERM, then SIGKILL",
+    .tables = { rows },
+    .options_size = sizeof(struct cancel_options),
+    .takes_jobs = true,
+    .run = run,
+};

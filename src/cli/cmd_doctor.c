@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu doctor: what is on, what is off, and what to type about it. Each check is a row; the features that a
+ * node reports are further rows, made by its agent.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/time_text.h"
+
+#define CLOCK_SLACK_MS 5000
+
+enum verdict { VERDICT_ON, VERDICT_OFF, VERDICT_BAD }; // OFF: works without it
+
+struct doctor {
+    struct call *call;
+    struct screen screen;
+    unsigned off, bad;
+};
+
+static void tell(
+    struct doctor *doctor, enum verdict verdict, const char *name, const char *text, const char *fix)
+{
+    static const struct {
+        const char *word;
+        enum color color;
+    } looks[] = {
+        [VERDICT_ON] = { "on  ", COLOR_GREEN },
+        [VERDICT_OFF] = { "off ", COLOR_YELLOW },
+        [VERDICT_BAD] = { "BAD ", COLOR_RED },
+    };
+    _cleanup_free_ char *shown = text_escape(text == NULL ? "" : text, 1024);
+    doctor->off += verdict == VERDICT_OFF;
+    doctor->bad += verdict == VERDICT_BAD;
+    (void)printf("%s%s%s %-14s %s\n", screen_color(&doctor->screen, looks[verdict].color),
+        looks[verdict].word, screen_color(&doctor->screen, COLOR_NONE), name, shown);
+    if (verdict == VERDICT_ON || fix == NULL || *fix == '\0')
+        return;
+    _cleanup_free_ char *fix_shown = text_escape(fix, 1024);
+    (void)printf("     %-14s fix: %s\n", "", fix_shown);
+}
+
+static bool check_socket(struct doctor *doctor)
+{
+    struct client *client = &doctor->call->client;
+    _cleanup_strings_ struct strings places = { 0 };
+    struct error err = { 0 };
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    client_places(client, &places);
+    int r = client_connect(client, &http, &err);
+    if (r == 0) {
+        _cleanup_free_ char *text = xasprintf("%s, of uid %u", client->path, (unsigned)client->server_uid);
+        tell(doctor, VERDICT_ON, "socket", text, NULL);
+        return true;
+    }
+    tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);
+    for (size_t i = 0; i < places.count; i++)
+        (void)printf("     %-14s looked at: %s\n", "", places.items[i]);
+    return false;
+}
+
+static void check_version(struct doctor *doctor)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    struct error err = { 0 };
+    if (client_get(&doctor->call->client, API_PATH "/version", &answer, &err) < 0) {
+        tell(doctor, VERDICT_BAD, "version", err.message, "restart mgpud");
+        return;
+    }
+    const char *version = field_text(answer, "version");
+    bool is_same = text_equal(version, MGPU_VERSION);
+    _cleanup_free_ char *text =
+        xasprintf("mgpu %s, mgpud %s", MGPU_VERSION, version == NULL ? "unknown" : version);
+    tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
+        "restart mgpud after an upgrade; running jobs are not touched");
+    int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
+    if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))
+        tell(doctor, VERDICT_OFF, "clock", "this clock and that of mgpud differ", "timedatectl set-ntp true");
+}
+
+static void check_gpus(struct doctor *doctor, const json_t *node)
+{
+    int64_t gpus = field_integer(node, "gpus", 0);
+    _cleanup_free_ char *backend = field_shown(node, "gpu_backend");
+    _cleanup_free_ char *text = xasprintf("%" PRId64 " by %s", gpus, backend);
+    tell(doctor, gpus > 0 ? VERDICT_ON : VERDICT_OFF, "GPUs", text,
+        "install the driver (nvidia-smi must work), or try with: mgpud --gpus sim:8x24G");
+}
+
+static void check_node(struct doctor *doctor, const json_t *node)
+{
+    size_t index = 0;
+    json_t *feature = NULL;
+    _cleanup_free_ char *name = field_shown(node, "name");
+    bool is_up = json_is_true(json_object_get(node, "up"));
+    (void)printf("node %s\n", name);
+    tell(doctor, is_up ? VERDICT_ON : VERDICT_BAD, "agent", is_up ? "connected" : "not connected",
+        "journalctl -u mgpud");
+    check_gpus(doctor, node);
+    json_array_foreach(json_object_get(node, "features"), index, feature)
+    {
+        _cleanup_free_ char *label = field_shown(feature, "name");
+        bool is_on = json_is_true(json_object_get(feature, "on"));
+        tell(doctor, is_on ? VERDICT_ON : VERDICT_OFF, label, field_text(feature, "text"),
+            field_text(feature, "fix"));
+    }
+}
+
+static void check_nodes(struct doctor *doctor, const json_t *nodes)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    json_array_foreach(nodes, index, node) check_node(doctor, node);
+    if (index == 0)
+        tell(doctor, VERDICT_BAD, "nodes", "no node has ever reported", "journalctl -u mgpud");
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct doctor doctor = { .call = call };
+    _cleanup_json_ json_t *answer = NULL;
+    (void)argc, (void)argv;
+    screen_open(&doctor.screen, STDOUT_FILENO, call->color);
+    if (call->is_json) {
+        int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
+        if (r < 0)
+            return r;
+        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+        return EXIT_OK;
+    }
+    if (!check_socket(&doctor))
+        return EXIT_PARTLY;
+    check_version(&doctor);
+    int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
+    if (r < 0)
+        return r;
+    check_nodes(&doctor, json_object_get(answer, "nodes"));
+    if (doctor.bad == 0 && doctor.off == 0)
+        (void)printf("all is well\n");
+    else
+        (void)printf("%u bad, %u off\n", doctor.bad, doctor.off);
+    return doctor.bad > 0 ? EXIT_PARTLY : EXIT_OK;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTIONS]",
+    .help = "Say what works here, what does not, and how to fix it",
+    .detail = "Exit status 1 when something is bad; what is merely off has a reason and jobs run without it.",
+    .run = run,
+};

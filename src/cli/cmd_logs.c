@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu logs: the output of jobs. One job's bytes are printed as they are; of several jobs each line is
+ * preceded by its job's number, and with -f they are followed side by side.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/escapes.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/follow.h"
+#include "cli/job_columns.h"
+#include "cli/log_tail.h"
+#include "cli/selector.h"
+#include "cli/stream.h"
+#include "cli/talk.h"
+
+#define FOLLOWED_MAX    64U
+#define REASK_MS        250
+#define READ_PATIENT_MS 10000
+#define LINES_MAX       1000000000
+#define LINE_BYTES_MAX  (64U << 10) // a longer line of several jobs is broken there
+
+struct logs_options {
+    bool is_follow, is_strip, has_lines;
+    int64_t lines;
+};
+
+static struct logs_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_follow(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_follow = true;
+    return 0;
+}
+
+static int set_lines(void *target, const char *value, struct error *err)
+{
+    options_of(target)->has_lines = true;
+    return parse_integer(value, "-n", 0, LINES_MAX, &options_of(target)->lines, err);
+}
+
+static int set_strip(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_strip = true;
+    return 0;
+}
+
+static const struct option_row follow_rows[] = {
+    { 'f', "follow", NULL, "go on until the job ends", set_follow },
+    { 0 },
+};
+
+static const struct option_row rows[] = {
+    { 'n', "lines", "N", "only the last N lines, and what follows them", set_lines },
+    { 0, "strip", NULL, "leave out colours and other terminal control sequences", set_strip },
+    { 0 },
+};
+
+/* One job's output on its way. */
+struct log {
+    uint64_t id;
+    struct call *call;
+    struct stream stream;
+    struct escapes escapes;
+    struct buffer line; // with several jobs: the line that is not complete yet
+    bool is_prefixed;
+    bool is_over;
+};
+
+static int write_out(const void *bytes, size_t length)
+{
+    int r = write_all(STDOUT_FILENO, bytes, length);
+    return r < 0 ? r : 0;
+}
+
+static int flush_line(struct log *log)
+{
+    char prefix[32];
+    if (log->line.length == 0)
+        return 0;
+    int n = snprintf(prefix, sizeof(prefix), "%" PRIu64 ": ", log->id);
+    int r = write_out(prefix, (size_t)n);
+    if (r == 0)
+        r = write_out(log->line.bytes, log->line.length);
+    if (r == 0 && log->line.bytes[log->line.length - 1] != '\n')
+        r = write_out("\n", 1);
+    log->line.length = 0;
+    return r;
+}
+
+static int write_lines(struct log *log, const uint8_t *bytes, size_t length)
+{
+    while (length > 0) {
+        const uint8_t *newline = memchr(bytes, '\n', length);
+        size_t part = newline == NULL ? length : (size_t)(newline - bytes) + 1;
+        size_t room = LINE_BYTES_MAX - log->line.length;
+        part = part < room ? part : room;
+        buffer_append(&log->line, bytes, part);
+        bytes += part;
+        length -= part;
+        int r = newline != NULL || log->line.length == LINE_BYTES_MAX ? flush_line(log) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int take_bytes(void *target, const void *bytes, size_t length)
+{
+    struct log *log = target;
+    const struct logs_options *options = log->call->options;
+    _cleanup_buffer_ struct buffer kept = { 0 };
+    if (options->is_strip) {
+        escapes_strip(&log->escapes, bytes, length, &kept);
+        bytes = kept.bytes;
+        length = kept.length;
+    }
+    if (length == 0)
+        return 0;
+    return log->is_prefixed ? write_lines(log, bytes, length) : write_out(bytes, length);
+}
+
+static void ask(struct log *log, int delay_ms)
+{
+    const struct logs_options *options = log->call->options;
+    _cleanup_free_ char *path =
+        xasprintf(API_PATH "/jobs/%" PRIu64 "/log%s", log->id, options->is_follow ? "?follow=1&wait=1" : "");
+    stream_start(&log->stream, &log->call->client, path);
+    log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
+}
+
+static int start(struct log *log, struct error *err)
+{
+    const struct logs_options *options = log->call->options;
+    if (options->has_lines) {
+        int r =
+            log_tail_find(&log->call->client, log->id, (uint64_t)options->lines, &log->stream.offset, err);
+        if (r < 0)
+            return r;
+    }
+    ask(log, 0);
+    log->stream.sink = take_bytes;
+    log->stream.sink_target = log;
+    return 0;
+}
+
+/* The job's own object, to know whether the end of the log is the end of the job. */
+static int finish_follow(struct log *log, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, log->id);
+    int r = client_get(&log->call->client, path, &job, err);
+    if (r < 0)
+        return r;
+    if (!job_is_done(job)) {
+        ask(log, REASK_MS);
+        return 0;
+    }
+    log->is_over = true;
+    r = flush_line(log);
+    if (isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
+        follow_report(log->call, "logs", job);
+    return r;
+}
+
+static int on_complete(struct log *log, struct error *err)
+{
+    const struct logs_options *options = log->call->options;
+    const struct http_answer *answer = stream_answer(&log->stream);
+    bool is_good = answer->status == 200 || answer->status == 206;
+    bool is_past_end = answer->status == 416; // of a range that begins where the log ends
+    if (!is_good && !is_past_end && !(answer->status == 404 && options->is_follow && log->stream.offset > 0))
+        return client_problem(answer, err);
+    if (options->is_follow)
+        return finish_follow(log, err);
+    log->is_over = true;
+    return flush_line(log);
+}
+
+static int advance(struct log *log, bool is_readable, struct error *err)
+{
+    int r = log->is_over ? 0 : stream_advance(&log->stream, is_readable, err);
+    if (r > 0)
+        r = on_complete(log, err);
+    if (r == -EPIPE)
+        return error_set(err, r, "nobody reads the output");
+    if (r < 0 && err->code == 0)
+        return error_set_errno(err, r, "cannot write the output");
+    return r;
+}
+
+/* Side by side until all have ended. */
+static int run_logs(struct log *logs, size_t count, struct error *err)
+{
+    for (;;) {
+        struct pollfd fds[FOLLOWED_MAX];
+        int wait_ms = -1;
+        bool is_over = true;
+        for (size_t i = 0; i < count; i++) {
+            int r = advance(&logs[i], false, err);
+            if (r < 0)
+                return r;
+            int here = logs[i].is_over ? -1 : stream_wait_ms(&logs[i].stream);
+            wait_ms = here >= 0 && (wait_ms < 0 || here < wait_ms) ? here : wait_ms;
+            fds[i] = (struct pollfd){
+                .fd = logs[i].is_over ? -1 : stream_fd(&logs[i].stream),
+                .events = POLLIN,
+            };
+            is_over &= logs[i].is_over;
+        }
+        if (is_over)
+            return 0;
+        if (poll(fds, (nfds_t)count, wait_ms) < 0 && errno != EINTR)
+            return error_set_errno(err, -errno, "cannot wait");
+        for (size_t i = 0; i < count; i++) {
+            int r = fds[i].revents == 0 ? 0 : advance(&logs[i], true, err);
+            if (r < 0)
+                return r;
+        }
+    }
+}
+
+static void clear(struct log *log)
+{
+    stream_clear(&log->stream);
+    buffer_clear(&log->line);
+}
+
+/* At once when they are followed, else one after another. */
+static int print_logs(struct call *call, const struct job_ids *ids, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    size_t at_once = options->is_follow ? ids->count : 1;
+    int r = 0;
+    for (size_t from = 0; r == 0 && from < ids->count; from += at_once) {
+        _cleanup_free_ struct log *logs = xcalloc(at_once, sizeof(*logs));
+        for (size_t i = 0; r == 0 && i < at_once; i++) {
+            logs[i] = (struct log){ .id = ids->ids[from + i], .call = call, .is_prefixed = ids->count > 1 };
+            r = start(&logs[i], err);
+        }
+        if (r == 0)
+            r = run_logs(logs, at_once, err);
+        for (size_t i = 0; i < at_once; i++)
+            clear(&logs[i]);
+    }
+    return r;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    struct job_ids ids = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    if (r < 0)
+        return r;
+    call->client.patience_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
+    if (options->is_follow && ids.count > FOLLOWED_MAX)
+        r = error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", ids.count, FOLLOWED_MAX);
+    else
+        r = print_logs(call, &ids, err);
+    job_ids_clear(&ids);
+    return r;
+}
+
+static int run_follow(struct call *call, int argc, char **argv, struct error *err)
+{
+    ((struct logs_options *)call->options)->is_follow = true;
+    return run(call, argc, argv, err);
+}
+
+const struct command command_logs = {
+    .name = "logs",
+    .usage = "[OPTIONS] JOB...",
+    .help = "Print the output of jobs so far; -f goes on until they end",
+    .detail =
+        "The bytes are those that the job wrote. --strip takes terminal control sequences out, for a log of\n"
+        "somebody whom you do not trust.",
+    .tables = { follow_rows, rows },
+    .options_size = sizeof(struct logs_options),
+    .takes_jobs = true,
+    .run = run,
+};
+
+const struct command command_follow = {
+    .name = "follow",
+    .usage = "[OPTIONS] JOB...",
+    .help = "Short for logs -f",
+    .tables = { rows },
+    .options_size = sizeof(struct logs_options),
+    .takes_jobs = true,
+    .is_hidden = true,
+    .run = run_follow,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu without a verb on a terminal: the GPUs, my jobs, and what to type next. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/gpu_columns.h"
+#include "cli/ps.h"
+#include "cli/selector.h"
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct screen screen;
+    _cleanup_json_ json_t *gpus = NULL;
+    _cleanup_buffer_ struct buffer path = { 0 };
+    (void)argc, (void)argv;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    int r = client_get(&call->client, API_PATH "/gpus", &gpus, err);
+    if (r < 0)
+        return r;
+    r = list_print(call, &gpu_list, &screen, gpus, stdout, err);
+    if (r < 0)
+        return r;
+    (void)fputc('\n', stdout);
+    _cleanup_free_ char *user = selector_own_user();
+    buffer_append_text(&path, API_PATH "/jobs?user=");
+    http_append_encoded(&path, user);
+    r = ps_show(call, buffer_text(&path), false, stdout, err);
+    if (r < 0)
+        return r;
+    (void)fputs("\nmgpu run -g 1 -- COMMAND   run something\n"
+                "mgpu ps -a                 everybody's jobs\n"
+                "mgpu help                  all commands\n",
+        stdout);
+    return EXIT_OK;
+}
+
+const struct command command_overview = {
+    .name = "",
+    .usage = "",
+    .help = "Show the GPUs and your jobs",
+    .is_hidden = true,
+    .run = run,
+};

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu ps: jobs as a table. The server filters; this file says what to ask and how to show it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/ps.h"
+#include "cli/selector.h"
+#include "cli/watch.h"
+
+struct ps_options {
+    const char *user, *states, *name;
+    bool is_everybody, is_ended;
+    int64_t watch_ms;
+};
+
+static struct ps_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_user(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->user = value;
+    return 0;
+}
+
+static int set_everybody(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_everybody = true;
+    return 0;
+}
+
+static int set_states(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->states = value;
+    return 0;
+}
+
+static int set_name(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->name = value;
+    return 0;
+}
+
+static int set_ended(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_ended = true;
+    return 0;
+}
+
+static int set_watch(void *target, const char *value, struct error *err)
+{
+    return watch_parse(value, &options_of(target)->watch_ms, err);
+}
+
+static const struct option_row rows[] = {
+    { 'a', "all-users", NULL, "jobs of everybody, not only yours", set_everybody },
+    { 'u', "user", "USER", "jobs of that user", set_user },
+    { 's', "state", "LIST", "only these states: queued,starting,running,stopping,done,failed,cancelled",
+        set_states },
+    { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
+    { 0, "ended", NULL, "ended jobs of any age too, not only of the last hour", set_ended },
+    { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
+    { 0 },
+};
+
+static void append_filter(struct buffer *path, const char *key, const char *value)
+{
+    buffer_printf(path, "%s%s=", strchr(buffer_text(path), '?') == NULL ? "?" : "&", key);
+    http_append_encoded(path, value);
+}
+
+/* What to ask the server: the jobs named, or those that pass the filters. */
+static int build_path(
+    struct call *call, int argc, char **argv, struct buffer *path, bool *ret_has_user, struct error *err)
+{
+    const struct ps_options *options = call->options;
+    buffer_append_text(path, API_PATH "/jobs");
+    *ret_has_user = options->is_everybody || options->user != NULL || argc > 0;
+    if (argc > 0) {
+        struct job_ids ids = { 0 };
+        int r = selector_resolve(&call->client, argc, argv, &ids, err);
+        if (r < 0)
+            return r;
+        buffer_append_text(path, "?all=1&ids=");
+        for (size_t i = 0; i < ids.count; i++)
+            buffer_printf(path, "%s%" PRIu64, i > 0 ? "," : "", ids.ids[i]);
+        job_ids_clear(&ids);
+    }
+    _cleanup_free_ char *own = *ret_has_user ? NULL : selector_own_user();
+    const char *user = options->is_everybody ? NULL : options->user != NULL ? options->user : own;
+    if (user != NULL)
+        append_filter(path, "user", user);
+    if (options->states != NULL)
+        append_filter(path, "state", options->states);
+    if (options->name != NULL)
+        append_filter(path, "name", options->name);
+    if (argc == 0 && options->is_ended)
+        append_filter(path, "all", "1");
+    return 0;
+}
+
+static void print_summary(const struct screen *screen, const json_t *jobs, FILE *out)
+{
+    static const char *const states[] = { "running", "starting", "stopping", "queued", "failed", "cancelled",
+        "done" };
+    size_t total = json_array_size(jobs), index = 0;
+    (void)fprintf(out, "%s%zu job%s", screen_color(screen, COLOR_DIM), total, total == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        size_t count = 0;
+        json_t *job = NULL;
+        json_array_foreach(jobs, index, job) count += field_is(job, "state", states[i]);
+        if (count > 0)
+            (void)fprintf(out, ", %zu %s", count, states[i]);
+    }
+    (void)fprintf(out, "%s\n", screen_color(screen, COLOR_NONE));
+}
+
+/* With the owner when several may be shown; the mark of the state is for eyes only. */
+static struct list_kind kind_for(bool has_user, const struct screen *screen)
+{
+    static const char *const names[2][2] = {
+        { "id,name,state,gpus,time,where,why", "id,user,name,state,gpus,time,where,why" },
+        { "mark,id,name,state,gpus,time,where,why", "mark,id,user,name,state,gpus,time,where,why" },
+    };
+    return (struct list_kind){
+        .member = "jobs",
+        .columns = job_columns,
+        .normal = names[screen->is_tty][has_user],
+        .wide = "id,user,name,state,gpus,priority,submitted,started,ended,time,where,exit,why",
+    };
+}
+
+int ps_show(struct call *call, const char *path, bool has_user, FILE *out, struct error *err)
+{
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    struct list_kind kind = kind_for(has_user, &screen);
+    int r = client_get(&call->client, path, &answer, err);
+    if (r < 0)
+        return r;
+    r = list_print(call, &kind, &screen, answer, out, err);
+    if (r < 0)
+        return r;
+    if (screen.is_tty && call->list.output == NULL && !call->is_json && !call->is_quiet)
+        print_summary(&screen, json_object_get(answer, "jobs"), out);
+    return 0;
+}
+
+struct ps_view {
+    struct call *call;
+    const char *path;
+    bool has_user;
+};
+
+static int show(void *arg, FILE *out, struct error *err)
+{
+    const struct ps_view *view = arg;
+    return ps_show(view->call, view->path, view->has_user, out, err);
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct ps_options *options = call->options;
+    _cleanup_buffer_ struct buffer path = { 0 };
+    struct list_kind kind = { .member = "jobs", .columns = job_columns };
+    struct ps_view view = { .call = call };
+    if (list_print_help(&call->list, &kind, stdout))
+        return EXIT_OK;
+    int r = list_check(&call->list, &kind, err);
+    if (r < 0)
+        return r;
+    r = build_path(call, argc, argv, &path, &view.has_user, err);
+    if (r < 0)
+        return r;
+    view.path = buffer_text(&path);
+    return options->watch_ms > 0 ? watch_run(call, options->watch_ms, show, &view, err)
+                                 : show(&view, stdout, err);
+}
+
+const struct command command_ps = {
+    .name = "ps",
+    .aliases = { "queue", "list", "ls", "squeue" },
+    .usage = "[OPTIONS] [JOB...]",
+    .help = "List jobs: waiting, running, and ended in the last hour",
+    .detail = "Yours, or everybody's with -a. Output in a pipe is never cut and has no colour.",
+    .tables = { rows, call_list_rows },
+    .options_size = sizeof(struct ps_options),
+    .takes_jobs = true,
+    .run = run,
+};

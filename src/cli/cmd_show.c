@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu show: everything about a job, for people; -o json gives the object itself. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/jobs_each.h"
+
+#define WORD_MAX 65536
+
+struct show_options {
+    bool has_env;
+};
+
+static int set_output(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    if (strcmp(value, "json") != 0)
+        return error_set(err, -EINVAL, "-o: '%.40s' is not json", value);
+    call->is_json = true;
+    return 0;
+}
+
+static int set_env(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct show_options *)((struct call *)target)->options)->has_env = true;
+    return 0;
+}
+
+static const struct option_row rows[] = {
+    { 'o', "output", "json", "the server's JSON", set_output },
+    { 'E', "env", NULL, "the environment of the job too", set_env },
+    { 0 },
+};
+
+/* What a row of the page needs. */
+struct page {
+    const json_t *job;
+    struct view view;
+    FILE *out;
+};
+
+static void print_line(const struct page *page, const char *label, const char *text)
+{
+    (void)fprintf(page->out, "%-10s %s\n", label, text);
+}
+
+static void print_field(const struct page *page, const char *label, const char *name)
+{
+    if (!field_is_known(page->job, name))
+        return;
+    _cleanup_free_ char *text = field_shown(page->job, name);
+    print_line(page, label, text);
+}
+
+static void print_size(const struct page *page, const char *label, const char *name)
+{
+    char text[32];
+    if (!field_is_known(page->job, name))
+        return;
+    format_size((uint64_t)field_integer(page->job, name, 0), text, sizeof(text));
+    print_line(page, label, text);
+}
+
+/* The words as one would type them when the server tells them, else the line that everybody may see. */
+static void print_command(const struct page *page)
+{
+    const json_t *words = json_object_get(page->job, "argv");
+    _cleanup_strings_ struct strings command = { 0 };
+    size_t index = 0;
+    json_t *word = NULL;
+    if (!json_is_array(words)) {
+        print_field(page, "command", "command");
+        return;
+    }
+    json_array_foreach(words, index, word)
+        strings_add(&command, json_is_string(word) ? json_string_value(word) : "");
+    _cleanup_free_ char *line = text_quote_command(&command);
+    _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
+    print_line(page, "command", shown);
+}
+
+static void print_request(const struct page *page)
+{
+    char memory[32];
+    struct buffer text = { 0 };
+    int64_t gpus = field_integer(page->job, "gpus", 0);
+    buffer_printf(&text, "%" PRId64 " GPU%s", gpus, gpus == 1 ? "" : "s");
+    if (field_is_known(page->job, "gpu_ids")) {
+        _cleanup_free_ char *ids = field_shown(page->job, "gpu_ids");
+        buffer_printf(&text, ", exactly %s", ids);
+    }
+    if (field_integer(page->job, "gpu_mem", 0) > 0) {
+        format_size((uint64_t)field_integer(page->job, "gpu_mem", 0), memory, sizeof(memory));
+        buffer_printf(&text, ", %s of memory on each", memory);
+    }
+    buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
+    print_line(page, "asks for", buffer_text(&text));
+    buffer_clear(&text);
+}
+
+static void print_state(const struct page *page)
+{
+    struct buffer text = { 0 };
+    int64_t position = field_integer(page->job, "position", 0);
+    _cleanup_free_ char *state = field_shown(page->job, "state"), *outcome = job_outcome(page->job);
+    const struct screen *screen = page->view.screen;
+    buffer_printf(
+        &text, "%s%s%s", screen_color(screen, job_color(page->job)), state, screen_color(screen, COLOR_NONE));
+    if (position > 0)
+        buffer_printf(&text, ", position %" PRId64, position);
+    if (outcome != NULL)
+        buffer_printf(&text, ": %s", outcome);
+    if (outcome == NULL && field_is_known(page->job, "reason")) {
+        _cleanup_free_ char *reason = field_shown(page->job, "reason");
+        buffer_printf(&text, ", waits for: %s", reason);
+    }
+    print_line(page, "state", buffer_text(&text));
+    buffer_clear(&text);
+}
+
+static void append_time(const struct page *page, struct buffer *out, const char *label, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(page->job, name));
+    if (when == 0)
+        return;
+    time_format(when, page->view.now_ms, page->view.times, text, sizeof(text));
+    buffer_printf(out, "%s%s %s", out->length > 0 ? "  " : "", label, text);
+}
+
+static void append_span(const struct page *page, struct buffer *out, const char *label, const char *name)
+{
+    char text[32];
+    if (!field_is_known(page->job, name))
+        return;
+    format_duration((int64_t)(field_number(page->job, name, 0) * 1000), text, sizeof(text));
+    buffer_printf(out, "  %s %s %s", page->view.screen->is_utf8 ? "─" : "-", label, text);
+}
+
+static void print_timeline(const struct page *page)
+{
+    struct buffer text = { 0 };
+    append_time(page, &text, "submitted", "submitted_at");
+    append_span(page, &text,
+        job_is_done(page->job) || field_is_known(page->job, "started_at") ? "waited" : "waits",
+        "wait_seconds");
+    append_time(page, &text, "started", "started_at");
+    append_span(page, &text, job_is_done(page->job) ? "ran" : "runs", "run_seconds");
+    append_time(page, &text, "ended", "ended_at");
+    print_line(page, "timeline", buffer_text(&text));
+    buffer_clear(&text);
+}
+
+static void print_use(const struct page *page)
+{
+    char cpu[32], memory[32];
+    if (!field_is_known(page->job, "cpu_seconds"))
+        return;
+    format_duration((int64_t)(field_number(page->job, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
+    format_size((uint64_t)field_integer(page->job, "max_rss_bytes", 0), memory, sizeof(memory));
+    (void)fprintf(page->out, "%-10s %s of processor time, %s of memory at most\n", "used", cpu, memory);
+}
+
+static void print_grants(const struct page *page)
+{
+    size_t index = 0;
+    json_t *gpu = NULL;
+    _cleanup_free_ char *where = job_where(page->job);
+    if (!field_is_known(page->job, "node"))
+        return;
+    print_line(page, "where", where);
+    json_array_foreach(json_object_get(page->job, "granted"), index, gpu)
+    {
+        _cleanup_free_ char *uuid = field_shown(gpu, "uuid");
+        bool is_shared = json_is_true(json_object_get(gpu, "shared"));
+        (void)fprintf(page->out, "%-10s GPU %" PRId64 "  %s%s\n", "", field_integer(gpu, "index", 0), uuid,
+            is_shared ? "  shared" : "");
+    }
+}
+
+/* Members of an event that its line already tells. */
+static bool is_told(const char *key)
+{
+    static const char *const told[] = { "seq", "type", "at", "attempt", "job" };
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+        if (strcmp(key, told[i]) == 0)
+            return true;
+    return false;
+}
+
+static void print_event(const struct page *page, json_t *event)
+{
+    char when[64];
+    const char *key = NULL;
+    json_t *value = NULL;
+    _cleanup_free_ char *type = field_shown(event, "type");
+    time_format(time_parse(field_text(event, "at")), page->view.now_ms, page->view.times, when, sizeof(when));
+    (void)fprintf(page->out, "  %s  %s", when, type);
+    if (field_integer(event, "attempt", 0) > 0)
+        (void)fprintf(page->out, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
+    json_object_foreach(event, key, value)
+    {
+        if (is_told(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
+            continue;
+        _cleanup_free_ char *name = text_escape(key, WORD_MAX), *text = field_shown(event, key);
+        (void)fprintf(page->out, "  %s=%s", name, text);
+    }
+    (void)fputc('\n', page->out);
+}
+
+static void print_events(const struct page *page)
+{
+    size_t index = 0;
+    json_t *event = NULL;
+    const json_t *events = json_object_get(page->job, "events");
+    if (json_array_size(events) == 0)
+        return;
+    (void)fputs("events\n", page->out);
+    json_array_foreach(events, index, event) print_event(page, event);
+}
+
+static void print_env(const struct page *page)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_t *env = json_object_get(page->job, "env");
+    if (!json_is_object(env))
+        return;
+    (void)fputs("environment\n", page->out);
+    json_object_foreach(env, name, value)
+    {
+        _cleanup_free_ char *shown = text_escape(name, WORD_MAX), *text = field_shown(env, name);
+        (void)fprintf(page->out, "  %s=%s\n", shown, text);
+    }
+}
+
+static void print_page(const struct page *page, bool has_env)
+{
+    _cleanup_free_ char *name = field_shown(page->job, "name"), *user = field_shown(page->job, "user");
+    (void)fprintf(page->out, "%sjob %" PRId64 "%s  %s, of %s\n", screen_color(page->view.screen, COLOR_BOLD),
+        field_integer(page->job, "id", 0), screen_color(page->view.screen, COLOR_NONE), name, user);
+    print_state(page);
+    print_command(page);
+    print_request(page);
+    print_grants(page);
+    print_timeline(page);
+    print_use(page);
+    print_field(page, "directory", "cwd");
+    print_field(page, "setup", "setup");
+    print_field(page, "log", "log");
+    print_size(page, "log size", "log_bytes");
+    print_events(page);
+    if (has_env)
+        print_env(page);
+}
+
+struct showing {
+    struct screen screen;
+    bool is_next; // something was shown before
+};
+
+static int show(struct call *call, uint64_t id, void *arg, struct error *err)
+{
+    struct showing *showing = arg;
+    const struct show_options *options = call->options;
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, id);
+    int r = client_get(&call->client, path, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+        return 0;
+    }
+    if (showing->is_next)
+        (void)fputc('\n', stdout);
+    showing->is_next = true;
+    struct page page = {
+        .job = job,
+        .view = { .screen = &showing->screen, .times = call->times, .now_ms = clock_wall_ms() },
+        .out = stdout,
+    };
+    print_page(&page, options->has_env);
+    return 0;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct showing showing = { 0 };
+    struct job_ids ids = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    if (r < 0)
+        return r;
+    screen_open(&showing.screen, STDOUT_FILENO, call->color);
+    r = jobs_each(call, &ids, show, &showing);
+    job_ids_clear(&ids);
+    return r;
+}
+
+const struct command command_show = {
+    .name = "show",
+    .aliases = { "describe" },
+    .usage = "[OPTIONS] JOB...",
+    .help = "Show everything about jobs: request, timeline, events, how it ended",
+    .tables = { rows },
+    .options_size = sizeof(struct show_options),
+    .takes_jobs = true,
+    .run = run,
+};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Every verb has one row here and one file cmd_*.c; a new one needs both and a section in man/mgpu.1.scd. */
+#include "cli/commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+
+const struct command *const commands[] = {
+    &command_run,
+    &command_submit,
+    &command_ps,
+    &command_show,
+    &command_logs,
+    &command_follow,
+    &command_wait,
+    &command_cancel,
+    &command_gpus,
+    &command_doctor,
+    &command_completion,
+    &command_complete,
+    &command_help,
+    &command_version,
+    NULL,
+};
+
+const struct command *commands_find(const char *name)
+{
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+        for (size_t a = 0; commands[i]->aliases[a] != NULL; a++)
+            if (strcmp(commands[i]->aliases[a], name) == 0)
+                return commands[i];
+    }
+    return NULL;
+}
+
+int commands_refuse(const char *name, struct error *err)
+{
+    _cleanup_free_ const char **names = NULL;
+    size_t count = 0;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        if (commands[i]->is_hidden)
+            continue;
+        names = xreallocarray(names, count + COMMAND_ALIASES + 2, sizeof(char *));
+        names[count++] = commands[i]->name;
+        for (size_t a = 0; commands[i]->aliases[a] != NULL; a++)
+            names[count++] = commands[i]->aliases[a];
+        names[count] = NULL;
+    }
+    _cleanup_free_ char *shown = text_escape(name, 60);
+    const char *near = text_nearest(name, names);
+    if (near != NULL)
+        return error_set(err, -EINVAL, "unknown command '%s'. Did you mean '%s'?", shown, near);
+    (void)error_set(err, -EINVAL, "unknown command '%s'", shown);
+    return error_hint(err, "all commands: mgpu help");
+}

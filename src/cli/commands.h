@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of verbs. */
+#pragma once
+
+#include "cli/call.h"
+
+extern const struct command command_cancel, command_complete, command_completion, command_doctor,
+    command_follow, command_gpus, command_help, command_logs, command_overview, command_ps, command_run,
+    command_show, command_submit, command_version, command_wait;
+
+/* All verbs in the order of the help, ended by NULL. */
+extern const struct command *const commands[];
+
+/* The verb of that name or alias, or NULL. */
+const struct command *commands_find(const char *name);
+
+/* Refuses an unknown verb, with the nearest one. */
+int commands_refuse(const char *name, struct error *err);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Up to four requests run side by side, each a channel: the log, followed to its end; a wait for the next
+ * state; the user's wish to cancel; and news for the waiting line. The job is over for us when it is done and
+ * every byte of its log is on stdout. Output goes through `pending`, written only when poll(2) says that
+ * stdout takes it, so that a slow reader never keeps us from a signal.
+ *
+ *   QUEUED ──wait says running──> RUNNING ──wait says done──> DONE ──log complete and written──> return
+ *      └────────────────wait says done─────────────────────────┘
+ */
+#include "cli/follow.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/stream.h"
+#include "cli/talk.h"
+#include "cli/waiting_line.h"
+
+#define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
+#define LOG_REASK_MS   200
+#define LOG_BUSY_MS    1000
+#define LOG_REASKS_MAX 25
+
+enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
+
+enum phase { FOLLOW_QUEUED, FOLLOW_RUNNING, FOLLOW_DONE };
+
+struct follow {
+    struct call *call;
+    uint64_t id;
+    enum phase phase;
+    json_t *job; // as last heard of
+    struct stream channels[CHANNELS];
+    struct waiting_line line;
+    struct buffer pending; // output that stdout has not taken yet, from `written` on
+    size_t written;
+    bool is_stdout_gone, is_output_lost;
+    unsigned stops;      // how often the user asked for the end
+    int stop_signal;     // the first signal that asked for it
+    unsigned log_reasks; // how often a log that ended early was asked for again
+    bool is_abandoned;   // the user does not want to wait for the end either
+};
+
+static int take_output(void *target, const void *bytes, size_t length)
+{
+    struct follow *follow = target;
+    if (!follow->is_stdout_gone)
+        buffer_append(&follow->pending, bytes, length);
+    return 0;
+}
+
+static void open_channel(struct follow *follow, enum channel channel, const char *what)
+{
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "%s", follow->id, what);
+    stream_start(&follow->channels[channel], &follow->call->client, path);
+}
+
+static void watch(struct follow *follow)
+{
+    open_channel(follow, CHANNEL_WATCH,
+        follow->phase == FOLLOW_QUEUED ? "/wait?states=running,done" : "/wait?states=done");
+}
+
+static void listen_to_log(struct follow *follow, int delay_ms)
+{
+    struct stream *log = &follow->channels[CHANNEL_LOG];
+    open_channel(follow, CHANNEL_LOG, "/log?follow=1&wait=1");
+    log->sink = take_output;
+    log->sink_target = follow;
+    log->retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
+}
+
+static void cancel(struct follow *follow, const char *body)
+{
+    struct stream *stream = &follow->channels[CHANNEL_CANCEL];
+    stream->method = "POST";
+    stream->body = body;
+    open_channel(follow, CHANNEL_CANCEL, "/cancel");
+}
+
+static void stop(struct follow *follow, int signal)
+{
+    bool may_talk = !follow->call->is_quiet && signal == SIGINT;
+    waiting_line_clear(&follow->line);
+    if (follow->stops == 0)
+        follow->stop_signal = signal;
+    follow->stops++;
+    if (follow->stops == 1) {
+        if (may_talk && follow->phase == FOLLOW_RUNNING)
+            talk_line("job %" PRIu64 " is asked to stop (SIGTERM); Ctrl-C again kills it now", follow->id);
+        cancel(follow, "{}");
+    } else if (follow->stops == 2) {
+        if (may_talk)
+            talk_line("job %" PRIu64 " is being killed; Ctrl-C again does not wait for it", follow->id);
+        cancel(follow, "{\"grace_s\":0}");
+    } else {
+        follow->is_abandoned = true;
+    }
+}
+
+static void on_signal(struct follow *follow, int signal_fd)
+{
+    struct signalfd_siginfo info;
+    if (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        stop(follow, (int)info.ssi_signo);
+}
+
+static void write_output(struct follow *follow)
+{
+    size_t left = follow->pending.length - follow->written;
+    ssize_t n = write(
+        STDOUT_FILENO, follow->pending.bytes + follow->written, left < WRITE_PIECE ? left : WRITE_PIECE);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n < 0) {
+        bool is_reader_gone = errno == EPIPE;
+        if (!is_reader_gone)
+            talk_line(
+                "cannot write the output: %s; it stays in: mgpu logs %" PRIu64, strerror(errno), follow->id);
+        follow->is_stdout_gone = true;
+        follow->is_output_lost = !is_reader_gone;
+        /* As in a pipeline of the shell: nobody reads any more, so the program ends. */
+        if (is_reader_gone && follow->phase != FOLLOW_DONE)
+            stop(follow, SIGPIPE);
+        buffer_clear(&follow->pending);
+        follow->written = 0;
+        return;
+    }
+    follow->written += (size_t)n;
+    if (follow->written == follow->pending.length)
+        follow->written = follow->pending.length = 0;
+}
+
+static void set_job(struct follow *follow, json_t *job)
+{
+    json_decref(follow->job);
+    follow->job = job;
+}
+
+/* The watch was answered: with the job in a state asked for, or with an error. */
+static int on_watch(struct follow *follow, struct error *err)
+{
+    const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_WATCH]);
+    if (answer->status == 408) {
+        watch(follow);
+        return 0;
+    }
+    if (answer->status != 200)
+        return client_problem(answer, err);
+    json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    if (job == NULL)
+        return error_set(err, -EBADMSG, "the answer of mgpud is no JSON");
+    set_job(follow, job);
+    bool is_start = follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at");
+    if (is_start)
+        waiting_line_started(&follow->line, job);
+    if (job_is_done(job)) {
+        follow->phase = FOLLOW_DONE;
+        follow->line.next_ms = 0;
+        waiting_line_clear(&follow->line);
+        return 0;
+    }
+    follow->phase = FOLLOW_RUNNING;
+    watch(follow);
+    return 0;
+}
+
+/* True when the log was answered, but lacks bytes or ended before the job did. */
+static bool is_log_short(const struct follow *follow)
+{
+    if (follow->phase != FOLLOW_DONE)
+        return true;
+    return (int64_t)follow->channels[CHANNEL_LOG].offset < field_integer(follow->job, "log_bytes", 0);
+}
+
+static int on_log(struct follow *follow, struct error *err)
+{
+    unsigned status = stream_answer(&follow->channels[CHANNEL_LOG])->status;
+    bool is_absent = status == 404 || status == 416;
+    bool is_busy = status == 429; // a user may read so many logs at once; our turn comes
+    if (is_busy && (follow->phase != FOLLOW_DONE || ++follow->log_reasks <= LOG_REASKS_MAX)) {
+        listen_to_log(follow, LOG_BUSY_MS);
+        return 0;
+    }
+    if (status != 200 && status != 206 && !is_absent)
+        return client_problem(stream_answer(&follow->channels[CHANNEL_LOG]), err);
+    /* While the job goes on the end of the log is not its end; afterwards a file that was cut, moved away or
+     * written by nobody is not waited for. */
+    if (!is_log_short(follow))
+        return 0;
+    if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
+        talk_line("%" PRId64 " bytes of the output could not be read; see: mgpu logs %" PRIu64,
+            field_integer(follow->job, "log_bytes", 0) - (int64_t)follow->channels[CHANNEL_LOG].offset,
+            follow->id);
+        return 0;
+    }
+    listen_to_log(follow, LOG_REASK_MS);
+    return 0;
+}
+
+/* A job that is over already needs no cancelling. */
+static int on_cancel(struct follow *follow, struct error *err)
+{
+    const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_CANCEL]);
+    return answer->status < 300 || answer->status == 409 ? 0 : client_problem(answer, err);
+}
+
+static int on_news(struct follow *follow, struct error *err)
+{
+    const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_NEWS]);
+    json_t *job = answer->status == 200
+                      ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
+                      : NULL;
+    (void)err;
+    if (job != NULL && follow->phase == FOLLOW_QUEUED)
+        set_job(follow, job);
+    else
+        json_decref(job);
+    return 0;
+}
+
+static const struct {
+    int (*on_complete)(struct follow *follow, struct error *err);
+    bool is_vital; // its failure ends the following; others are only told
+    bool is_told;
+} channel_rows[CHANNELS] = {
+    [CHANNEL_LOG] = { on_log, true, true },
+    [CHANNEL_WATCH] = { on_watch, true, true },
+    [CHANNEL_CANCEL] = { on_cancel, false, true },
+    [CHANNEL_NEWS] = { on_news, false, false },
+};
+
+static int advance(struct follow *follow, enum channel channel, bool is_readable, struct error *err)
+{
+    struct stream *stream = &follow->channels[channel];
+    struct error here = { 0 };
+    if (stream->state == STREAM_IDLE || stream->state == STREAM_COMPLETE)
+        return 0;
+    int r = stream_advance(stream, is_readable, &here);
+    if (r > 0)
+        r = channel_rows[channel].on_complete(follow, &here);
+    if (r >= 0)
+        return 0;
+    stream->state = STREAM_IDLE;
+    if (channel_rows[channel].is_vital) {
+        *err = here;
+        return r;
+    }
+    if (channel_rows[channel].is_told)
+        talk_error("run", &here);
+    return 0;
+}
+
+/* Every byte is here: the answer has ended, or the job has and its log is known to have no more. */
+static bool is_log_read(const struct follow *follow)
+{
+    const struct stream *log = &follow->channels[CHANNEL_LOG];
+    bool is_whole = field_is_known(follow->job, "log_bytes") && !is_log_short(follow);
+    return log->state == STREAM_COMPLETE || (follow->phase == FOLLOW_DONE && is_whole);
+}
+
+static bool is_over(const struct follow *follow)
+{
+    bool is_written = follow->pending.length == 0;
+    bool is_log_over = follow->is_stdout_gone || (is_log_read(follow) && is_written);
+    return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over);
+}
+
+static int least(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+/* One turn: waits for something to happen and lets each part look at it. */
+static int turn(struct follow *follow, int signal_fd, struct error *err)
+{
+    bool has_output = follow->pending.length > 0;
+    int wait_ms = waiting_line_wait_ms(&follow->line);
+    struct pollfd fds[CHANNELS + 2] = {
+        [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
+        [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
+    };
+    for (size_t i = 0; i < CHANNELS; i++) {
+        bool is_held = i == CHANNEL_LOG && has_output;
+        fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
+        wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
+    }
+    if (poll(fds, CHANNELS + 2, wait_ms) < 0 && errno != EINTR)
+        return error_set_errno(err, -errno, "cannot wait");
+    if (fds[CHANNELS].revents != 0)
+        on_signal(follow, signal_fd);
+    if (fds[CHANNELS + 1].revents != 0)
+        write_output(follow);
+    for (size_t i = 0; i < CHANNELS; i++) {
+        int r = advance(follow, (enum channel)i, fds[i].revents != 0, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void paint(struct follow *follow)
+{
+    if (follow->phase != FOLLOW_QUEUED || waiting_line_wait_ms(&follow->line) != 0)
+        return;
+    if (follow->line.turns > 0 && waiting_line_wants_news(&follow->line))
+        open_channel(follow, CHANNEL_NEWS, "");
+    waiting_line_paint(&follow->line, follow->job);
+}
+
+static int open_signals(struct error *err)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return error_set_errno(err, -errno, "cannot block signals");
+    (void)signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? error_set_errno(err, -errno, "cannot listen to signals") : fd;
+}
+
+static int exit_status(const struct follow *follow)
+{
+    if (follow->stops > 0 && (follow->is_abandoned || field_is(follow->job, "ended_by", "cancelled")))
+        return EXIT_SIGNAL_BASE + follow->stop_signal;
+    int status = exit_code_of_job(follow->job);
+    return status == EXIT_OK && follow->is_output_lost ? EXIT_SELF : status;
+}
+
+void follow_report(const struct call *call, const char *verb, const json_t *job)
+{
+    char ran[32];
+    _cleanup_free_ char *outcome = job_outcome(job);
+    int64_t id = field_integer(job, "id", 0);
+    bool is_exit = field_is(job, "ended_by", "exit");
+    if (outcome == NULL || (is_exit && (call->is_quiet || isatty(STDERR_FILENO) != 1)))
+        return;
+    if (!is_exit) {
+        struct error err = { 0 };
+        (void)error_set(&err, -EIO, "job %" PRId64 ": %s", id, outcome);
+        (void)error_hint(&err, "mgpu show %" PRId64, id);
+        talk_error(verb, &err);
+        return;
+    }
+    struct screen screen;
+    screen_open(&screen, STDERR_FILENO, call->color);
+    format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
+    bool is_success = field_integer(job, "exit_code", 1) == 0;
+    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s\n", screen_color(&screen, job_color(job)),
+        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran, outcome,
+        screen_color(&screen, COLOR_NONE));
+}
+
+static void follow_clear(struct follow *follow)
+{
+    for (size_t i = 0; i < CHANNELS; i++)
+        stream_clear(&follow->channels[i]);
+    buffer_clear(&follow->pending);
+    json_decref(follow->job);
+}
+
+int follow_job(struct call *call, const json_t *job, struct error *err)
+{
+    _cleanup_close_ int signal_fd = open_signals(err);
+    if (signal_fd < 0)
+        return signal_fd;
+    _cleanup_(follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job) };
+    follow.id = (uint64_t)field_integer(job, "id", 0);
+    call->client.patience_ms = CLIENT_PATIENT_MS;
+    waiting_line_init(&follow.line, call);
+    watch(&follow);
+    listen_to_log(&follow, 0);
+    while (!is_over(&follow)) {
+        int r = turn(&follow, signal_fd, err);
+        if (r < 0) {
+            waiting_line_clear(&follow.line);
+            return error_hint(err, "the job goes on by itself: mgpu logs -f %" PRIu64, follow.id);
+        }
+        paint(&follow);
+    }
+    bool is_own_stop = follow.stops > 0 && field_is(follow.job, "ended_by", "cancelled");
+    if (!is_own_stop)
+        follow_report(call, "run", follow.job);
+    else if (!call->is_quiet && follow.stop_signal == SIGINT)
+        talk_line("job %" PRIu64 " was cancelled", follow.id);
+    return exit_status(&follow);
+}

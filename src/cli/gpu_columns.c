@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* A value that the driver does not give is "-": missing is not zero. */
+#include "cli/gpu_columns.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/field.h"
+
+#define BAR_WIDTH 16
+#define GIB       (1024.0 * 1024 * 1024)
+
+/* A bar in eighths of a character, as wide as its column. */
+static void append_bar(struct buffer *out, double part)
+{
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    unsigned filled = part <= 0 ? 0 : (unsigned)((part > 1 ? 1 : part) * BAR_WIDTH * 8 + 0.5);
+    for (unsigned i = 0; i < BAR_WIDTH; i++) {
+        unsigned here = filled > i * 8 ? filled - i * 8 : 0;
+        buffer_append_text(out, here == 0 ? " " : here >= 8 ? "█" : eighths[here]);
+    }
+    buffer_append_text(out, " ");
+}
+
+static char *render_utilization(const struct view *view, const json_t *gpu, enum color *color)
+{
+    struct buffer out = { 0 };
+    double part = field_number(gpu, "utilization", 0);
+    (void)color;
+    if (!field_is_known(gpu, "utilization"))
+        return xstrdup("-");
+    if (view->screen->is_tty && view->screen->is_utf8 && view->screen->width >= 100)
+        append_bar(&out, part);
+    buffer_printf(&out, "%3.0f%%", part * 100);
+    return buffer_take(&out);
+}
+
+static char *render_memory(const struct view *view, const json_t *gpu, enum color *color)
+{
+    double all = field_number(gpu, "memory_bytes", 0), used = field_number(gpu, "memory_used_bytes", 0);
+    (void)view, (void)color;
+    if (!field_is_known(gpu, "memory_used_bytes"))
+        return xasprintf("-/%.1f", all / GIB);
+    return xasprintf("%.1f/%.1f %.0f%%", used / GIB, all / GIB, all > 0 ? used / all * 100 : 0);
+}
+
+static char *render_temperature(const struct view *view, const json_t *gpu, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(gpu, "temperature_c") ? xasprintf("%.0fC", field_number(gpu, "temperature_c", 0))
+                                                : xstrdup("-");
+}
+
+static char *render_power(const struct view *view, const json_t *gpu, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(gpu, "power_w") ? xasprintf("%.0f", field_number(gpu, "power_w", 0)) : xstrdup("-");
+}
+
+/* A shared GPU has several jobs. */
+static char *join_jobs(const json_t *gpu, const char *name)
+{
+    struct buffer out = { 0 };
+    size_t index = 0;
+    json_t *job = NULL;
+    json_array_foreach(json_object_get(gpu, "jobs"), index, job)
+    {
+        _cleanup_free_ char *text = field_shown(job, name);
+        buffer_printf(&out, "%s%s", index > 0 ? "," : "", text);
+    }
+    if (out.length == 0)
+        buffer_append_text(&out, "-");
+    return buffer_take(&out);
+}
+
+static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
+{
+    (void)view, (void)color;
+    return join_jobs(gpu, "id");
+}
+
+static char *render_users(const struct view *view, const json_t *gpu, enum color *color)
+{
+    (void)view, (void)color;
+    return join_jobs(gpu, "user");
+}
+
+static char *render_state(const struct view *view, const json_t *gpu, enum color *color)
+{
+    static const struct {
+        const char *state;
+        enum color color;
+    } looks[] = { { "free", COLOR_NONE }, { "used", COLOR_GREEN }, { "shared", COLOR_GREEN },
+        { "lost", COLOR_RED }, { "node_down", COLOR_RED } };
+    (void)view;
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
+        if (field_is(gpu, "state", looks[i].state))
+            *color = looks[i].color;
+    return field_shown(gpu, "state");
+}
+
+static const struct list_column columns[] = {
+    { "node", "NODE", "where it is", "node", false, 0, NULL },
+    { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
+    { "model", "MODEL", "what it is", "model", false, 1, NULL },
+    { "job", "JOB", "the jobs that have it", NULL, false, 0, render_jobs },
+    { "user", "USER", "and their owners", NULL, false, 2, render_users },
+    { "util", "UTIL", "how busy it is", "utilization", true, 0, render_utilization },
+    { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
+    { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
+    { "power", "W", "power it draws", "power_w", true, 0, render_power },
+    { "state", "STATE", "free, used, shared, lost or node_down", "state", false, 0, render_state },
+    { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
+    { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },
+    { 0 },
+};
+
+const struct list_kind gpu_list = {
+    .member = "gpus",
+    .columns = columns,
+    .normal = "node,gpu,model,job,user,util,mem,temp,power,state",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,state,uuid,pci",
+};
+
+void gpu_print_line(const json_t *gpus, FILE *out)
+{
+    size_t index = 0;
+    json_t *gpu = NULL;
+    json_array_foreach(gpus, index, gpu)
+    {
+        bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down");
+        bool is_used = json_array_size(json_object_get(gpu, "jobs")) > 0;
+        (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
+        if (is_lost)
+            (void)fputc('x', out);
+        else if (is_used && field_is_known(gpu, "utilization"))
+            (void)fprintf(out, "%.0f%%", field_number(gpu, "utilization", 0) * 100);
+        else
+            (void)fputc(is_used ? '+' : '-', out);
+    }
+    (void)fputc('\n', out);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* How a GPU is shown: the columns of `gpus`. */
+#pragma once
+
+#include "cli/list.h"
+
+extern const struct list_kind gpu_list;
+
+/* "0:97% 1:- 2:x" for status bars. */
+void gpu_print_line(const json_t *gpus, FILE *out);

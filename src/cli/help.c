@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of commands.c and of the option tables, laid out; there is no other text to keep in step. */
+#include "cli/help.h"
+
+#include <string.h>
+
+#include "cli/commands.h"
+
+void help_print_all(FILE *out)
+{
+    (void)fputs(
+        "usage: mgpu [OPTIONS] COMMAND ...\n\nShares the GPUs of this machine between its users.\n\n", out);
+    for (size_t i = 0; commands[i] != NULL; i++)
+        if (!commands[i]->is_hidden)
+            (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
+    (void)fputs("\nOptions of every command:\n", out);
+    options_print(call_global_rows, out);
+    (void)fputs("\nJOB is a number (42), a range (42-45), a name (my newest of that name) or @ (my newest).\n"
+                "More: mgpu help COMMAND, mgpu help aliases, man mgpu\n",
+        out);
+}
+
+void help_print_command(const struct command *command, FILE *out)
+{
+    (void)fprintf(out, "usage: mgpu %s %s\n\n%s.\n", command->name, command->usage, command->help);
+    if (command->detail != NULL)
+        (void)fprintf(out, "\n%s\n", command->detail);
+    bool has_options = command->tables[0] != NULL;
+    if (has_options)
+        (void)fputs("\nOptions:\n", out);
+    for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
+        options_print(command->tables[i], out);
+    (void)fputs("\nOptions of every command:\n", out);
+    options_print(call_global_rows, out);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Help texts, made from the table of verbs. */
+#pragma once
+
+#include <stdio.h>
+
+#include "cli/call.h"
+
+void help_print_all(FILE *out);
+void help_print_command(const struct command *command, FILE *out);

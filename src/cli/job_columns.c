@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Shapes and words tell the states apart; colours only repeat them. */
+#include "cli/job_columns.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/field.h"
+#include "job/state.h"
+
+#define TEXT_MAX 1024
+
+static const struct {
+    const char *state, *glyph, *plain_glyph;
+    enum color color;
+    bool is_done;
+} looks[] = {
+    { "queued", "◌", "o", COLOR_YELLOW, false },
+    { "starting", "◔", ">", COLOR_GREEN, false },
+    { "running", "●", "*", COLOR_GREEN, false },
+    { "stopping", "◍", "<", COLOR_YELLOW, false },
+    { "done", "✓", "+", COLOR_DIM, true },
+    { "failed", "✗", "x", COLOR_RED, true },
+    { "cancelled", "⊘", "-", COLOR_DIM, true },
+    { "?", "?", "?", COLOR_NONE, false },
+};
+#define N_LOOKS (sizeof(looks) / sizeof(looks[0]))
+
+static size_t look_of(const json_t *job)
+{
+    size_t i = 0;
+    while (i + 1 < N_LOOKS && !field_is(job, "state", looks[i].state))
+        i++;
+    return i;
+}
+
+bool job_is_done(const json_t *job)
+{
+    return looks[look_of(job)].is_done;
+}
+
+enum color job_color(const json_t *job)
+{
+    return looks[look_of(job)].color;
+}
+
+const char *job_glyph(const struct screen *screen, const json_t *job)
+{
+    return screen->is_utf8 ? looks[look_of(job)].glyph : looks[look_of(job)].plain_glyph;
+}
+
+/* Runs of neighbours are joined, but the order stays: it is the job's own numbering of its GPUs. */
+static void append_indexes(struct buffer *out, const json_t *granted)
+{
+    size_t count = json_array_size(granted);
+    for (size_t i = 0; i < count;) {
+        int64_t first = field_integer(json_array_get(granted, i), "index", 0), last = first;
+        size_t next = i + 1;
+        while (next < count && field_integer(json_array_get(granted, next), "index", 0) == last + 1) {
+            last++;
+            next++;
+        }
+        buffer_printf(out, i == 0 ? ":%" PRId64 : ",%" PRId64, first);
+        if (last > first)
+            buffer_printf(out, last == first + 1 ? ",%" PRId64 : "-%" PRId64, last);
+        i = next;
+    }
+}
+
+char *job_where(const json_t *job)
+{
+    const char *node = field_text(job, "node");
+    struct buffer out = { 0 };
+    if (node == NULL)
+        return xstrdup("-");
+    _cleanup_free_ char *shown = text_escape(node, TEXT_MAX);
+    buffer_append_text(&out, shown);
+    append_indexes(&out, json_object_get(job, "granted"));
+    return buffer_take(&out);
+}
+
+static char *outcome_exit(const json_t *job)
+{
+    return xasprintf("exit %" PRId64, field_integer(job, "exit_code", 0));
+}
+
+static char *outcome_signal(const json_t *job)
+{
+    int number = (int)field_integer(job, "signal", 0);
+    const char *name = sigabbrev_np(number);
+    return xasprintf("killed by signal %d%s%s%s", number, name == NULL ? "" : " (SIG",
+        name == NULL ? "" : name, name == NULL ? "" : ")");
+}
+
+static char *outcome_cancelled(const json_t *job)
+{
+    if (field_text(job, "stopped_by") == NULL)
+        return xstrdup("cancelled");
+    _cleanup_free_ char *user = field_shown(job, "stopped_by");
+    return xasprintf("cancelled by %s", user);
+}
+
+static char *outcome_start(const json_t *job)
+{
+    return xasprintf("did not start, exit %" PRId64, field_integer(job, "exit_code", 125));
+}
+
+static char *outcome_setup(const json_t *job)
+{
+    return xasprintf("setup failed, exit %" PRId64, field_integer(job, "exit_code", 125));
+}
+
+static char *outcome_unknown(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ended, but how is not known");
+}
+
+static char *outcome_reboot(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node started anew");
+}
+
+char *job_outcome(const json_t *job)
+{
+    static char *(*const outcomes[END_KINDS])(const json_t *) = {
+        [END_EXIT] = outcome_exit,
+        [END_SIGNAL] = outcome_signal,
+        [END_CANCELLED] = outcome_cancelled,
+        [END_START_FAILED] = outcome_start,
+        [END_SETUP_FAILED] = outcome_setup,
+        [END_UNKNOWN] = outcome_unknown,
+        [END_REBOOT] = outcome_reboot,
+    };
+    const char *name = field_text(job, "ended_by");
+    enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
+    if (end == END_NONE)
+        return NULL;
+    char *text = end >= END_KINDS ? text_escape(name, TEXT_MAX) : outcomes[end](job);
+    if (field_text(job, "message") == NULL)
+        return text;
+    _cleanup_free_ char *message = field_shown(job, "message"), *start = text;
+    return xasprintf("%s: %s", start, message);
+}
+
+static char *render_glyph(const struct view *view, const json_t *job, enum color *color)
+{
+    *color = job_color(job);
+    return xstrdup(job_glyph(view->screen, job));
+}
+
+static char *render_state(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view;
+    int64_t position = field_integer(job, "position", 0);
+    _cleanup_free_ char *state = field_shown(job, "state");
+    *color = job_color(job);
+    return position > 0 ? xasprintf("%s #%" PRId64, state, position) : take_ptr(state);
+}
+
+static char *seconds_text(const json_t *job, const char *name)
+{
+    char text[32];
+    if (!field_is_known(job, name))
+        return xstrdup("-");
+    format_duration((int64_t)(field_number(job, name, 0) * 1000), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_time(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    if (field_is_known(job, "run_seconds"))
+        return seconds_text(job, "run_seconds");
+    _cleanup_free_ char *wait = seconds_text(job, "wait_seconds");
+    return job_is_done(job) ? xstrdup("-") : xasprintf("wait %s", wait);
+}
+
+static char *render_run(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return seconds_text(job, "run_seconds");
+}
+
+static char *render_wait(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return seconds_text(job, "wait_seconds");
+}
+
+static char *render_cpu(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return seconds_text(job, "cpu_seconds");
+}
+
+static char *render_where(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return job_where(job);
+}
+
+static char *render_why(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    char *outcome = job_outcome(job);
+    if (outcome != NULL)
+        return outcome;
+    return field_shown(
+        job, field_is(job, "state", "queued") && field_is_known(job, "reason") ? "reason" : "command");
+}
+
+static char *size_text(const json_t *job, const char *name)
+{
+    char text[32];
+    if (!field_is_known(job, name))
+        return xstrdup("-");
+    format_size((uint64_t)field_integer(job, name, 0), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_memory(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return size_text(job, "gpu_mem");
+}
+
+static char *render_rss(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return size_text(job, "max_rss_bytes");
+}
+
+static char *time_text(const struct view *view, const json_t *job, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(job, name));
+    if (when == 0)
+        return xstrdup("-");
+    time_format(when, view->now_ms, view->times, text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_submitted(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "submitted_at");
+}
+
+static char *render_started(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "started_at");
+}
+
+static char *render_ended(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "ended_at");
+}
+
+const struct list_column job_columns[] = {
+    { "id", "ID", "number of the job", "id", true, 0, NULL },
+    { "user", "USER", "its owner", "user", false, 0, NULL },
+    { "name", "NAME", "its name", "name", false, 2, NULL },
+    { "state", "STATE", "what it does now; with its place in the queue", "state", false, 0, render_state },
+    { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
+    { "time", "TIME", "how long it runs, ran or waits", NULL, false, 0, render_time },
+    { "where", "WHERE", "node and GPUs it has or had", NULL, false, 0, render_where },
+    { "why", "WHY / COMMAND", "why it waits, what it runs or how it ended", NULL, false, 1, render_why },
+    { "command", "COMMAND", "its command line", "command", false, 1, NULL },
+    { "priority", "PRIO", "its priority", "priority", true, 0, NULL },
+    { "position", "POS", "its place in the queue", "position", true, 0, NULL },
+    { "reason", "REASON", "why it waits", "reason", false, 0, NULL },
+    { "submitted", "SUBMITTED", "when it was submitted", "submitted_at", false, 0, render_submitted },
+    { "started", "STARTED", "when its command started", "started_at", false, 0, render_started },
+    { "ended", "ENDED", "when it ended", "ended_at", false, 0, render_ended },
+    { "wait", "WAIT", "how long it waited", "wait_seconds", true, 0, render_wait },
+    { "run", "RUN", "how long it ran", "run_seconds", true, 0, render_run },
+    { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
+    { "signal", "SIGNAL", "the signal that ended it", "signal", true, 0, NULL },
+    { "ended_by", "ENDED_BY", "what ended it", "ended_by", false, 0, NULL },
+    { "message", "MESSAGE", "what went wrong", "message", false, 1, NULL },
+    { "node", "NODE", "its node", "node", false, 0, NULL },
+    { "gpu_ids", "GPU_IDS", "the GPUs it asked for", "gpu_ids", false, 0, NULL },
+    { "gpu_mem", "GPU_MEM", "memory it asked for on each GPU", "gpu_mem", true, 0, render_memory },
+    { "attempt", "ATTEMPT", "how often it was started", "attempt", true, 0, NULL },
+    { "cpu", "CPU", "processor time it used", "cpu_seconds", true, 0, render_cpu },
+    { "rss", "RSS", "most memory it used", "max_rss_bytes", true, 0, render_rss },
+    { "log", "LOG", "file with its output", "log", false, 0, NULL },
+    { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
+    { "mark", "", "a sign for its state", NULL, false, 0, render_glyph },
+    { 0 },
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of objects as tables, CSV or JSON; which columns there are is a table of the caller. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/call.h"
+#include "cli/screen.h"
+#include "cli/time_text.h"
+
+#define LIST_COLUMNS_MAX 40
+
+/* What a column needs to know of the reader. */
+struct view {
+    const struct screen *screen;
+    enum time_style times;
+    int64_t now_ms;
+};
+
+struct list_column {
+    const char *name; // for -o
+    const char *header;
+    const char *help;
+    const char *field; // JSON member that CSV and sorting use; NULL: the rendered text
+    bool is_right;
+    unsigned shrink; // as in table.h
+    /* Text safe to print, for the caller to free; may set a colour. NULL: the field as it is. */
+    char *(*render)(const struct view *view, const json_t *row, enum color *color);
+};
+
+struct list_kind {
+    const char *member;                // of the answer, that holds the rows: "jobs"
+    const struct list_column *columns; // ended by a NULL name
+    const char *normal, *wide;         // names of the columns shown without -o
+};
+
+/* True when the choice is `-o help`, which has then been answered. */
+bool list_print_help(const struct list_choice *choice, const struct list_kind *kind, FILE *out);
+
+/* Refuses unknown columns in -o and --sort before anything is asked of the server. */
+int list_check(const struct list_choice *choice, const struct list_kind *kind, struct error *err);
+
+/* Prints the rows of `answer` as chosen; the order is that of --sort. */
+int list_print(const struct call *call, const struct list_kind *kind, const struct screen *screen,
+    json_t *answer, FILE *out, struct error *err);
+
+/* True when the output is for programs (json, jsonl, csv). */
+bool list_is_machine(const struct call *call);

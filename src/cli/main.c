@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu: the command line. Finds the verb among the words and hands the rest to it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/call.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/talk.h"
+
+static int run_words(int argc, char **argv)
+{
+    static const struct option_row *const tables[] = { call_global_rows, NULL };
+    struct call call = { 0 };
+    struct error err = { 0 };
+    int first = 0;
+    if (options_parse(argc, argv, tables, &call, true, &first, &err) < 0) {
+        talk_error(NULL, &err);
+        return EXIT_USAGE;
+    }
+    if (first == argc && call.is_help)
+        return call_run(&call, &command_help, 1, argv);
+    if (first == argc) {
+        bool is_screen = isatty(STDOUT_FILENO) == 1 && !call.is_json;
+        return call_run(&call, is_screen ? &command_overview : &command_ps, 1, argv);
+    }
+    const struct command *command = commands_find(argv[first]);
+    if (command == NULL) {
+        (void)commands_refuse(argv[first], &err);
+        talk_error(NULL, &err);
+        return EXIT_USAGE;
+    }
+    return call_run(&call, command, argc - first, argv + first);
+}
+
+int main(int argc, char **argv)
+{
+    int status = run_words(argc, argv);
+    /* Output that did not arrive, on a full disk or a closed pipe, must not look like success. */
+    if (fflush(stdout) != 0 && status == EXIT_OK) {
+        perror("mgpu: cannot write the output");
+        status = EXIT_PARTLY;
+    }
+    return status;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of jobs, for the verbs that show it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/call.h"
+
+/* Asks for `path` and prints its jobs as chosen by -o; with the owners when `has_user`. */
+int ps_show(struct call *call, const char *path, bool has_user, FILE *out, struct error *err);

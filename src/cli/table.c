@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All rows are kept until the widths are known. On a terminal a table that is too wide loses width in the
+ * columns that may shrink, in their order, never below SHRUNK_MIN; in a pipe nothing is ever cut.
+ */
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define SHRUNK_MIN 8
+#define GAP        2
+
+struct cell {
+    char *text;
+    enum color color;
+};
+
+struct table {
+    struct table_column *columns;
+    size_t n_columns;
+    struct cell *cells;
+    size_t n_cells, capacity;
+};
+
+struct table *table_new(const struct table_column *columns, size_t count)
+{
+    struct table *table = xcalloc(1, sizeof(*table));
+    table->columns = xcalloc(count, sizeof(*columns));
+    memcpy(table->columns, columns, count * sizeof(*columns));
+    table->n_columns = count;
+    return table;
+}
+
+void table_add(struct table *table, char *text, enum color color)
+{
+    if (table->n_cells == table->capacity) {
+        table->capacity = table->capacity == 0 ? 64 : table->capacity * 2;
+        table->cells = xreallocarray(table->cells, table->capacity, sizeof(struct cell));
+    }
+    table->cells[table->n_cells++] = (struct cell){ .text = text, .color = color };
+}
+
+static size_t sum_widths(const struct table *table, const size_t *widths)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < table->n_columns; i++)
+        sum += widths[i] + (i > 0 ? GAP : 0);
+    return sum;
+}
+
+static size_t header_width(const struct table *table, size_t column, bool has_header)
+{
+    return has_header ? screen_text_width(table->columns[column].header) : 0;
+}
+
+static void measure(const struct table *table, bool has_header, size_t *widths)
+{
+    for (size_t i = 0; i < table->n_columns; i++)
+        widths[i] = header_width(table, i, has_header);
+    for (size_t i = 0; i < table->n_cells - table->n_cells % table->n_columns; i++) {
+        size_t width = screen_text_width(table->cells[i].text);
+        if (width > widths[i % table->n_columns])
+            widths[i % table->n_columns] = width;
+    }
+}
+
+static void fit(const struct table *table, size_t limit, bool has_header, size_t *widths)
+{
+    for (unsigned rank = 1; rank <= table->n_columns; rank++)
+        for (size_t i = 0; i < table->n_columns; i++) {
+            size_t sum = sum_widths(table, widths);
+            if (sum <= limit)
+                return;
+            if (table->columns[i].shrink != rank)
+                continue;
+            size_t least = header_width(table, i, has_header), over = sum - limit;
+            if (least < SHRUNK_MIN)
+                least = SHRUNK_MIN;
+            if (widths[i] > least)
+                widths[i] = widths[i] - least > over ? widths[i] - over : least;
+        }
+}
+
+static void print_blanks(size_t count, FILE *out)
+{
+    (void)fprintf(out, "%*s", (int)count, "");
+}
+
+/* Prints `text` in its column; a run of blanks is owed until something follows, so no line ends in blanks. */
+static void print_cell(const struct screen *screen, const struct table_column *column, size_t width,
+    const char *text, enum color color, size_t *owed, FILE *out)
+{
+    size_t needed = screen_text_width(text);
+    const char *mark = screen->is_utf8 ? "…" : "~";
+    size_t bytes = needed > width ? screen_text_fit(text, width - 1) : strlen(text);
+    size_t shown = needed > width ? width : needed;
+    if (column->is_right)
+        *owed += width - shown;
+    if (*text != '\0') {
+        print_blanks(*owed, out);
+        *owed = 0;
+        const char *on = color == COLOR_NONE ? "" : screen_color(screen, color);
+        (void)fprintf(out, "%s%.*s%s%s", on, (int)bytes, text, needed > width ? mark : "",
+            *on == '\0' ? "" : screen_color(screen, COLOR_NONE));
+    } else {
+        *owed += shown;
+    }
+    *owed += (column->is_right ? 0 : width - shown) + GAP;
+}
+
+void table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out)
+{
+    _cleanup_free_ size_t *widths = xcalloc(table->n_columns, sizeof(size_t));
+    measure(table, has_header, widths);
+    if (screen->width > 0)
+        fit(table, screen->width, has_header, widths);
+    size_t owed = 0;
+    for (size_t i = 0; has_header && i < table->n_columns; i++)
+        print_cell(screen, &table->columns[i], widths[i], table->columns[i].header, COLOR_BOLD, &owed, out);
+    if (has_header)
+        (void)fputc('\n', out);
+    for (size_t row = 0; row + table->n_columns <= table->n_cells; row += table->n_columns) {
+        owed = 0;
+        for (size_t i = 0; i < table->n_columns; i++) {
+            const struct cell *cell = &table->cells[row + i];
+            print_cell(screen, &table->columns[i], widths[i], cell->text, cell->color, &owed, out);
+        }
+        (void)fputc('\n', out);
+    }
+}
+
+void table_free(struct table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->n_cells; i++)
+        free(table->cells[i].text);
+    free(table->cells);
+    free(table->columns);
+    free(table);
+}
+
+void table_freep(struct table **table)
+{
+    table_free(*table);
+}

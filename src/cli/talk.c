@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Sentences may quote other people's text, so every one is escaped on its way to the terminal. */
+#include "cli/talk.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+
+#define LINE_MAX_BYTES 2048
+
+void talk_error(const char *verb, const struct error *err)
+{
+    _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
+    _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
+    (void)fprintf(stderr, "mgpu%s%s: %s\n", verb == NULL ? "" : " ", verb == NULL ? "" : verb, message);
+    if (hint[0] != '\0')
+        (void)fprintf(stderr, "hint: %s\n", hint);
+}
+
+void talk_line(const char *format, ...)
+{
+    char line[LINE_MAX_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    _cleanup_free_ char *shown = text_escape(line, sizeof(line));
+    (void)fprintf(stderr, "mgpu: %s\n", shown);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What mgpu says on standard error: one sentence that names the verb, and a hint. */
+#pragma once
+
+#include "base/error.h"
+
+/* "mgpu VERB: sentence" and "hint: ...". `verb` may be NULL. */
+void talk_error(const char *verb, const struct error *err);
+
+/* One line "mgpu: ..." of talk. */
+void talk_line(const char *format, ...) __attribute__((format(printf, 1, 2)));

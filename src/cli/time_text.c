@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The API speaks UTC; a person wants the wall clock, with as much of the date as it takes to be clear. */
+#include "cli/time_text.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define DAY_MS INT64_C(86400000)
+
+int64_t time_parse(const char *text)
+{
+    struct tm when = { 0 };
+    const char *rest = text == NULL ? NULL : strptime(text, "%Y-%m-%dT%H:%M:%S", &when);
+    if (rest == NULL)
+        return 0;
+    int64_t ms = (int64_t)timegm(&when) * 1000;
+    int64_t scale = 100;
+    if (*rest == '.')
+        for (rest++; *rest >= '0' && *rest <= '9'; rest++, scale /= 10)
+            ms += (*rest - '0') * scale;
+    return strcmp(rest, "Z") == 0 ? ms : 0;
+}
+
+void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)
+{
+    time_t when = (time_t)(wall_ms / 1000), now = (time_t)(now_ms / 1000);
+    struct tm then = { 0 }, today = { 0 };
+    if (style == TIME_UTC) {
+        (void)gmtime_r(&when, &then);
+        (void)gmtime_r(&now, &today);
+    } else {
+        (void)localtime_r(&when, &then);
+        (void)localtime_r(&now, &today);
+    }
+    bool is_today = then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
+    bool is_near = wall_ms < now_ms + 6 * DAY_MS && wall_ms > now_ms - 6 * DAY_MS;
+    size_t n = 0;
+    if (style == TIME_ISO)
+        n = strftime(text, size, "%Y-%m-%dT%H:%M:%S%z", &then);
+    else if (is_today)
+        n = strftime(text, size, "%H:%M:%S", &then);
+    else
+        n = strftime(text, size, is_near ? "%a %H:%M" : "%Y-%m-%d %H:%M", &then);
+    if (n == 0)
+        (void)snprintf(text, size, "?");
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A start that takes less than PATIENT_MS is not announced as a wait. On a terminal there is one line,
+ * painted again each second; elsewhere each change is one line, so that a log of CI stays short.
+ */
+#include "cli/waiting_line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/talk.h"
+
+#define PATIENT_MS 300
+#define PAINT_MS   1000
+#define NEWS_TURNS 3 // paints between two questions to the server
+
+void waiting_line_init(struct waiting_line *line, const struct call *call)
+{
+    *line = (struct waiting_line){ .call = call, .since_ms = clock_boot_ms() };
+    if (call->is_quiet)
+        return;
+    /* The locale and the terminal are only looked at when there is somebody to look. */
+    if (isatty(STDERR_FILENO) == 1)
+        screen_open(&line->screen, STDERR_FILENO, call->color);
+    line->next_ms = line->since_ms + PATIENT_MS;
+}
+
+int waiting_line_wait_ms(const struct waiting_line *line)
+{
+    if (line->next_ms == 0)
+        return -1;
+    int64_t left = line->next_ms - clock_boot_ms();
+    return left < 0 ? 0 : (int)left;
+}
+
+bool waiting_line_wants_news(const struct waiting_line *line)
+{
+    return line->turns % NEWS_TURNS == 0;
+}
+
+static void paint_terminal(struct waiting_line *line, const json_t *job)
+{
+    static const char *const frames[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" };
+    char waited[32], place[32] = "";
+    int64_t position = field_integer(job, "position", 0);
+    _cleanup_free_ char *reason = field_is_known(job, "reason") ? field_shown(job, "reason") : NULL;
+    format_duration(clock_boot_ms() - line->since_ms, waited, sizeof(waited));
+    if (position > 0)
+        (void)snprintf(place, sizeof(place), " · #%" PRId64, position);
+    const char *frame =
+        line->screen.is_utf8 ? frames[line->turns % (sizeof(frames) / sizeof(frames[0]))] : "-";
+    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " queued%s · %s%s%s · Ctrl-C cancels it", frame,
+        field_integer(job, "id", 0), place, waited, reason == NULL ? "" : " · ",
+        reason == NULL ? "" : reason);
+    (void)fprintf(stderr, "\r\033[K%.*s", (int)screen_text_fit(text, line->screen.width - 1), text);
+    line->is_painted = true;
+    line->next_ms = clock_boot_ms() + PAINT_MS;
+}
+
+void waiting_line_paint(struct waiting_line *line, const json_t *job)
+{
+    int64_t id = field_integer(job, "id", 0), position = field_integer(job, "position", 0);
+    if (line->next_ms == 0 || clock_boot_ms() < line->next_ms)
+        return;
+    if (line->screen.is_tty) {
+        paint_terminal(line, job);
+    } else {
+        if (position > 0)
+            talk_line("job %" PRId64 " queued (position %" PRId64 ")", id, position);
+        else
+            talk_line("job %" PRId64 " queued", id);
+        line->next_ms = 0;
+    }
+    line->turns++;
+}
+
+void waiting_line_clear(struct waiting_line *line)
+{
+    if (line->is_painted)
+        (void)fputs("\r\033[K", stderr);
+    line->is_painted = false;
+}
+
+void waiting_line_started(struct waiting_line *line, const json_t *job)
+{
+    line->next_ms = 0;
+    waiting_line_clear(line);
+    if (line->call->is_quiet)
+        return;
+    _cleanup_free_ char *where = job_where(job);
+    int64_t id = field_integer(job, "id", 0);
+    if (!line->screen.is_tty) {
+        talk_line("job %" PRId64 " started on %s", id, where);
+        return;
+    }
+    /* On a terminal an instant start needs no words. */
+    if (line->turns == 0)
+        return;
+    char waited[32];
+    format_duration(clock_boot_ms() - line->since_ms, waited, sizeof(waited));
+    (void)fprintf(
+        stderr, "%s job %" PRId64 " on %s after %s\n", line->screen.is_utf8 ? "▶" : ">", id, where, waited);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper holds the other end of one socketpair and sends over it (SCM_RIGHTS) one end of a fresh link for
+ * every worker it starts. So the worker, which has root, is restarted without mgpud needing root again, and
+ * no half frame of a dead worker is ever continued by the next. When the keeper itself dies nobody can start
+ * agents any more: mgpud leaves with EX_TEMPFAIL, so that its service manager starts both anew. Jobs are not
+ * touched by any of this.
+ */
+#include "controller/agent_process.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "controller/controller.h"
+#include "controller/detach.h"
+#include "controller/links.h"
+
+struct agent_process {
+    struct controller *controller;
+    int fd;
+    struct event *readable;
+};
+
+static void build_command(const struct controller_options *options, int keep_fd, struct strings *command)
+{
+    strings_take(command, xasprintf("%s/mgpu-agent", options->program_dir));
+    strings_take(command, xasprintf("--keep=%d", keep_fd));
+    strings_take(command, xasprintf("--run-dir=%s", options->run_dir));
+    strings_take(command, xasprintf("--state-dir=%s", options->state_dir));
+    strings_take(command, xasprintf("--gpus=%s", options->gpus));
+    strings_take(command, xasprintf("--node=%s", options->node));
+    strings_take(command, xasprintf("--log-dir=%s", options->log_dir));
+    strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));
+    if (options->allow_root_jobs)
+        strings_add(command, "--allow-root-jobs");
+    if (options->is_verbose)
+        strings_add(command, "--verbose");
+}
+
+int agent_process_start(
+    struct controller *controller, int log_fd, struct agent_process **ret, struct error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(err, -errno, "cannot make a socket for the agent");
+    _cleanup_close_ int ours = pair[0], theirs = pair[1];
+    _cleanup_strings_ struct strings command = { 0 };
+    build_command(&controller->options, theirs, &command);
+    if (access(command.items[0], X_OK) < 0)
+        return error_set_errno(err, -errno, "cannot execute %s", command.items[0]);
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_set_errno(err, -errno, "cannot start %s", command.items[0]);
+    if (pid == 0) {
+        (void)fcntl(theirs, F_SETFD, 0);
+        (void)setsid();
+        if (log_fd >= 0)
+            detach_streams(log_fd);
+        (void)execv(command.items[0], command.items);
+        _exit(127);
+    }
+    struct agent_process *agent = xcalloc(1, sizeof(*agent));
+    *agent = (struct agent_process){ .controller = controller, .fd = take_fd(&ours) };
+    *ret = agent;
+    return 0;
+}
+
+static void on_keeper_gone(struct agent_process *agent)
+{
+    (void)event_del(agent->readable);
+    log_error("the keeper of mgpu-agent has died; mgpud leaves so that both are started anew (jobs go on)");
+    agent->controller->exit_status = EX_TEMPFAIL;
+    (void)event_base_loopbreak(agent->controller->loop);
+}
+
+static void on_readable(evutil_socket_t fd, short events, void *arg)
+{
+    struct agent_process *agent = arg;
+    char byte;
+    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(size_t))));
+    struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
+    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        on_keeper_gone(agent);
+        return;
+    }
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return;
+    int link = -1;
+    memcpy(&link, CMSG_DATA(header), sizeof(link));
+    links_adopt(agent->controller->links, link);
+}
+
+int agent_process_watch(struct agent_process *agent, struct error *err)
+{
+    agent->readable = event_new(agent->controller->loop, agent->fd, EV_READ | EV_PERSIST, on_readable, agent);
+    if (agent->readable == NULL || event_add(agent->readable, NULL) < 0)
+        return error_set(err, -ENOMEM, "cannot watch the agent's socket");
+    return 0;
+}
+
+void agent_process_free(struct agent_process *agent)
+{
+    if (agent == NULL)
+        return;
+    if (agent->readable != NULL)
+        event_free(agent->readable);
+    closep(&agent->fd);
+    free(agent);
+}

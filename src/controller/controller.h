@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of mgpud, as a table of contents. main.c makes them in this order and takes them down in reverse.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "controller/core.h"
+#include "store/store.h"
+
+struct agent_process; // agent_process.h: the local node's agent and its keeper
+struct links;         // links.h: connections of agents, frames in and out
+struct streams;       // streams.h: second connections that agents dial back
+struct serve;         // serve.h: the HTTP API
+
+struct controller_options {
+    char *config; // file, or NULL
+    char *state_dir;
+    char *run_dir;
+    char *listen;            // "127.0.0.1:9123", "none"
+    char *gpus;              // "auto", "none", "sim:8x24G", "sim:8x24G:MODEL"
+    char *user;              // to become when started as root
+    char *node;              // name of the local node
+    char *log_dir;           // "home" or a directory that gets one directory per user
+    char *program_dir;       // where mgpu-agent and mgpu-shepherd are
+    bool is_listen_explicit; // a port that is taken is then an error, not a warning
+    bool allow_root_jobs;
+    bool is_detached;
+    bool is_verbose;
+};
+
+struct controller {
+    struct controller_options options;
+    struct event_base *loop;
+    struct store *store;
+    struct store_summary summary;
+    struct core *core;
+    struct links *links;
+    struct streams *streams;
+    struct agent_process *agent;
+    struct serve *serve;
+    bool is_root; // started as root: jobs of several users
+    uint32_t admin_uid;
+    int64_t started_wall_ms;
+    int exit_status; // of the program, when something ends the loop
+};
+
+/* main.c: a node's agent has said HELLO; the first time this opens the API. */
+void controller_node_up(struct controller *controller);

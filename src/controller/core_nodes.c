@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What agents say. A node is known by its name; the newest link with that name is the node's link, and what
+ * an older one still says is refused. A statement about an attempt counts only when it names the job's
+ * present attempt by its token; any other attempt is one that nobody wants any more, and the agent is told to
+ * forget it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+#define ATTEMPTS_MAX       8U   // starts of one job that come back before it is given up
+#define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
+#define RETURN_BACKOFF_MAX 60000
+
+struct core_node *core_find_node(const struct core *core, const char *name)
+{
+    for (size_t i = 0; name != NULL && i < core->n_nodes; i++)
+        if (strcmp(core->nodes[i].name, name) == 0)
+            return &core->nodes[i];
+    return NULL;
+}
+
+static struct core_node *find_link(const struct core *core, uint32_t link)
+{
+    for (size_t i = 0; i < core->n_nodes; i++)
+        if (core->nodes[i].is_up && core->nodes[i].link == link)
+            return &core->nodes[i];
+    return NULL;
+}
+
+static struct core_node *find_or_add(struct core *core, const char *name)
+{
+    struct core_node *node = core_find_node(core, name);
+    if (node != NULL)
+        return node;
+    core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
+    node = &core->nodes[core->n_nodes++];
+    *node = (struct core_node){ .name = xstrdup(name) };
+    return node;
+}
+
+static void take_gpus(struct core *core, const struct core_node *node)
+{
+    struct cluster_node *ledger = cluster_set_node(&core->cluster, node->name, node->hello.cpus);
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    cluster_forget_gpus(ledger);
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        if (gpus[i].is_lost == 0 && gpus[i].uuid != NULL)
+            cluster_set_gpu(ledger, gpus[i].index, gpus[i].uuid, gpus[i].memory_bytes);
+    core->is_dirty = true;
+}
+
+static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text,
+    int64_t boot_ms, int64_t wall_ms)
+{
+    struct job_event event = {
+        .type = EVENT_ENDED,
+        .attempt = entry->job->attempt,
+        .end = end,
+        .exit_code = 125,
+        .text = xstrdup(text),
+    };
+    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    job_event_clear(&event);
+}
+
+static bool is_listed(const struct message_hello *hello, const struct job *job)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        if (attempts[i].job == job->id && attempts[i].token == job->token)
+            return true;
+    return false;
+}
+
+/* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
+ * again. */
+static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello,
+    int64_t boot_ms, int64_t wall_ms)
+{
+    const struct job *job = entry->job;
+    bool is_same_boot = text_equal(job->boot_id, hello->boot_id);
+    if (is_listed(hello, job)) {
+        core_act(core, entry);
+    } else if (!is_same_boot) {
+        end_without_record(
+            core, entry, END_REBOOT, "its node was started anew while it ran", boot_ms, wall_ms);
+    } else if (job->state == JOB_RUNNING || (job->state == JOB_STOPPING && job->started_ms != 0)) {
+        end_without_record(
+            core, entry, END_UNKNOWN, "its node has no record of it any more", boot_ms, wall_ms);
+    } else {
+        core_act(core, entry);
+    }
+}
+
+/* Attempts that the node knows and no job wants: they are stopped, and forgotten when they report their end.
+ */
+static void stop_unwanted(struct core *core, const struct core_node *node)
+{
+    const struct known_attempt *attempts = node->hello.attempts.items;
+    for (size_t i = 0; i < node->hello.attempts.count; i++) {
+        const struct known_attempt *known = &attempts[i];
+        const struct core_job *entry = core_find(core, known->job);
+        bool is_wanted = entry != NULL && entry->job->token == known->token;
+        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
+         */
+        if (known->job > core->last_job) {
+            core->last_job = known->job;
+            continue;
+        }
+        if (is_wanted || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
+            continue;
+        struct message_stop stop = {
+            .job = known->job,
+            .attempt = known->attempt,
+            .step = known->step,
+            .task = known->task,
+            .token = known->token,
+            .signal = SIGTERM,
+            .grace_ms = core->options.grace_ms,
+        };
+        core->effects.send(core->effects.arg, node->link, &message_stop_record, &stop);
+    }
+}
+
+int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
+    const struct message_hello *hello, struct error *err)
+{
+    if (hello->protocol != LINK_PROTOCOL)
+        return error_set(
+            err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
+    if (hello->node == NULL || hello->boot_id == NULL)
+        return error_set(err, -EPROTO, "HELLO names no node or no boot");
+    struct core_node *node = find_or_add(core, hello->node);
+    record_clear(&message_hello_record, &node->hello);
+    record_copy(&message_hello_record, &node->hello, hello);
+    node->is_up = true;
+    node->link = link;
+    take_gpus(core, node);
+    struct message_welcome welcome = { .epoch = core->epoch };
+    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
+    struct core_job *after = NULL;
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+        after = entry->active_after;
+        if (text_equal(entry->job->node, node->name))
+            reconcile(core, entry, hello, boot_ms, wall_ms);
+    }
+    stop_unwanted(core, node);
+    return 0;
+}
+
+void core_link_down(struct core *core, uint32_t link)
+{
+    struct core_node *node = find_link(core, link);
+    if (node == NULL)
+        return;
+    node->is_up = false;
+    struct cluster_node *ledger = cluster_find(&core->cluster, node->name);
+    if (ledger != NULL)
+        ledger->is_up = false;
+}
+
+/* What every statement about an attempt begins with. */
+struct statement {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
+
+/* The agent may drop this attempt as soon as what made it needless is durable. */
+static void forget(struct core *core, const struct core_node *node, const struct statement *statement)
+{
+    struct message_forget forget = {
+        .job = statement->job,
+        .attempt = statement->attempt,
+        .step = statement->step,
+        .task = statement->task,
+        .token = statement->token,
+    };
+    core_forget_attempt(core, node->link, &forget);
+}
+
+/* The job when the statement is about its present attempt and can still change it; else the agent may forget.
+ */
+static struct core_job *find_current(
+    struct core *core, const struct core_node *node, const struct statement *statement)
+{
+    struct core_job *entry = core_find(core, statement->job);
+    bool is_current = entry != NULL && entry->job->token == statement->token &&
+                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state);
+    if (is_current)
+        return entry;
+    if (statement->job <= core->last_job)
+        forget(core, node, statement);
+    return NULL;
+}
+
+static void on_started(
+    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+{
+    const struct launch_started *started = message;
+    struct core_job *entry = core_find(core, started->job);
+    /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
+    if (entry == NULL || entry->job->token != started->token || entry->job->started_ms != 0 ||
+        (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
+        return;
+    struct job_event event = {
+        .type = EVENT_STARTED, .attempt = started->attempt, .log_path = started->log_path
+    };
+    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+}
+
+/* The attempt is proven never to have run: the job goes back to the queue, or ends when that happens too
+ * often. */
+static void give_back(
+    struct core *core, struct core_job *entry, const char *text, int64_t boot_ms, int64_t wall_ms)
+{
+    struct job *job = entry->job;
+    if (job->state != JOB_STOPPING && job->attempt >= ATTEMPTS_MAX) {
+        _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
+            job->attempt, text != NULL ? text : "no reason");
+        end_without_record(core, entry, END_START_FAILED, sentence, boot_ms, wall_ms);
+        return;
+    }
+    struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
+    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    job_event_clear(&event);
+    if (job->state != JOB_QUEUED)
+        return;
+    int64_t wait = (int64_t)RETURN_BACKOFF_MS << (job->attempt - 1);
+    entry->not_before_ms = boot_ms + (wait < RETURN_BACKOFF_MAX ? wait : RETURN_BACKOFF_MAX);
+    core_enqueue(core, entry);
+}
+
+static void on_exited(
+    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+{
+    const struct launch_exit *record = message;
+    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
+    struct core_job *entry = find_current(core, node, &statement);
+    if (entry == NULL)
+        return;
+    if (record->is_executed == 0 && record->end == END_UNKNOWN) {
+        give_back(core, entry, record->text, boot_ms, wall_ms);
+    } else {
+        struct job_event event = {
+            .type = EVENT_ENDED,
+            .attempt = record->attempt,
+            .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,
+            .exit_code = record->exit_code,
+            .signal = record->signal,
+            .started_wall_ms = record->started_wall_ms,
+            .run_ms = record->run_ms,
+            .cpu_ms = record->cpu_ms,
+            .max_rss = record->max_rss,
+            .log_bytes = record->log_bytes,
+            .log_path = record->log_path,
+            .text = record->text,
+        };
+        core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    }
+    forget(core, node, &statement);
+}
+
+static void on_returned(
+    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+{
+    const struct message_returned *returned = message;
+    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
+        returned->token };
+    struct core_job *entry = find_current(core, node, &statement);
+    if (entry == NULL)
+        return;
+    if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)
+        return; // it ran: "never executed" cannot be true, and the truth will follow
+    give_back(core, entry, returned->text, boot_ms, wall_ms);
+    forget(core, node, &statement);
+}
+
+static void on_gpus(
+    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+{
+    const struct message_gpus *gpus = message;
+    struct core_node *known = core_find_node(core, node->name);
+    struct message_gpus copy;
+    record_copy(&message_gpus_record, &copy, gpus);
+    struct message_gpus old = { .gpus = known->hello.gpus };
+    known->hello.gpus = copy.gpus;
+    record_clear(&message_gpus_record, &old);
+    take_gpus(core, known);
+}
+
+static const struct {
+    uint16_t id;
+    void (*handle)(struct core *core, const struct core_node *node, const void *message, int64_t boot_ms,
+        int64_t wall_ms);
+} handlers[] = {
+    { MESSAGE_STARTED, on_started },
+    { MESSAGE_EXITED, on_exited },
+    { MESSAGE_RETURNED, on_returned },
+    { MESSAGE_GPUS, on_gpus },
+};
+
+int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
+    const void *message, struct error *err)
+{
+    const struct core_node *node = find_link(core, link);
+    if (node == NULL)
+        return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
+    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
+        if (handlers[i].id == id) {
+            handlers[i].handle(core, node, message, boot_ms, wall_ms);
+            return 0;
+        }
+    }
+    return error_set(err, -EPROTO, "an agent may not send message %u", id);
+}

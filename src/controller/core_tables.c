@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The core's two indexes: jobs by id (and in order of id), submit keys by hash. */
+#include "controller/core_private.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#define BUCKETS_MIN 256U
+
+static size_t bucket_of(uint64_t id, size_t n_buckets)
+{
+    return (id * 0x9e3779b97f4a7c15ULL >> 20) % n_buckets;
+}
+
+struct core_job *job_table_find(const struct job_table *table, uint64_t id)
+{
+    if (table->n_buckets == 0)
+        return NULL;
+    struct core_job *entry = table->buckets[bucket_of(id, table->n_buckets)];
+    while (entry != NULL && entry->job->id != id)
+        entry = entry->chain;
+    return entry;
+}
+
+static void rehash(struct job_table *table)
+{
+    free(table->buckets);
+    table->n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : table->n_buckets * 2;
+    table->buckets = xcalloc(table->n_buckets, sizeof(struct core_job *));
+    for (struct core_job *entry = table->first; entry != NULL; entry = entry->after) {
+        struct core_job **bucket = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
+        entry->chain = *bucket;
+        *bucket = entry;
+    }
+}
+
+struct core_job *job_table_add(struct job_table *table, struct job *job)
+{
+    if (table->count >= table->n_buckets)
+        rehash(table);
+    struct core_job *entry = xcalloc(1, sizeof(*entry));
+    entry->job = job;
+    entry->grace_ms = -1;
+    struct core_job *before = table->last;
+    while (before != NULL && before->job->id > job->id)
+        before = before->before;
+    entry->before = before;
+    entry->after = before != NULL ? before->after : table->first;
+    *(before != NULL ? &before->after : &table->first) = entry;
+    *(entry->after != NULL ? &entry->after->before : &table->last) = entry;
+    struct core_job **bucket = &table->buckets[bucket_of(job->id, table->n_buckets)];
+    entry->chain = *bucket;
+    *bucket = entry;
+    table->count++;
+    return entry;
+}
+
+static void entry_free(struct core_job *entry)
+{
+    job_free(entry->job);
+    job_spec_free(entry->spec);
+    free(entry);
+}
+
+void job_table_remove(struct job_table *table, struct core_job *entry)
+{
+    struct core_job **chain = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
+    while (*chain != entry)
+        chain = &(*chain)->chain;
+    *chain = entry->chain;
+    *(entry->before != NULL ? &entry->before->after : &table->first) = entry->after;
+    *(entry->after != NULL ? &entry->after->before : &table->last) = entry->before;
+    table->count--;
+    entry_free(entry);
+}
+
+void job_table_clear(struct job_table *table)
+{
+    struct core_job *entry = table->first;
+    while (entry != NULL) {
+        struct core_job *after = entry->after;
+        entry_free(entry);
+        entry = after;
+    }
+    free(table->buckets);
+    *table = (struct job_table){ 0 };
+}
+
+/* The row of this key, or the empty row where it belongs. */
+static struct key_row *key_slot(struct key_row *rows, size_t n_rows, uint64_t key_hash)
+{
+    size_t at = key_hash % n_rows;
+    while (rows[at].job != 0 && rows[at].key_hash != key_hash)
+        at = (at + 1) % n_rows;
+    return &rows[at];
+}
+
+const struct key_row *key_table_find(const struct key_table *table, uint64_t key_hash)
+{
+    if (table->n_rows == 0)
+        return NULL;
+    const struct key_row *row = key_slot(table->rows, table->n_rows, key_hash);
+    return row->job != 0 ? row : NULL;
+}
+
+void key_table_add(struct key_table *table, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
+{
+    if (table->count * 2 >= table->n_rows) {
+        size_t n_rows = table->n_rows == 0 ? BUCKETS_MIN : table->n_rows * 2;
+        struct key_row *rows = xcalloc(n_rows, sizeof(*rows));
+        for (size_t i = 0; i < table->n_rows; i++)
+            if (table->rows[i].job != 0)
+                *key_slot(rows, n_rows, table->rows[i].key_hash) = table->rows[i];
+        free(table->rows);
+        table->rows = rows;
+        table->n_rows = n_rows;
+    }
+    struct key_row *row = key_slot(table->rows, table->n_rows, key_hash);
+    table->count += row->job == 0;
+    *row = (struct key_row){ .key_hash = key_hash, .job = job, .spec_hash = spec_hash };
+}
+
+void key_table_clear(struct key_table *table)
+{
+    free(table->rows);
+    *table = (struct key_table){ 0 };
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/effects.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/links.h"
+#include "controller/serve.h"
+
+struct effects {
+    struct controller *controller;
+    struct event *timer;
+};
+
+static void commit(void *arg, struct store_batch *batch)
+{
+    struct effects *effects = arg;
+    store_commit(effects->controller->store, batch);
+}
+
+static void send_message(void *arg, uint32_t link, const struct record_type *type, const void *message)
+{
+    struct effects *effects = arg;
+    links_send(effects->controller->links, link, type, message);
+}
+
+static void reply(void *arg, void *request, const struct core_answer *answer)
+{
+    struct effects *effects = arg;
+    serve_reply(effects->controller->serve, request, answer);
+}
+
+static void publish(void *arg, const struct job_event *event, const struct job *job)
+{
+    struct effects *effects = arg;
+    serve_publish(effects->controller->serve, event, job);
+}
+
+static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+{
+    struct effects *effects = arg;
+    core_on_spec(effects->controller->core, job, spec);
+}
+
+static void fetch_spec(void *arg, uint64_t job)
+{
+    struct effects *effects = arg;
+    store_fetch_spec(effects->controller->store, job, on_spec, effects);
+}
+
+static void on_timer(evutil_socket_t fd, short events, void *arg)
+{
+    struct effects *effects = arg;
+    core_timer(effects->controller->core, clock_boot_ms(), clock_wall_ms());
+}
+
+static void arm(void *arg, int64_t boot_ms)
+{
+    struct effects *effects = arg;
+    int64_t wait_ms = boot_ms - clock_boot_ms();
+    if (wait_ms < 0)
+        wait_ms = 0;
+    struct timeval wait = { .tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000 };
+    (void)evtimer_add(effects->timer, &wait);
+}
+
+static uint64_t random_number(void *arg)
+{
+    uint64_t value = 0;
+    while (getrandom(&value, sizeof(value), 0) != sizeof(value))
+        continue;
+    return value;
+}
+
+struct effects *effects_new(struct controller *controller, struct core_effects *ret_table)
+{
+    struct effects *effects = xcalloc(1, sizeof(*effects));
+    effects->controller = controller;
+    effects->timer = evtimer_new(controller->loop, on_timer, effects);
+    if (effects->timer == NULL)
+        abort();
+    *ret_table = (struct core_effects){
+        .arg = effects,
+        .commit = commit,
+        .send = send_message,
+        .reply = reply,
+        .publish = publish,
+        .fetch_spec = fetch_spec,
+        .arm = arm,
+        .random = random_number,
+    };
+    return effects;
+}
+
+void effects_free(struct effects *effects)
+{
+    if (effects == NULL)
+        return;
+    event_free(effects->timer);
+    free(effects);
+}

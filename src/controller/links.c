@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One bufferevent per agent. A frame is a record; the first one must be HELLO. Anything that is no frame, too
+ * large, unknown or out of turn ends the link: the agent dials again and everything is said anew.
+ */
+#include "controller/links.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/controller.h"
+#include "controller/serve.h"
+
+#define LINK_OUTPUT_MAX (256U << 20) // bytes waiting for an agent that does not read
+
+struct link {
+    struct links *links;
+    uint32_t id;
+    struct bufferevent *stream;
+    bool is_up; // said HELLO
+    struct link *next;
+};
+
+struct links {
+    struct controller *controller;
+    uint32_t last_id;
+    struct link *first;
+};
+
+struct links *links_new(struct controller *controller)
+{
+    struct links *links = xcalloc(1, sizeof(*links));
+    links->controller = controller;
+    return links;
+}
+
+static void link_close(struct link *link)
+{
+    struct link **at = &link->links->first;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    if (link->is_up)
+        core_link_down(link->links->controller->core, link->id);
+    bufferevent_free(link->stream);
+    free(link);
+}
+
+void links_free(struct links *links)
+{
+    if (links == NULL)
+        return;
+    while (links->first != NULL)
+        link_close(links->first);
+    free(links);
+}
+
+static int on_message(
+    struct link *link, const struct record_type *type, const void *message, struct error *err)
+{
+    struct controller *controller = link->links->controller;
+    int64_t boot_ms = clock_boot_ms(), wall_ms = clock_wall_ms();
+    if (link->is_up)
+        return core_link_message(controller->core, boot_ms, wall_ms, link->id, type->id, message, err);
+    if (type->id != MESSAGE_HELLO)
+        return error_set(err, -EPROTO, "the first message was %s, not HELLO", type->name);
+    link->is_up = true;
+    int r = core_link_up(controller->core, boot_ms, wall_ms, link->id, message, err);
+    link->is_up = r == 0;
+    if (r == 0) {
+        const struct message_hello *hello = message;
+        log_info("node %s is up: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node, hello->gpus.count,
+            hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
+        controller_node_up(controller);
+    }
+    return r;
+}
+
+/* Takes one whole frame off the input. 1: taken; 0: not all there yet. */
+static int take_frame(struct link *link, struct error *err)
+{
+    struct evbuffer *input = bufferevent_get_input(link->stream);
+    uint8_t head[RECORD_HEADER_SIZE];
+    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
+    uint16_t id = 0;
+    size_t length = 0;
+    int r = record_peek(head, n > 0 ? (size_t)n : 0, LINK_MESSAGE_MAX, &id, &length);
+    if (r < 0)
+        return error_set(err, r, "what came is no frame, or one above %u bytes", LINK_MESSAGE_MAX);
+    if (length == 0 || evbuffer_get_length(input) < length)
+        return 0;
+    const struct record_type *type = message_type(id);
+    if (type == NULL)
+        return error_set(err, -EPROTO, "message %u is unknown", id);
+    _cleanup_free_ void *message = xcalloc(1, type->size);
+    r = record_decode(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
+    if (r < 0)
+        return r;
+    (void)evbuffer_drain(input, length);
+    log_debug("link %u: %s", link->id, type->name);
+    r = on_message(link, type, message, err);
+    record_clear(type, message);
+    return r < 0 ? r : 1;
+}
+
+static void on_readable(struct bufferevent *stream, void *arg)
+{
+    struct link *link = arg;
+    struct error err = { 0 };
+    int r = 0;
+    do
+        r = take_frame(link, &err);
+    while (r == 1);
+    if (r == 0)
+        return;
+    log_error("link %u is closed: %s", link->id, err.message);
+    link_close(link);
+}
+
+static void on_event(struct bufferevent *stream, short events, void *arg)
+{
+    struct link *link = arg;
+    if ((events & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
+        return;
+    if (link->is_up)
+        log_warning(
+            "link %u: the agent has gone; its jobs go on and are taken up again when it is back", link->id);
+    link_close(link);
+}
+
+void links_adopt(struct links *links, int fd)
+{
+    (void)evutil_make_socket_nonblocking(fd);
+    struct link *link = xcalloc(1, sizeof(*link));
+    *link = (struct link){ .links = links, .id = ++links->last_id, .next = links->first };
+    link->stream = bufferevent_socket_new(links->controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (link->stream == NULL)
+        abort();
+    links->first = link;
+    bufferevent_setcb(link->stream, on_readable, NULL, on_event, link);
+    (void)bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+}
+
+void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)
+{
+    struct link *link = links->first;
+    while (link != NULL && link->id != id)
+        link = link->next;
+    if (link == NULL)
+        return;
+    _cleanup_buffer_ struct buffer frame = { 0 };
+    record_encode(type, message, &frame);
+    (void)bufferevent_write(link->stream, frame.bytes, frame.length);
+    log_debug("link %u: sent %s", id, type->name);
+    if (evbuffer_get_length(bufferevent_get_output(link->stream)) > LINK_OUTPUT_MAX)
+        log_warning("link %u: the agent does not read; %u bytes wait", id, LINK_OUTPUT_MAX);
+}

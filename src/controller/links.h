@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections of agents: frames in are handed to the core, frames out come from it. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/record.h"
+
+struct controller;
+struct links;
+
+struct links *links_new(struct controller *controller);
+void links_free(struct links *links);
+
+/* Takes over a connected socket on which an agent will say HELLO. */
+void links_adopt(struct links *links, int fd);
+
+/* Queues one message; dropped when that link has gone (the agent is told again after its next HELLO). */
+void links_send(struct links *links, uint32_t link, const struct record_type *type, const void *message);

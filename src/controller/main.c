@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpud. Order of a start: settings; directories, locks, sockets and the agent while we may be root; then we
+ * stop being root; store, core, links, API. The API accepts once the node's agent has said HELLO (or after
+ * READY_WAIT_SECONDS), so that the first request already knows the GPUs. One turn: every callback that is
+ * due, then core_turn().
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "controller/agent_process.h"
+#include "controller/controller.h"
+#include "controller/detach.h"
+#include "controller/effects.h"
+#include "controller/links.h"
+#include "controller/prepare.h"
+#include "controller/privileges.h"
+#include "controller/serve.h"
+#include "controller/settings.h"
+#include "controller/sockets.h"
+#include "controller/streams.h"
+
+#define READY_WAIT_SECONDS 5
+#define SNAPSHOT_SECONDS   600
+#define QUEUE_MAX          2000000U
+#define RECENT_DONE_MAX    5000U
+#define GRACE_MS           30000
+
+struct program {
+    struct controller controller;
+    struct prepared prepared;
+    struct effects *effects;
+    struct event *timers[2]; // ready, snapshot
+    struct event *signals[3];
+    struct event *store_readable;
+    bool is_ready, is_failed;
+};
+
+/* --- store --- */
+
+static void on_durable(void *arg, uint64_t batch)
+{
+    struct program *program = arg;
+    core_on_durable(program->controller.core, batch);
+}
+
+static void on_failed(void *arg, uint64_t batch, const struct error *err)
+{
+    struct program *program = arg;
+    log_error("the store failed, what was asked last may or may not be kept: %s; mgpud leaves and must be "
+              "started anew",
+        err->message);
+    serve_fail_all(program->controller.serve, err);
+    program->is_failed = true;
+    program->controller.exit_status = EX_TEMPFAIL;
+    (void)event_base_loopbreak(program->controller.loop);
+}
+
+static void load_job(void *arg, struct job *job)
+{
+    core_load_job(arg, job);
+}
+
+static void load_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
+{
+    core_load_key(arg, key_hash, job, spec_hash);
+}
+
+static void on_store_readable(evutil_socket_t fd, short events, void *arg)
+{
+    struct program *program = arg;
+    store_dispatch(program->controller.store);
+}
+
+static int load(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    struct store_observer observer = { .arg = program, .on_durable = on_durable, .on_failed = on_failed };
+    int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
+    if (r < 0)
+        return r;
+    struct core_options options = {
+        .admin_uid = controller->admin_uid,
+        .queue_max = QUEUE_MAX,
+        .recent_done_max = RECENT_DONE_MAX,
+        .grace_ms = GRACE_MS,
+    };
+    struct core_effects table;
+    program->effects = effects_new(controller, &table);
+    controller->core = core_new(&options, &table);
+    core_load_summary(controller->core, &controller->summary);
+    r = store_load_jobs(controller->store, RECENT_DONE_MAX, load_job, controller->core, err);
+    if (r == 0)
+        r = store_load_keys(controller->store, load_key, controller->core, err);
+    return r;
+}
+
+/* --- ready --- */
+
+static void become_ready(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    struct error err = { 0 };
+    if (program->is_ready)
+        return;
+    program->is_ready = true;
+    (void)event_del(program->timers[0]);
+    int r = serve_listen(controller->serve, program->prepared.api_fd, true, &err);
+    if (r == 0 && program->prepared.tcp_fd >= 0)
+        r = serve_listen(controller->serve, program->prepared.tcp_fd, false, &err);
+    if (r < 0) {
+        log_error("%s", err.message);
+        controller->exit_status = EX_OSERR;
+        (void)event_base_loopbreak(controller->loop);
+        return;
+    }
+    log_info("mgpud %s is ready: %s/mgpud.sock%s%s, epoch %llu, %llu jobs known, %s", MGPU_VERSION,
+        controller->options.run_dir, program->prepared.tcp_fd >= 0 ? ", http://" : "",
+        program->prepared.tcp_fd >= 0 ? controller->options.listen : "",
+        (unsigned long long)controller->summary.epoch, (unsigned long long)controller->summary.jobs,
+        controller->is_root ? "jobs run as their submitters" : "without root: it serves one user");
+    sockets_notify_ready("ready");
+    detach_ready(&program->prepared.detached);
+}
+
+void controller_node_up(struct controller *controller)
+{
+    become_ready((struct program *)controller); // the controller is the program's first member
+}
+
+static void on_ready_wait(evutil_socket_t fd, short events, void *arg)
+{
+    log_warning(
+        "the agent of this node has said nothing for %d s; the API opens without it", READY_WAIT_SECONDS);
+    become_ready(arg);
+}
+
+static void on_snapshot(evutil_socket_t fd, short events, void *arg)
+{
+    struct program *program = arg;
+    store_snapshot(program->controller.store);
+}
+
+static void on_signal(evutil_socket_t fd, short events, void *arg)
+{
+    struct program *program = arg;
+    log_info("signal %d: mgpud leaves; jobs go on", (int)fd);
+    (void)event_base_loopbreak(program->controller.loop);
+}
+
+static int watch(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+    for (size_t i = 0; i < 3; i++) {
+        program->signals[i] = evsignal_new(controller->loop, signals[i], on_signal, program);
+        (void)evsignal_add(program->signals[i], NULL);
+    }
+    program->timers[0] = evtimer_new(controller->loop, on_ready_wait, program);
+    program->timers[1] = event_new(controller->loop, -1, EV_PERSIST, on_snapshot, program);
+    (void)evtimer_add(program->timers[0], &(struct timeval){ .tv_sec = READY_WAIT_SECONDS });
+    (void)event_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_SECONDS });
+    program->store_readable = event_new(
+        controller->loop, store_fd(controller->store), EV_READ | EV_PERSIST, on_store_readable, program);
+    (void)event_add(program->store_readable, NULL);
+    streams_listen(controller->streams, take_fd(&program->prepared.link_fd));
+    return agent_process_watch(controller->agent, err);
+}
+
+/* Runs until a signal, a failed store or a lost keeper breaks the loop. */
+static void run(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    for (;;) {
+        int r = event_base_loop(controller->loop, EVLOOP_ONCE);
+        if (event_base_got_break(controller->loop) || r != 0)
+            break;
+        core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
+    }
+    /* What the API still has to say is said, for as long as sockets take it without waiting. */
+    for (int turn = 0; program->is_failed && turn < 3; turn++)
+        (void)event_base_loop(controller->loop, EVLOOP_NONBLOCK);
+}
+
+static void clear(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    serve_free(controller->serve);
+    store_close(controller->store);
+    links_free(controller->links);
+    streams_free(controller->streams);
+    agent_process_free(controller->agent);
+    core_free(controller->core);
+    effects_free(program->effects);
+    struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
+        program->signals[1], program->signals[2], program->store_readable };
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
+    if (controller->loop != NULL)
+        event_base_free(controller->loop);
+    settings_clear(&controller->options);
+    prepare_clear(&program->prepared);
+}
+
+static int start(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    int r = prepare(controller, &program->prepared, err);
+    if (r < 0)
+        return r;
+    controller->loop = event_base_new();
+    controller->links = links_new(controller);
+    controller->streams = streams_new(controller);
+    r = load(program, err);
+    if (r < 0)
+        return r;
+    controller->serve = serve_new(controller);
+    return watch(program, err);
+}
+
+static void print_finding(void *arg, const char *sentence)
+{
+    (void)printf("%s\n", sentence);
+}
+
+static int fsck(const struct controller_options *options, struct error *err)
+{
+    _cleanup_free_ char *dir = xasprintf("%s/store", options->state_dir);
+    int findings = store_fsck(dir, print_finding, NULL, err);
+    if (findings == 0)
+        (void)printf("%s: the fold of the events equals the tables\n", dir);
+    return findings;
+}
+
+static int fail(const struct error *err)
+{
+    log_error("%s", err->message);
+    if (err->hint[0] != '\0')
+        (void)fprintf(stderr, "hint: %s\n", err->hint);
+    return err->code == -EINVAL ? EX_USAGE : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct program program = { .prepared = PREPARED_EMPTY };
+    struct controller *controller = &program.controller;
+    struct error err = { 0 };
+    bool is_fsck = false;
+    controller->is_root = geteuid() == 0;
+    privileges_clean_environment();
+    (void)signal(SIGPIPE, SIG_IGN);
+    log_open("mgpud", false);
+    int r = settings_default(&controller->options, controller->is_root, &err);
+    if (r == 0)
+        r = settings_read(argc, argv, &controller->options, &is_fsck, &err);
+    if (r < 0 || r == 1) {
+        settings_clear(&controller->options);
+        return r == 1 ? 0 : fail(&err);
+    }
+    log_open("mgpud", controller->options.is_verbose);
+    if (is_fsck) {
+        r = fsck(&controller->options, &err);
+        settings_clear(&controller->options);
+        return r < 0 ? fail(&err) : r > 0;
+    }
+    controller->started_wall_ms = clock_wall_ms();
+    r = start(&program, &err);
+    if (r == 0)
+        run(&program);
+    int status = r < 0 ? fail(&err) : controller->exit_status;
+    clear(&program);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of a start that may be root: directories, the lock, sockets, the agent. Each is made with its
+ * final owner and mode; after the last line there is no root any more. Rootless starts run the same lines
+ * without the changes of owner.
+ */
+#include "controller/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/agent_process.h"
+#include "controller/sockets.h"
+
+static int lock_run_dir(struct controller *controller, struct prepared *prepared, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", controller->options.run_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot open %s", path);
+    prepared->lock_fd = fd;
+    if (lock_file(fd) < 0) {
+        char pid[16] = "";
+        ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+        (void)error_set(err, -EBUSY, "mgpud runs already with %s (pid %.*s)", controller->options.run_dir,
+            n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
+        return error_hint(err, "use it, or start another with --state-dir and --run-dir");
+    }
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    return ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n
+               ? error_set_errno(err, -errno, "cannot write %s", path)
+               : 0;
+}
+
+static int make_directories_for(struct controller *controller, struct prepared *prepared, struct error *err)
+{
+    const struct controller_options *options = &controller->options;
+    struct user_ids self = { .uid = geteuid(), .gid = getegid() };
+    prepared->store_dir = xasprintf("%s/store", options->state_dir);
+    _cleanup_free_ char *node_dir = xasprintf("%s/node", options->state_dir);
+    int r = privileges_make_directory(options->state_dir, 0755, self, err);
+    if (r == 0)
+        r = privileges_make_directory(options->run_dir, 0755, self, err);
+    if (r == 0)
+        r = privileges_make_directory(node_dir, 0700, self, err);
+    return r == 0 ? privileges_make_directory(prepared->store_dir, 0700, prepared->user, err) : r;
+}
+
+static int open_tcp(struct controller *controller, struct prepared *prepared, struct error *err)
+{
+    const struct controller_options *options = &controller->options;
+    if (strcmp(options->listen, "none") == 0)
+        return 0;
+    int r = sockets_listen_tcp(options->listen, &prepared->tcp_fd, err);
+    if (r == 0 || options->is_listen_explicit)
+        return r;
+    log_warning("no API on TCP: %s", err->message);
+    return 0;
+}
+
+static int open_sockets(struct controller *controller, struct prepared *prepared, struct error *err)
+{
+    const char *run_dir = controller->options.run_dir;
+    _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run_dir);
+    _cleanup_free_ char *link = xasprintf("%s/link.sock", run_dir);
+    int r = sockets_listen_unix(api, 0666, &prepared->api_fd, err);
+    if (r == 0)
+        r = sockets_listen_unix(link, 0600, &prepared->link_fd, err);
+    return r == 0 ? open_tcp(controller, prepared, err) : r;
+}
+
+int prepare(struct controller *controller, struct prepared *prepared, struct error *err)
+{
+    const struct controller_options *options = &controller->options;
+    int r = privileges_find_user(options->user, controller->is_root, &prepared->user, err);
+    if (r == 0)
+        r = make_directories_for(controller, prepared, err);
+    if (r == 0 && options->is_detached) {
+        _cleanup_free_ char *log_path = xasprintf("%s/mgpud.log", options->state_dir);
+        r = detach_start(log_path, &prepared->detached, err);
+    }
+    if (r == 0)
+        r = lock_run_dir(controller, prepared, err);
+    if (r == 0)
+        r = open_sockets(controller, prepared, err);
+    if (r == 0)
+        r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
+    if (r == 0)
+        r = privileges_drop(prepared->user, controller->is_root, err);
+    controller->admin_uid = controller->is_root ? 0 : (uint32_t)getuid();
+    return r;
+}
+
+void prepare_clear(struct prepared *prepared)
+{
+    free(prepared->store_dir);
+    closep(&prepared->lock_fd);
+    closep(&prepared->link_fd);
+    closep(&prepared->detached.log_fd);
+}

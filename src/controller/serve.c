@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The HTTP API's life: listening, accepting, and the effects of the core that concern it. */
+#include "controller/serve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/serve_connection.h"
+#include "controller/serve_events.h"
+#include "controller/serve_private.h"
+#include "controller/serve_request.h"
+#include "wire/limits.h"
+
+#define RESUME_AFTER_MS  100 // when descriptors ran out
+#define RESERVED_FDS     64U // for the store, the agents and the rest of the program
+#define RESERVED_PERCENT 25U // as well: for log streams
+
+static void on_heartbeat(int fd, short what, void *arg)
+{
+    events_beat(arg);
+}
+
+static void set_accepting(struct serve *serve, bool is_accepting)
+{
+    for (size_t i = 0; i < serve->n_listeners; i++) {
+        if (is_accepting)
+            (void)evconnlistener_enable(serve->listeners[i].accepting);
+        else
+            (void)evconnlistener_disable(serve->listeners[i].accepting);
+    }
+}
+
+static void on_resume(int fd, short what, void *arg)
+{
+    set_accepting(arg, true);
+}
+
+static void on_accept(
+    struct evconnlistener *accepting, int fd, struct sockaddr *address, int length, void *arg)
+{
+    struct serve_listener *listener = arg;
+    connection_accept(listener->serve, fd, listener->is_unix);
+}
+
+/* The backlog stays readable when accept() fails for lack of descriptors: without a pause this would spin. */
+static void on_accept_error(struct evconnlistener *accepting, void *arg)
+{
+    struct serve_listener *listener = arg;
+    const struct timeval after = { .tv_usec = RESUME_AFTER_MS * 1000 };
+    log_warning("cannot accept a connection: errno %d; trying again in %d ms", errno, RESUME_AFTER_MS);
+    set_accepting(listener->serve, false);
+    (void)event_add(listener->serve->resume, &after);
+}
+
+/* How many connections the process may hold beside everything else. */
+static size_t affordable_connections(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+        return LIMIT_CONNECTIONS;
+    size_t all = (size_t)files.rlim_cur;
+    size_t kept = RESERVED_FDS + all / 100 * RESERVED_PERCENT;
+    return all > kept ? all - kept : 1;
+}
+
+struct serve *serve_new(struct controller *controller)
+{
+    struct serve *serve = xcalloc(1, sizeof(*serve));
+    const struct timeval beat = { .tv_sec = LIMIT_HEARTBEAT_S };
+    serve->controller = controller;
+    serve->users = users_new(affordable_connections());
+    serve->names = usernames_new();
+    serve->resume = evtimer_new(controller->loop, on_resume, serve);
+    serve->heartbeat = event_new(controller->loop, -1, EV_PERSIST, on_heartbeat, serve);
+    if (serve->resume == NULL || serve->heartbeat == NULL)
+        abort();
+    (void)event_add(serve->heartbeat, &beat);
+    return serve;
+}
+
+void serve_free(struct serve *serve)
+{
+    if (serve == NULL)
+        return;
+    for (size_t i = 0; i < serve->n_listeners; i++)
+        evconnlistener_free(serve->listeners[i].accepting);
+    while (serve->connections != NULL)
+        connection_close(serve->connections);
+    event_free(serve->heartbeat);
+    event_free(serve->resume);
+    usernames_free(serve->names);
+    users_free(serve->users);
+    free(serve);
+}
+
+int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
+{
+    if (serve->n_listeners == SERVE_LISTENERS_MAX)
+        return error_set(err, -E2BIG, "mgpud listens on %u sockets at most", SERVE_LISTENERS_MAX);
+    if (evutil_make_socket_nonblocking(fd) < 0)
+        return error_set_errno(err, -errno, "cannot listen");
+    struct serve_listener *listener = &serve->listeners[serve->n_listeners];
+    *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix };
+    /* No second listen(2), which the 0 asks for: the one made as root tells clients that root owns this socket. */
+    listener->accepting = evconnlistener_new(serve->controller->loop, on_accept, listener,
+        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (listener->accepting == NULL)
+        return error_set_errno(err, -errno, "cannot listen");
+    evconnlistener_set_error_cb(listener->accepting, on_accept_error);
+    serve->n_listeners++;
+    return 0;
+}
+
+void serve_reply(struct serve *serve, void *request, const struct core_answer *answer)
+{
+    struct request *asked = request;
+    void (*on_answer)(struct request *, const struct core_answer *) = asked->on_answer;
+    if (on_answer == NULL)
+        return;
+    asked->on_answer = NULL;
+    request_ref(asked);
+    on_answer(asked, answer);
+    request_unref(asked);
+}
+
+void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job)
+{
+    events_publish(serve, event, job);
+}
+
+void serve_fail_all(struct serve *serve, const struct error *err)
+{
+    struct error unknown = { 0 };
+    (void)error_set(&unknown, -EIO, "it is not known whether this was stored: %s", err->message);
+    (void)error_hint(
+        &unknown, "ask again in a moment; a submit with the same submit_key makes no second job");
+    struct connection *next = NULL;
+    for (struct connection *connection = serve->connections; connection != NULL; connection = next) {
+        next = connection_next(connection);
+        struct request *request = connection_request(connection);
+        if (request == NULL || request->phase != REQUEST_OPEN)
+            continue;
+        request_refuse(request, &unknown);
+        connection_flush(connection);
+    }
+}

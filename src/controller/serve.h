@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The HTTP API: requests in become calls of the core, its answers and events go out. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "controller/core.h"
+
+struct controller;
+struct serve;
+
+struct serve *serve_new(struct controller *controller);
+void serve_free(struct serve *serve);
+
+/* Starts accepting on a bound and listening socket; on a unix socket the kernel says who the peer is. */
+int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err);
+
+/* Effects of the core. */
+void serve_reply(struct serve *serve, void *request, const struct core_answer *answer);
+void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job);
+
+/* The outcome of a commit is unknown: every open request is told 503 with "outcome": "unknown". */
+void serve_fail_all(struct serve *serve, const struct error *err);

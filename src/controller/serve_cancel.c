@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* POST /jobs/ID/cancel: 202 when the wish is durable; that it is over is seen in the job. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+
+static int read_grace(const struct request *request, int64_t *ret_ms, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct cancel_request cancel = { .grace_s = -1 };
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&cancel_request_record, body, &cancel, err);
+    if (r < 0)
+        return r;
+    bool is_given = json_is_integer(json_object_get(body, "grace_s"));
+    if (is_given && (cancel.grace_s < 0 || cancel.grace_s > LIMIT_GRACE_S))
+        return error_set(
+            err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", cancel.grace_s, LIMIT_GRACE_S);
+    *ret_ms = is_given ? cancel.grace_s * 1000 : -1;
+    return 0;
+}
+
+static void reply_job(struct request *request, const struct job *job)
+{
+    jobs_reply(request, 202, job);
+}
+
+static void on_cancelled(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, request->job, reply_job);
+}
+
+static void cancel(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    int64_t grace_ms = -1;
+    if (!jobs_check_control(request, job, "cancel it"))
+        return;
+    int r = read_grace(request, &grace_ms, &err);
+    if (r == 0 && job->state == JOB_DONE)
+        r = error_set(&err, -EALREADY, "job %" PRIu64 " is over already", job->id);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->on_answer = on_cancelled;
+    core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
+        grace_ms, request);
+}
+
+void handle_cancel(struct request *request)
+{
+    jobs_find(request, request->job, cancel);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *   READING ── request whole ──> ANSWERING ── answer whole ──> FLUSHING ── taken ──> READING
+ *      │                                                          └── not kept ──> LINGERING
+ *      └── refused: its answer follows the same way, not kept
+ *
+ *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
+ *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer, which is
+ *              bounded, so that its leaving is noticed and its pipelining costs nothing
+ *   FLUSHING   the whole answer is in the output buffer
+ *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
+ *              bytes would take the answer away from the client
+ *
+ * Nothing is freed in the middle of a callback of the parser or a route: a connection ends only in
+ * callbacks of the loop and in connection_close().
+ */
+#include "controller/serve_connection.h"
+
+#include <errno.h>
+#include <event2/bufferevent.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/serve_parser.h"
+#include "controller/serve_request.h"
+#include "controller/serve_route.h"
+#include "wire/limits.h"
+#include "wire/peer.h"
+#include "wire/problem.h"
+
+#define INPUT_MAX (64U << 10) // bytes read ahead of the parser
+
+enum connection_state { CONNECTION_READING, CONNECTION_ANSWERING, CONNECTION_FLUSHING, CONNECTION_LINGERING };
+
+struct connection {
+    struct serve *serve;
+    struct connection *next, *previous;
+    enum connection_state state;
+    bool is_unix;
+    bool is_half_closed; // the client will send nothing more
+    bool is_kept;        // after the answer that is being flushed
+    size_t lingered;     // bytes dropped
+    struct identity who;
+    uint32_t counted_uid; // as which it was counted
+    struct bufferevent *stream;
+    struct event *deadline;
+    struct parser *parser;
+    struct request *request;
+    struct token_memory token;
+};
+
+static void set_deadline(struct connection *connection, long seconds)
+{
+    const struct timeval after = { .tv_sec = seconds };
+    (void)event_add(connection->deadline, &after);
+}
+
+static void free_connection(struct connection *connection)
+{
+    struct serve *serve = connection->serve;
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        serve->connections = connection->next;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    users_give(serve->users, connection->counted_uid, SHARE_CONNECTIONS);
+    event_free(connection->deadline);
+    bufferevent_free(connection->stream);
+    parser_free(connection->parser);
+    free(connection);
+}
+
+static void end_request(struct connection *connection)
+{
+    struct request *request = take_ptr(connection->request);
+    if (request == NULL)
+        return;
+    request_end(request);
+    request_unref(request);
+}
+
+void connection_close(struct connection *connection)
+{
+    end_request(connection);
+    free_connection(connection);
+}
+
+/* Reads on, or looks again at what is there, in the next turn of the loop: never from within a handler. */
+static void look_again(struct connection *connection, short what)
+{
+    bufferevent_trigger(connection->stream, what, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void start_request(struct connection *connection, const struct error *refusal)
+{
+    struct http_message message;
+    parser_take(connection->parser, &message);
+    struct request *request = request_new(connection->serve, connection, &message);
+    request->who = connection->who;
+    connection->request = request;
+    connection->state = CONNECTION_ANSWERING;
+    (void)event_del(connection->deadline);
+    request_ref(request);
+    if (refusal != NULL)
+        request_refuse(request, refusal);
+    else
+        route_dispatch(request);
+    request_unref(request);
+}
+
+static void feed_parser(struct connection *connection)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->stream);
+    while (connection->state == CONNECTION_READING && evbuffer_get_length(input) > 0) {
+        size_t length = evbuffer_get_contiguous_space(input), taken = 0;
+        const char *bytes = (const char *)evbuffer_pullup(input, (ev_ssize_t)length);
+        bool was_inside = parser_is_inside(connection->parser);
+        struct error err = { 0 };
+        int progress = parser_feed(connection->parser, bytes, length, &taken, &err);
+        (void)evbuffer_drain(input, taken);
+        if (progress < 0) {
+            start_request(connection, &err);
+            return;
+        }
+        if (progress == PARSER_COMPLETE)
+            start_request(connection, NULL);
+        else if (!was_inside && parser_is_inside(connection->parser))
+            set_deadline(connection, LIMIT_REQUEST_S);
+        if (progress == PARSER_CONTINUE && evbuffer_get_length(input) == 0)
+            connection_write(connection, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    }
+}
+
+static void drop_input(struct connection *connection)
+{
+    struct evbuffer *input = bufferevent_get_input(connection->stream);
+    connection->lingered += evbuffer_get_length(input);
+    (void)evbuffer_drain(input, evbuffer_get_length(input));
+    if (connection->lingered > LIMIT_LINGER_BYTES)
+        connection_close(connection);
+}
+
+static void on_readable(struct bufferevent *stream, void *arg)
+{
+    struct connection *connection = arg;
+    if (connection->state == CONNECTION_READING)
+        feed_parser(connection);
+    else if (connection->state == CONNECTION_LINGERING)
+        drop_input(connection);
+}
+
+static void linger(struct connection *connection)
+{
+    connection->state = CONNECTION_LINGERING;
+    if (connection->is_half_closed || shutdown(bufferevent_getfd(connection->stream), SHUT_WR) < 0) {
+        connection_close(connection);
+        return;
+    }
+    set_deadline(connection, LIMIT_LINGER_S);
+    look_again(connection, EV_READ);
+}
+
+/* The answer is taken. */
+static void turn_over(struct connection *connection)
+{
+    end_request(connection);
+    if (!connection->is_kept || connection->is_half_closed) {
+        linger(connection);
+        return;
+    }
+    connection->state = CONNECTION_READING;
+    const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
+    bufferevent_set_timeouts(connection->stream, NULL, &stall);
+    set_deadline(connection, LIMIT_IDLE_S);
+    if (evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0)
+        look_again(connection, EV_READ);
+}
+
+static void on_writable(struct bufferevent *stream, void *arg)
+{
+    struct connection *connection = arg;
+    if (connection->state == CONNECTION_FLUSHING && connection_pending(connection) == 0) {
+        turn_over(connection);
+        return;
+    }
+    struct request *request = connection->request;
+    if (connection->state != CONNECTION_ANSWERING || request == NULL || request->on_drained == NULL)
+        return;
+    request_ref(request);
+    request->on_drained(request);
+    request_unref(request);
+}
+
+/* The client sends no more. It may still wait for the answer to what it asked: `printf ... | nc -N`. */
+static void on_half_close(struct connection *connection)
+{
+    connection->is_half_closed = true;
+    if (connection->state == CONNECTION_READING && parser_is_inside(connection->parser)) {
+        struct error err = { 0 };
+        (void)error_set(&err, -EPROTO, "the request ends in the middle");
+        start_request(connection, &err);
+        return;
+    }
+    bool is_awaited = (connection->state == CONNECTION_ANSWERING && !connection->request->is_patient) ||
+                      connection->state == CONNECTION_FLUSHING;
+    if (!is_awaited)
+        connection_close(connection);
+}
+
+static void on_condition(struct bufferevent *stream, short what, void *arg)
+{
+    struct connection *connection = arg;
+    if ((what & BEV_EVENT_EOF) != 0 && (what & BEV_EVENT_READING) != 0)
+        on_half_close(connection);
+    else
+        connection_close(connection);
+}
+
+static void on_deadline(int fd, short what, void *arg)
+{
+    struct connection *connection = arg;
+    if (connection->state != CONNECTION_READING || !parser_is_inside(connection->parser)) {
+        connection_close(connection);
+        return;
+    }
+    struct error err = { 0 };
+    (void)error_set(&err, -ETIMEDOUT, "the request did not come within %d s", LIMIT_REQUEST_S);
+    start_request(connection, &err);
+}
+
+/* One answer for a connection that is not wanted, as far as the socket takes it without waiting. */
+static void turn_away(int fd, const struct error *err)
+{
+    const struct problem *problem = problem_find(err->code);
+    _cleanup_free_ char *body = xasprintf("{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u,"
+                                          "\"code\":\"%s\",\"detail\":\"%s\"}\n",
+        problem->title, problem->status, problem->code, err->message);
+    _cleanup_free_ char *answer = xasprintf("HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\n"
+                                            "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+        problem->status, problem_status_text(problem->status), strlen(body), body);
+    (void)send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)close(fd);
+}
+
+static struct identity ask_kernel(const struct serve *serve, int fd, bool is_unix)
+{
+    struct peer peer = is_unix ? peer_of_unix(fd) : peer_of_loopback(fd);
+    return (struct identity){
+        .is_known = peer.is_known,
+        .uid = peer.uid,
+        .gid = peer.gid,
+        .is_admin = peer.is_known && (peer.uid == 0 || peer.uid == serve->controller->admin_uid),
+    };
+}
+
+void connection_accept(struct serve *serve, int fd, bool is_unix)
+{
+    struct identity who = ask_kernel(serve, fd, is_unix);
+    uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
+    struct error err = { 0 };
+    if (users_take(serve->users, uid, SHARE_CONNECTIONS, &err) < 0) {
+        turn_away(fd, &err);
+        return;
+    }
+    struct event_base *loop = serve->controller->loop;
+    struct connection *connection = xcalloc(1, sizeof(*connection));
+    *connection = (struct connection){
+        .serve = serve,
+        .next = serve->connections,
+        .is_unix = is_unix,
+        .who = who,
+        .counted_uid = uid,
+        .stream = bufferevent_socket_new(loop, fd, BEV_OPT_CLOSE_ON_FREE),
+        .deadline = event_new(loop, -1, 0, on_deadline, connection),
+        .parser = parser_new(),
+    };
+    if (connection->stream == NULL || connection->deadline == NULL)
+        abort();
+    if (connection->next != NULL)
+        connection->next->previous = connection;
+    serve->connections = connection;
+    if (!is_unix)
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
+    const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
+    bufferevent_setcb(connection->stream, on_readable, on_writable, on_condition, connection);
+    bufferevent_setwatermark(connection->stream, EV_READ, 0, INPUT_MAX);
+    bufferevent_set_timeouts(connection->stream, NULL, &stall);
+    (void)bufferevent_enable(connection->stream, EV_READ | EV_WRITE);
+    set_deadline(connection, LIMIT_IDLE_S);
+}
+
+bool connection_is_unix(const struct connection *connection)
+{
+    return connection->is_unix;
+}
+
+struct identity connection_identity(const struct connection *connection)
+{
+    return connection->who;
+}
+
+struct connection *connection_next(const struct connection *connection)
+{
+    return connection->next;
+}
+
+struct request *connection_request(const struct connection *connection)
+{
+    return connection->request;
+}
+
+void connection_write(struct connection *connection, const void *bytes, size_t length)
+{
+    if (bufferevent_write(connection->stream, bytes, length) < 0)
+        abort(); // only when memory is out
+}
+
+size_t connection_pending(const struct connection *connection)
+{
+    return evbuffer_get_length(bufferevent_get_output(connection->stream));
+}
+
+void connection_watch_output(struct connection *connection, size_t low)
+{
+    bufferevent_setwatermark(connection->stream, EV_WRITE, low, 0);
+}
+
+void connection_be_patient(struct connection *connection)
+{
+    bufferevent_set_timeouts(connection->stream, NULL, NULL);
+}
+
+void connection_finish_answer(struct connection *connection, bool is_kept)
+{
+    connection->state = CONNECTION_FLUSHING;
+    connection->is_kept = is_kept;
+    bufferevent_setwatermark(connection->stream, EV_WRITE, 0, 0);
+    if (connection_pending(connection) == 0)
+        look_again(connection, EV_WRITE);
+}
+
+void connection_flush(struct connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->stream);
+    (void)evbuffer_unfreeze(output, 1);
+    while (evbuffer_get_length(output) > 0)
+        if (evbuffer_write(output, bufferevent_getfd(connection->stream)) <= 0)
+            break;
+    (void)evbuffer_freeze(output, 1);
+}
+
+struct token_memory *connection_token(struct connection *connection)
+{
+    return &connection->token;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* One accepted connection: its identity, its bytes and the request on it. */
+#pragma once
+
+#include <event2/buffer.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "controller/core.h"
+#include "controller/serve_private.h"
+
+struct request; // serve_request.h
+
+/* Takes a fresh descriptor over. Who is at the other end is asked here, once. */
+void connection_accept(struct serve *serve, int fd, bool is_unix);
+
+/* Ends it at once; a request on it is told that its client has gone. */
+void connection_close(struct connection *connection);
+
+bool connection_is_unix(const struct connection *connection);
+
+/* The kernel's word about the other end. */
+struct identity connection_identity(const struct connection *connection);
+
+struct connection *connection_next(const struct connection *connection);
+
+/* The request that is being answered, or NULL. */
+struct request *connection_request(const struct connection *connection);
+
+/* --- for the answer --- */
+
+void connection_write(struct connection *connection, const void *bytes, size_t length);
+
+/* Bytes that the client has not taken yet. */
+size_t connection_pending(const struct connection *connection);
+
+/* Calls request_drained() when no more than `low` bytes are pending, each time something was taken. */
+void connection_watch_output(struct connection *connection, size_t low);
+
+/* The answer may wait for its reader as long as it likes (a log that is followed in a pager). */
+void connection_be_patient(struct connection *connection);
+
+/* The answer is whole: the next request follows when it is taken, or the end when not `is_kept`. */
+void connection_finish_answer(struct connection *connection, bool is_kept);
+
+/* Tries to send what is pending now; for when the program is about to end. */
+void connection_flush(struct connection *connection);
+
+/* --- identities by token, so that the store is not asked for each request --- */
+
+struct token_memory {
+    bool is_valid;
+    uint8_t hash[32];
+    struct identity who;
+    int64_t until_ms; // on the boot clock
+};
+struct token_memory *connection_token(struct connection *connection);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /gpus and GET /nodes: what the nodes said last, with the jobs that the core has on them. */
+#include "controller/serve_request.h"
+#include "controller/serve_routes.h"
+#include "wire/json_gpu.h"
+#include "wire/json_node.h"
+#include "wire/limits.h"
+
+struct listing {
+    struct serve *serve;
+    json_t *array;
+};
+
+static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu)
+{
+    const struct core *core = listing->serve->controller->core;
+    uint64_t ids[LIMIT_GPU_JOBS];
+    const struct job *jobs[LIMIT_GPU_JOBS];
+    size_t count = core_gpu_jobs(core, node->name, gpu->index, ids, LIMIT_GPU_JOBS), n = 0;
+    for (size_t i = 0; i < count && i < LIMIT_GPU_JOBS; i++) {
+        jobs[n] = core_job(core, ids[i]);
+        n += jobs[n] != NULL;
+    }
+    struct json_gpu_view view = {
+        .node = node->name,
+        .is_node_up = node->is_up,
+        .gpu = gpu,
+        .jobs = jobs,
+        .n_jobs = n,
+        .names = listing->serve->names,
+    };
+    (void)json_array_append_new(listing->array, json_gpu_write(&view));
+}
+
+static void add_gpus(void *arg, const struct core_node *node)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        add_gpu(arg, node, &gpus[i]);
+}
+
+static void add_node(void *arg, const struct core_node *node)
+{
+    struct listing *listing = arg;
+    (void)json_array_append_new(listing->array, json_node_write(node->name, node->is_up, &node->hello));
+}
+
+static void reply_listing(
+    struct request *request, const char *key, void (*add)(void *arg, const struct core_node *node))
+{
+    struct listing listing = { .serve = request->serve, .array = json_array() };
+    core_each_node(request->serve->controller->core, add, &listing);
+    json_t *body = json_object();
+    (void)json_object_set_new(body, key, listing.array);
+    request_hold_json(request, 200, body);
+}
+
+void handle_gpus(struct request *request)
+{
+    reply_listing(request, "gpus", add_gpus);
+}
+
+void handle_nodes(struct request *request)
+{
+    reply_listing(request, "nodes", add_node);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The core keeps the jobs that are not over and the latest that are; older ones are read from the store. */
+#include "controller/serve_jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "wire/json_job.h"
+
+#define REASON_SIZE 256
+
+struct search {
+    struct request *request;
+    jobs_found_fn on_found;
+};
+
+static void reply_none(struct request *request, uint64_t id)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -ENOENT, "there is no job %" PRIu64, id);
+    (void)error_hint(&err, "mgpu ps --all lists the jobs");
+    request_reply_problem(request, &err);
+}
+
+static void on_row(void *arg, uint64_t id, struct job *row)
+{
+    struct search *search = arg;
+    struct request *request = search->request;
+    if (!request_is_over(request)) {
+        if (row != NULL)
+            search->on_found(request, row);
+        else
+            reply_none(request, id);
+    }
+    job_free(row);
+    request_unref(request);
+    free(search);
+}
+
+void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found)
+{
+    const struct controller *controller = request->serve->controller;
+    const struct job *job = core_job(controller->core, id);
+    if (job != NULL) {
+        on_found(request, job);
+        return;
+    }
+    struct search *search = xcalloc(1, sizeof(*search));
+    *search = (struct search){ .request = request, .on_found = on_found };
+    request_ref(request);
+    store_fetch_job(controller->store, id, on_row, search);
+}
+
+json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
+{
+    const struct core *core = serve->controller->core;
+    struct json_job_view view = { .job = job, .names = serve->names, .now_wall_ms = clock_wall_ms() };
+    char reason[REASON_SIZE] = "";
+    if (is_queue_shown && job->state == JOB_QUEUED) {
+        const char *word = core_wait_reason(core, job->id, reason, sizeof(reason));
+        view.position = core_queue_position(core, job->id);
+        view.reason = reason[0] != '\0' ? reason : word;
+    }
+    return json_job_write(&view);
+}
+
+void jobs_reply(struct request *request, unsigned status, const struct job *job)
+{
+    request_hold_json(request, status, jobs_write(request->serve, job, true));
+}
+
+bool jobs_may_control(const struct request *request, const struct job *job)
+{
+    return core_may_control(&request->who, job, request->serve->controller->admin_uid);
+}
+
+bool jobs_check_control(struct request *request, const struct job *job, const char *what)
+{
+    if (jobs_may_control(request, job))
+        return true;
+    struct error err = { 0 };
+    (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,
+        usernames_name(request->serve->names, job->uid), what);
+    (void)error_hint(&err, "its owner and administrators may");
+    request_reply_problem(request, &err);
+    return false;
+}
+
+static const struct {
+    const char *word;
+    enum job_state state;
+    uint32_t over;
+} words[] = {
+    { "queued", JOB_QUEUED, 0 },
+    { "starting", JOB_STARTING, 0 },
+    { "running", JOB_RUNNING, 0 },
+    { "stopping", JOB_STOPPING, 0 },
+    { "done", JOB_DONE, 1U << OVER_DONE },
+    { "failed", JOB_DONE, 1U << OVER_FAILED },
+    { "cancelled", JOB_DONE, 1U << OVER_CANCELLED },
+};
+
+#define WORDS (sizeof(words) / sizeof(words[0]))
+
+static int unknown_state(const char *text, size_t length, struct error *err)
+{
+    const char *known[WORDS + 1] = { NULL };
+    for (size_t i = 0; i < WORDS; i++)
+        known[i] = words[i].word;
+    _cleanup_free_ char *word = xstrndup(text, length);
+    _cleanup_free_ char *shown = text_escape(word, 40);
+    const char *nearest = text_nearest(word, known);
+    (void)error_set(err, -EINVAL, "there is no state '%s'", shown);
+    if (nearest != NULL)
+        return error_hint(err, "did you mean '%s'?", nearest);
+    return error_hint(err, "queued, starting, running, stopping, done, failed or cancelled");
+}
+
+int jobs_parse_states(const char *text, uint32_t *ret_states, uint32_t *ret_over, struct error *err)
+{
+    uint32_t states = 0, over = 0;
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < WORDS && (strlen(words[i].word) != length || strncmp(words[i].word, at, length) != 0))
+            i++;
+        if (i == WORDS)
+            return unknown_state(at, length, err);
+        states |= 1U << words[i].state;
+        over |= words[i].over;
+        at += length;
+        if (*at == '\0')
+            break;
+    }
+    *ret_states = states;
+    *ret_over = over;
+    return 0;
+}
+
+uint32_t jobs_over_bit(const struct job *job)
+{
+    if (job->end == END_CANCELLED)
+        return 1U << OVER_CANCELLED;
+    return job->end == END_EXIT && job->exit_code == 0 ? 1U << OVER_DONE : 1U << OVER_FAILED;
+}

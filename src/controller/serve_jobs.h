@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What the routes about one job share: finding it and showing it. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "controller/serve_request.h"
+
+typedef void (*jobs_found_fn)(struct request *request, const struct job *job);
+
+/*
+ * Finds a job in memory (then `on_found` is called at once) or in the store. Answers 404 itself when there is
+ * none. The job is valid during the call of `on_found` only.
+ */
+void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found);
+
+/* The job's object. `is_queue_shown`: with its position and why it waits, which costs a look at the queue. */
+json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown);
+
+/* jobs_write, sent when it is durable. */
+void jobs_reply(struct request *request, unsigned status, const struct job *job);
+
+/* True when the job is the asker's or the asker is an administrator. */
+bool jobs_may_control(const struct request *request, const struct job *job);
+
+/* As above; answers 403 itself when it is not. `what` completes "may not ...". */
+bool jobs_check_control(struct request *request, const struct job *job, const char *what);
+
+/* Reads a comma-separated list of the API's state words into bits (1U << JOB_QUEUED, ...) and bits of ways to
+ * be over (1U << OVER_DONE, ...). */
+enum jobs_over { OVER_DONE, OVER_FAILED, OVER_CANCELLED };
+int jobs_parse_states(const char *text, uint32_t *ret_states, uint32_t *ret_over, struct error *err);
+
+/* The bit of how a job in state JOB_DONE ended. */
+uint32_t jobs_over_bit(const struct job *job);

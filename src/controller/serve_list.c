@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /jobs. The ids that may match are collected once; then the list is made a slice at a time:
+ *
+ *   fill a slice ── full or at the end ──> barrier ──> send ── room ──> fill the next
+ *        │  ^                                            └─ no room ─> wait until the client has taken some
+ *        v  │ a job that only the store has
+ *       fetch
+ *
+ * So memory and the time of one turn are bounded however long the list is, every slice is durable when it is
+ * sent, and a slow reader holds up nobody but itself. A list that fits in one slice is sent whole.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+
+#define SLICE_BYTES (64U << 10)
+#define RECENT_MS   3600000
+
+struct list {
+    uint32_t states, over; // bits; 0: any
+    bool has_user, is_deep;
+    bool is_recent; // only jobs that are not over or ended lately
+    uint32_t uid;
+    const char *name; // pattern, in the query
+    size_t limit;
+    uint64_t *ids; // in order
+    size_t count, at;
+    size_t positions; // jobs shown with their position so far
+    bool is_first;
+    struct buffer slice;
+};
+
+static void release_list(struct request *request)
+{
+    struct list *list = request->work;
+    free(list->ids);
+    buffer_clear(&list->slice);
+    free(list);
+}
+
+static bool is_wanted(const struct list *list, const struct job *job)
+{
+    if (list->states != 0 && (list->states & (1U << job->state)) == 0)
+        return false;
+    if (list->states != 0 && job->state == JOB_DONE && (list->over & jobs_over_bit(job)) == 0)
+        return false;
+    if (list->is_recent && job->state == JOB_DONE && clock_wall_ms() - job->ended_ms > RECENT_MS)
+        return false;
+    if (list->has_user && job->uid != list->uid)
+        return false;
+    return list->name == NULL || fnmatch(list->name, job->name, 0) == 0;
+}
+
+/* --- which ids --- */
+
+static void add_id(struct list *list, uint64_t id)
+{
+    if ((list->count & (list->count - 1)) == 0)
+        list->ids = xreallocarray(list->ids, list->count == 0 ? 1 : list->count * 2, sizeof(*list->ids));
+    list->ids[list->count++] = id;
+}
+
+static void collect_job(void *arg, const struct job *job)
+{
+    struct list *list = arg;
+    if (is_wanted(list, job))
+        add_id(list, job->id);
+}
+
+static void find_last(void *arg, const struct job *job)
+{
+    uint64_t *last = arg;
+    if (job->id > *last)
+        *last = job->id;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Keeps the newest `limit` ids, in order, each once. */
+static void order_ids(struct list *list)
+{
+    if (list->count == 0)
+        return;
+    qsort(list->ids, list->count, sizeof(*list->ids), compare_ids);
+    size_t kept = 1;
+    for (size_t i = 1; i < list->count; i++)
+        if (list->ids[i] != list->ids[kept - 1])
+            list->ids[kept++] = list->ids[i];
+    size_t surplus = kept > list->limit ? kept - list->limit : 0;
+    memmove(list->ids, list->ids + surplus, (kept - surplus) * sizeof(*list->ids));
+    list->count = kept - surplus;
+}
+
+static int read_ids(struct list *list, const char *text, struct error *err)
+{
+    while (true) {
+        size_t length = strcspn(text, ",");
+        int64_t id;
+        _cleanup_free_ char *word = xstrndup(text, length);
+        int r = parse_integer(word, "ids", 1, INT64_MAX, &id, err);
+        if (r < 0)
+            return r;
+        if (list->count >= LIMIT_LIST_IDS)
+            return error_set(err, -EINVAL, "ids names more than %d jobs", LIMIT_LIST_IDS);
+        add_id(list, (uint64_t)id);
+        if (text[length] == '\0')
+            return 0;
+        text += length + 1;
+    }
+}
+
+static void collect(struct request *request, struct list *list)
+{
+    const struct controller *controller = request->serve->controller;
+    if (!list->is_deep) {
+        core_each_job(controller->core, collect_job, list);
+        return;
+    }
+    uint64_t last = controller->summary.last_job;
+    core_each_job(controller->core, find_last, &last);
+    for (uint64_t id = last > list->limit ? last - list->limit + 1 : 1; id <= last; id++)
+        add_id(list, id);
+}
+
+/* --- what is asked --- */
+
+static int read_filters(struct request *request, struct list *list, struct error *err)
+{
+    const struct query *query = &request->query;
+    const char *states = query_get(query, "state"), *user = query_get(query, "user");
+    const char *ids = query_get(query, "ids"), *limit = query_get(query, "limit");
+    bool is_all = false;
+    int64_t most = LIMIT_LIST_JOBS;
+    int r = query_get_flag(query, "all", &is_all, err);
+    if (r == 0 && states != NULL)
+        r = jobs_parse_states(states, &list->states, &list->over, err);
+    if (r == 0 && user != NULL)
+        r = usernames_uid(request->serve->names, user, &list->uid, err);
+    if (r == 0 && limit != NULL)
+        r = parse_integer(limit, "limit", 1, LIMIT_LIST_JOBS, &most, err);
+    if (r == 0 && ids != NULL)
+        r = read_ids(list, ids, err);
+    if (r < 0)
+        return r == -ENOENT ? error_set(err, -EINVAL, "user: there is no user '%.60s'", user) : r;
+    list->has_user = user != NULL;
+    list->name = query_get(query, "name");
+    list->limit = (size_t)most;
+    list->is_deep = is_all || ids != NULL;
+    list->is_recent = !list->is_deep && states == NULL;
+    if (ids == NULL)
+        collect(request, list);
+    order_ids(list);
+    return 0;
+}
+
+/* --- the slices --- */
+
+static void fill_slice(struct request *request);
+
+static void append_job(struct request *request, struct list *list, const struct job *job)
+{
+    if (!is_wanted(list, job))
+        return;
+    bool is_queue_shown = job->state == JOB_QUEUED && list->positions < LIMIT_LIST_POSITIONS;
+    list->positions += is_queue_shown;
+    json_t *object = jobs_write(request->serve, job, is_queue_shown);
+    _cleanup_free_ char *text = json_text_format(object);
+    json_decref(object);
+    buffer_append_text(&list->slice, list->is_first ? "\n" : ",\n");
+    buffer_append_text(&list->slice, text);
+    list->is_first = false;
+}
+
+static void on_row(void *arg, uint64_t id, struct job *row)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        if (row != NULL)
+            append_job(request, request->work, row);
+        fill_slice(request);
+    }
+    job_free(row);
+    request_unref(request);
+}
+
+static void fill_if_room(struct request *request)
+{
+    if (request_room(request) < SLICE_BYTES * 2)
+        return;
+    request->on_drained = NULL;
+    fill_slice(request);
+}
+
+static void send_slice(struct request *request, const struct core_answer *answer)
+{
+    struct list *list = request->work;
+    struct buffer *slice = &list->slice;
+    bool is_last = list->at == list->count;
+    if (is_last)
+        buffer_append_text(slice, "\n]}\n");
+    if (is_last && request->phase == REQUEST_OPEN) {
+        request_reply_bytes(request, 200, "application/json", slice->bytes, slice->length);
+        return;
+    }
+    if (request->phase == REQUEST_OPEN &&
+        !request_start_stream(request, 200, "application/json", STREAM_ENDLESS))
+        return;
+    request_stream(request, slice->bytes, slice->length);
+    slice->length = 0;
+    if (is_last) {
+        request_end_stream(request);
+        return;
+    }
+    request->on_drained = fill_if_room;
+    fill_if_room(request);
+}
+
+static void fill_slice(struct request *request)
+{
+    struct list *list = request->work;
+    struct controller *controller = request->serve->controller;
+    while (list->at < list->count && list->slice.length < SLICE_BYTES) {
+        uint64_t id = list->ids[list->at++];
+        const struct job *job = core_job(controller->core, id);
+        if (job != NULL) {
+            append_job(request, list, job);
+            continue;
+        }
+        request_ref(request);
+        store_fetch_job(controller->store, id, on_row, request);
+        return;
+    }
+    request->on_answer = send_slice;
+    core_barrier(controller->core, request);
+}
+
+void handle_list(struct request *request)
+{
+    struct error err = { 0 };
+    struct list *list = xcalloc(1, sizeof(*list));
+    request->work = list;
+    request->release = release_list;
+    if (read_filters(request, list, &err) < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    list->is_first = true;
+    buffer_append_text(&list->slice, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
+    fill_slice(request);
+}

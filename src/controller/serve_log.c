@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /jobs/ID/log. mgpud opens no user's file: the node is told to (OPEN_LOG), dials back, and its bytes are
+ * passed on.
+ *
+ *   find the job ──> not started: wait for the start (follow, wait) or 404
+ *        │
+ *        v            "bytes=-N": the size must be known first, so the log is opened once only for it
+ *   OPEN_LOG ──> stream comes ──> head sent ──> bytes ──> end of the stream
+ *                                     └─ follow: when the job is over, our side of the stream is shut down;
+ *                                        the agent then sends what is left and closes
+ *
+ * Back-pressure: while a client has LIMIT_STREAM_BUFFER_BYTES unread, the stream is not read, so the agent's
+ * socket fills up and the agent waits. A client that leaves takes its stream with it at once (release_log).
+ */
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/memory.h"
+#include "controller/links.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_range.h"
+#include "controller/serve_routes.h"
+#include "controller/streams.h"
+#include "wire/limits.h"
+
+#define STREAM_INPUT_MAX (64U << 10)
+
+struct log_reader {
+    bool is_follow, is_wait;
+    struct range range;
+    bool is_counted;     // in the user's share
+    bool is_probe;       // opened only to learn the size
+    bool is_growing;     // the job was not over when the log was opened
+    bool is_job_over;    // the agent has been told to stop at the end
+    bool is_stream_over; // it sends no more
+    uint64_t expected;   // id of the stream that has not come yet, or 0
+    struct bufferevent *stream;
+    uint64_t left; // bytes still to be sent; UINT64_MAX: all there are
+};
+
+static void release_log(struct request *request)
+{
+    struct log_reader *log = request->work;
+    struct controller *controller = request->serve->controller;
+    if (log->expected != 0)
+        streams_forget(controller->streams, log->expected);
+    if (log->stream != NULL)
+        bufferevent_free(log->stream);
+    if (log->is_counted)
+        users_give(request->serve->users, request->who.uid, SHARE_FOLLOWS);
+    free(log);
+}
+
+/* --- bytes --- */
+
+static void finish_log(struct request *request)
+{
+    struct log_reader *log = request->work;
+    bufferevent_free(take_ptr(log->stream));
+    bool is_whole = log->left == 0 || (log->left == UINT64_MAX && (log->is_job_over || !log->is_growing));
+    if (is_whole)
+        request_end_stream(request);
+    else
+        request_break_stream(request); // the file shrank, or its node went away
+}
+
+/* Passes on what has come, as far as the client has room. */
+static void pump(struct request *request)
+{
+    struct log_reader *log = request->work;
+    if (log->stream == NULL)
+        return;
+    struct evbuffer *input = bufferevent_get_input(log->stream);
+    while (evbuffer_get_length(input) > 0 && log->left > 0) {
+        uint64_t length = evbuffer_get_contiguous_space(input), room = request_room(request);
+        if (room == 0) {
+            (void)bufferevent_disable(log->stream, EV_READ);
+            return; // on_drained calls again
+        }
+        if (length > room)
+            length = room;
+        if (length > log->left)
+            length = log->left;
+        request_stream(request, evbuffer_pullup(input, (ev_ssize_t)length), (size_t)length);
+        (void)evbuffer_drain(input, (size_t)length);
+        if (log->left != UINT64_MAX)
+            log->left -= length;
+    }
+    if (log->left == 0 || log->is_stream_over)
+        finish_log(request);
+    else
+        (void)bufferevent_enable(log->stream, EV_READ);
+}
+
+static void on_bytes(struct bufferevent *stream, void *arg)
+{
+    pump(arg);
+}
+
+static void on_stream_condition(struct bufferevent *stream, short what, void *arg)
+{
+    struct request *request = arg;
+    struct log_reader *log = request->work;
+    log->is_stream_over = true;
+    pump(request);
+}
+
+static void on_job_over(struct request *request, const struct core_answer *answer)
+{
+    struct log_reader *log = request->work;
+    log->is_job_over = true;
+    if (log->stream != NULL)
+        (void)shutdown(bufferevent_getfd(log->stream), SHUT_WR);
+}
+
+static bool send_head(struct request *request, uint64_t size)
+{
+    struct log_reader *log = request->work;
+    const struct range *range = &log->range;
+    char span[96] = "";
+    if (range->is_given && log->is_follow) // the end is not known yet: the largest position stands for it
+        (void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRId64 "/*", range->offset, INT64_MAX);
+    else if (range->is_given)
+        (void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->offset,
+            range->offset + range->length - 1, size);
+    request_add_header(request, "Accept-Ranges", "bytes");
+    if (range->is_given)
+        request_add_header(request, "Content-Range", span);
+    return request_start_stream(request, range->is_given ? 206 : 200, "application/octet-stream",
+        log->is_follow ? STREAM_ENDLESS : range->length);
+}
+
+static void begin_stream(struct request *request, struct bufferevent *stream, uint64_t size)
+{
+    struct log_reader *log = request->work;
+    log->left = log->is_follow ? UINT64_MAX : log->range.length;
+    if (log->is_follow && log->range.length != 0)
+        log->left = log->range.length; // "bytes=N-M"
+    if (!send_head(request, size)) {
+        bufferevent_free(stream);
+        return;
+    }
+    log->stream = stream;
+    request->on_drained = pump;
+    if (log->is_follow)
+        connection_be_patient(request->connection);
+    bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
+    bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);
+    pump(request); // what came with the first frame
+    if (log->stream == NULL || !log->is_growing)
+        return;
+    request->on_answer = on_job_over;
+    core_wait(request->serve->controller->core, &request->who, request->job, 1U << JOB_DONE, request);
+}
+
+/* --- opening --- */
+
+static void open_log(struct request *request, const struct job *job);
+
+static int error_of_open(const struct message_stream *first, uint64_t job, struct error *err)
+{
+    static const struct {
+        int given, shown;
+    } codes[] = { { ENOENT, -ENOENT }, { EACCES, -EPERM }, { EPERM, -EPERM }, { ELOOP, -EPERM } };
+    int code = -EHOSTDOWN;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (codes[i].given == first->error)
+            code = codes[i].shown;
+    return error_set(err, code, "the log of job %" PRIu64 " cannot be read: %s", job,
+        first->text != NULL ? first->text : strerror(first->error));
+}
+
+/* Fits the range to the file. With `follow` there may be more to come, so that nothing is beyond its end. */
+static int resolve(struct request *request, uint64_t size, struct error *err)
+{
+    struct log_reader *log = request->work;
+    if (log->is_follow && !log->range.is_suffix)
+        return 0;
+    if (log->is_follow && size == 0) {
+        log->range = (struct range){ .is_given = true };
+        return 0;
+    }
+    int r = range_resolve(&log->range, size, err);
+    if (r == 0 && log->is_follow)
+        log->range.length = 0;
+    if (r < 0) {
+        char span[48];
+        (void)snprintf(span, sizeof(span), "bytes */%" PRIu64, size);
+        request_add_header(request, "Content-Range", span);
+    }
+    return r;
+}
+
+static void on_stream(void *arg, struct bufferevent *stream, const struct message_stream *first)
+{
+    struct request *request = arg;
+    struct log_reader *log = request->work;
+    struct error err = { 0 };
+    int r = 0;
+    log->expected = 0;
+    if (stream == NULL) {
+        r = error_set(
+            &err, -EHOSTDOWN, "the node did not open the log of job %" PRIu64 " in time", request->job);
+        (void)error_hint(&err, "mgpu doctor shows whether its agent works");
+    } else if (first->error != 0) {
+        r = error_of_open(first, request->job, &err);
+    } else {
+        r = resolve(request, first->size, &err);
+    }
+    if (r < 0) {
+        if (stream != NULL)
+            bufferevent_free(stream);
+        request_reply_problem(request, &err);
+        return;
+    }
+    if (!log->is_probe) {
+        begin_stream(request, stream, first->size);
+        return;
+    }
+    bufferevent_free(stream);
+    log->is_probe = false;
+    jobs_find(request, request->job, open_log);
+}
+
+static void open_log(struct request *request, const struct job *job)
+{
+    struct log_reader *log = request->work;
+    struct controller *controller = request->serve->controller;
+    const struct core_node *node = job->node != NULL ? core_node(controller->core, job->node) : NULL;
+    if (node == NULL || !node->is_up) {
+        struct error err = { 0 };
+        (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is away",
+            job->node != NULL ? job->node : "(none)", job->id);
+        (void)error_hint(&err, "the file is %s", job->log_path);
+        request_reply_problem(request, &err);
+        return;
+    }
+    log->is_probe = log->range.is_suffix;
+    log->is_growing = log->is_follow && job->state != JOB_DONE;
+    log->expected = streams_expect(controller->streams, on_stream, request);
+    struct message_open_log message = {
+        .stream = log->expected,
+        .uid = job->uid,
+        .gid = job->gid,
+        .path = job->log_path,
+        .offset = log->is_probe ? 0 : log->range.offset,
+        .length = log->is_probe ? 1 : log->range.length,
+        .follow = log->is_growing && !log->is_probe,
+    };
+    links_send(controller->links, node->link, &message_open_log_record, &message);
+}
+
+static void await_start(struct request *request, const struct job *job);
+
+static void on_started(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, request->job, await_start);
+}
+
+/* Goes on when there is a log, or when it is certain that there will be none. */
+static void await_start(struct request *request, const struct job *job)
+{
+    const struct log_reader *log = request->work;
+    struct error err = { 0 };
+    if (job->log_path != NULL) {
+        open_log(request, job);
+        return;
+    }
+    if (job->state == JOB_DONE) {
+        (void)error_set(&err, -ENOENT, "job %" PRIu64 " has no output: it never started", job->id);
+        (void)error_hint(&err, "mgpu show %" PRIu64 " tells why", job->id);
+        request_reply_problem(request, &err);
+        return;
+    }
+    if (!log->is_follow && !log->is_wait) {
+        (void)error_set(&err, -ENOENT, "job %" PRIu64 " is %s: there is no output yet", job->id,
+            job_state_name(job->state));
+        (void)error_hint(&err, "mgpu logs -f %" PRIu64 " waits for it", job->id);
+        request_reply_problem(request, &err);
+        return;
+    }
+    /* A stopping job that has not started is seen again when it is over. */
+    uint32_t states = 1U << JOB_DONE;
+    if (job->state != JOB_STOPPING)
+        states |= 1U << JOB_RUNNING | 1U << JOB_STOPPING;
+    request->is_patient = true;
+    request->on_answer = on_started;
+    core_wait(request->serve->controller->core, &request->who, job->id, states, request);
+}
+
+static void begin_log(struct request *request, const struct job *job)
+{
+    struct log_reader *log = request->work;
+    struct error err = { 0 };
+    if (!jobs_check_control(request, job, "read its output"))
+        return;
+    if (users_take(request->serve->users, request->who.uid, SHARE_FOLLOWS, &err) < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    log->is_counted = true;
+    await_start(request, job);
+}
+
+void handle_log(struct request *request)
+{
+    struct error err = { 0 };
+    struct log_reader *log = xcalloc(1, sizeof(*log));
+    request->work = log;
+    request->release = release_log;
+    int r = query_get_flag(&request->query, "follow", &log->is_follow, &err);
+    if (r == 0)
+        r = query_get_flag(&request->query, "wait", &log->is_wait, &err);
+    if (r == 0)
+        r = range_parse(http_message_header(&request->message, "range"), &log->range, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->is_patient = log->is_follow;
+    jobs_find(request, request->job, begin_log);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What mgpud says about itself; anybody may ask. */
+#include "base/version.h"
+#include "controller/serve_request.h"
+#include "controller/serve_routes.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+
+void handle_version(struct request *request)
+{
+    const struct store_summary *summary = &request->serve->controller->summary;
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "version", json_string(MGPU_VERSION));
+    (void)json_object_set_new(body, "instance", json_text_string(summary->instance));
+    (void)json_object_set_new(body, "epoch", json_integer((json_int_t)summary->epoch));
+    request_reply_json(request, 200, body);
+}
+
+void handle_health(struct request *request)
+{
+    request_reply_bytes(request, 200, "text/plain", "ok\n", 3);
+}
+
+void handle_limits(struct request *request)
+{
+    size_t count;
+    const struct limit *limits = limits_all(&count);
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = json_object();
+        (void)json_object_set_new(row, "name", json_string(limits[i].name));
+        (void)json_object_set_new(row, "value", json_integer((json_int_t)limits[i].value));
+        (void)json_object_set_new(row, "unit", json_string(limits[i].unit));
+        (void)json_object_set_new(row, "meaning", json_string(limits[i].meaning));
+        (void)json_array_append_new(array, row);
+    }
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "limits", array);
+    request_reply_json(request, 200, body);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /openapi.json: the route table, the record tables and the job's keys, written as OpenAPI 3.1. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/version.h"
+#include "controller/serve_request.h"
+#include "controller/serve_route.h"
+#include "controller/serve_routes.h"
+#include "wire/json_job.h"
+#include "wire/json_record.h"
+
+static json_t *write_parameters(const struct route *route)
+{
+    json_t *parameters = json_array();
+    if (strstr(route->path, "{id}") != NULL)
+        (void)json_array_append_new(parameters, json_pack("{s:s,s:s,s:b,s:{s:s}}", "name", "id", "in", "path",
+                                                    "required", true, "schema", "type", "integer"));
+    for (size_t i = 0; i < ROUTE_PARAMETERS_MAX && route->parameters[i].name != NULL; i++)
+        (void)json_array_append_new(
+            parameters, json_pack("{s:s,s:s,s:s,s:{s:s}}", "name", route->parameters[i].name, "in", "query",
+                            "description", route->parameters[i].help, "schema", "type", "string"));
+    return parameters;
+}
+
+/* "/api/v1/jobs/{id}/log" and GET: "get_jobs_id_log". */
+static void add_operation_id(json_t *operation, const struct route *route)
+{
+    struct buffer id = { 0 };
+    const char *path = strncmp(route->path, "/api/v1", 7) == 0 ? route->path + 7 : route->path;
+    buffer_printf(&id, "%s%s", route->method, path);
+    char *text = buffer_text(&id);
+    size_t kept = 0;
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        if (isalnum((unsigned char)text[i]))
+            text[kept++] = (char)tolower((unsigned char)text[i]);
+        else if (kept > 0 && text[kept - 1] != '_' && text[i + 1] != '\0')
+            text[kept++] = '_';
+    }
+    text[kept] = '\0';
+    (void)json_object_set_new(operation, "operationId", json_string(text));
+    buffer_clear(&id);
+}
+
+static json_t *write_operation(const struct route *route)
+{
+    json_t *operation = json_object();
+    add_operation_id(operation, route);
+    (void)json_object_set_new(operation, "summary", json_string(route->help));
+    (void)json_object_set_new(operation, "parameters", write_parameters(route));
+    if (route->body != NULL)
+        (void)json_object_set_new(operation, "requestBody",
+            json_pack(
+                "{s:{s:{s:o}}}", "content", "application/json", "schema", json_record_schema(route->body)));
+    if (route->auth == AUTH_PUBLIC)
+        (void)json_object_set_new(operation, "security", json_array());
+    (void)json_object_set_new(operation, "responses",
+        json_pack("{s:{s:s},s:{s:s,s:{s:{s:{s:s}}}}}", "2XX", "description", "as asked", "default",
+            "description", "a problem (RFC 9457)", "content", "application/problem+json", "schema", "$ref",
+            "#/components/schemas/Problem"));
+    return operation;
+}
+
+static json_t *write_paths(void)
+{
+    size_t count;
+    const struct route *routes = route_all(&count);
+    json_t *paths = json_object();
+    for (size_t i = 0; i < count; i++) {
+        json_t *path = json_object_get(paths, routes[i].path);
+        if (path == NULL) {
+            path = json_object();
+            (void)json_object_set_new(paths, routes[i].path, path);
+        }
+        const char *method = strcmp(routes[i].method, "GET") == 0 ? "get" : "post";
+        (void)json_object_set_new(path, method, write_operation(&routes[i]));
+    }
+    return paths;
+}
+
+/* "string|null" as {"type":["string","null"]}. */
+static json_t *write_job_schema(void)
+{
+    json_t *properties = json_object();
+    for (size_t i = 0; i < json_job_count_keys(); i++) {
+        struct json_job_key key = json_job_key(i);
+        size_t length = strcspn(key.type, "|");
+        json_t *type = json_stringn(key.type, length);
+        if (key.type[length] == '|')
+            type = json_pack("[o,s]", type, "null");
+        (void)json_object_set_new(
+            properties, key.name, json_pack("{s:o,s:s}", "type", type, "description", key.help));
+    }
+    return json_pack("{s:s,s:o}", "type", "object", "properties", properties);
+}
+
+static json_t *write_problem_schema(void)
+{
+    static const char *const keys[] = { "type", "title", "code", "detail", "hint" };
+    json_t *properties = json_pack("{s:{s:s}}", "status", "type", "integer");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        (void)json_object_set_new(properties, keys[i], json_pack("{s:s}", "type", "string"));
+    return json_pack("{s:s,s:o}", "type", "object", "properties", properties);
+}
+
+void handle_openapi(struct request *request)
+{
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "openapi", json_string("3.1.0"));
+    (void)json_object_set_new(body, "info", json_pack("{s:s,s:s}", "title", "mgpu", "version", MGPU_VERSION));
+    (void)json_object_set_new(body, "paths", write_paths());
+    (void)json_object_set_new(body, "security", json_pack("[{s:[]},{}]", "token"));
+    (void)json_object_set_new(body, "components",
+        json_pack("{s:{s:o,s:o},s:{s:{s:s,s:s}}}", "schemas", "Job", write_job_schema(), "Problem",
+            write_problem_schema(), "securitySchemes", "token", "type", "http", "scheme", "bearer"));
+    request_reply_json(request, 200, body);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the HTTP API share: the root struct and its lists. */
+#pragma once
+
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/controller.h"
+#include "controller/serve.h"
+#include "controller/serve_users.h"
+#include "wire/usernames.h"
+
+#define SERVE_LISTENERS_MAX 8U
+#define SERVE_SCHEMA        "mgpu/v1"
+
+struct connection;   // serve_connection.h
+struct event_client; // serve_events.c
+
+struct serve_listener {
+    struct serve *serve;
+    struct evconnlistener *accepting;
+    bool is_unix;
+};
+
+struct serve {
+    struct controller *controller;
+    struct serve_listener listeners[SERVE_LISTENERS_MAX];
+    size_t n_listeners;
+    struct event *resume; // accepts again after the process ran out of descriptors
+    struct connection *connections;
+    struct users *users;
+    struct usernames *names;
+    struct event_client *event_clients;
+    struct event *heartbeat;
+    uint64_t published; // seq of the last event that serve_publish() saw
+};

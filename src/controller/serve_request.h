@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request and its answer. It is born when its bytes are whole, handed to its route, and ends when its
+ * answer has been taken or its client has gone. Whoever waits for the store's answer to it holds a reference.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/core.h"
+#include "controller/serve_connection.h"
+#include "controller/serve_parser.h"
+#include "controller/serve_private.h"
+#include "controller/serve_query.h"
+
+struct route; // serve_route.h
+
+enum request_phase {
+    REQUEST_OPEN,      // nothing of the answer is written
+    REQUEST_STREAMING, // its head and perhaps more is written
+    REQUEST_ANSWERED,  // whole; nothing more may be written
+    REQUEST_OVER,      // taken by the client, or the client has gone
+};
+
+struct request {
+    unsigned references;
+    enum request_phase phase;
+    struct serve *serve;
+    struct connection *connection; // NULL when over
+    struct http_message message;
+    char *path;
+    struct query query;
+    const struct route *route;
+    struct identity who;
+    uint64_t job;          // number in the path, when the route has one
+    bool is_patient;       // waits for something that may take long
+    bool is_chunked;       // the stream is sent in chunks
+    struct buffer headers; // further lines of the answer's head
+
+    /* Set by the route's handler. */
+    void (*on_answer)(struct request *request, const struct core_answer *answer); // to a call of the core
+    void (*on_drained)(struct request *request); // the client has taken what was streamed
+    void (*release)(struct request *request);    // once, at the end: stop and free `work`
+    void *work;
+
+    unsigned held_status; // an answer that waits for the barrier
+    char *held;
+};
+
+/* Takes the message over; the connection holds the first reference. */
+struct request *request_new(struct serve *serve, struct connection *connection, struct http_message *message);
+void request_ref(struct request *request);
+void request_unref(struct request *request);
+
+/* The end: nothing is called any more and what the handler had is released. The reference stays. */
+void request_end(struct request *request);
+
+bool request_is_head(const struct request *request);
+bool request_is_over(const struct request *request);
+
+/* --- whole answers; each may be given once, later ones are dropped --- */
+
+/* A line for the answer's head; the value must not come from a user. */
+void request_add_header(struct request *request, const char *name, const char *value);
+
+/* Takes `body` over and puts "schema" in front. */
+void request_reply_json(struct request *request, unsigned status, json_t *body);
+
+/* Status and code follow from err->code. */
+void request_reply_problem(struct request *request, const struct error *err);
+
+/* As request_reply_problem, and the connection ends afterwards. */
+void request_refuse(struct request *request, const struct error *err);
+
+void request_reply_bytes(
+    struct request *request, unsigned status, const char *content_type, const void *bytes, size_t length);
+
+/*
+ * Formats the answer now and sends it when everything the core has applied so far is durable: nobody reads
+ * what a crash could take back.
+ */
+void request_hold_json(struct request *request, unsigned status, json_t *body);
+
+/* --- streams --- */
+
+#define STREAM_ENDLESS UINT64_MAX
+
+/*
+ * Sends the head. `length` STREAM_ENDLESS: sent in chunks. False when the answer is whole with that (HEAD);
+ * on_drained is called when no more than a quarter of LIMIT_STREAM_BUFFER_BYTES is pending.
+ */
+bool request_start_stream(
+    struct request *request, unsigned status, const char *content_type, uint64_t length);
+void request_stream(struct request *request, const void *bytes, size_t length);
+void request_end_stream(struct request *request);
+
+/* The stream cannot be completed: the client sees it cut off, not ended. */
+void request_break_stream(struct request *request);
+
+/* How many more bytes may be streamed before the source has to wait. */
+size_t request_room(const struct request *request);
+
+/* The body as a JSON object; an empty body is an empty object. -EINVAL. The caller owns *ret. */
+int request_parse_body(const struct request *request, json_t **ret, struct error *err);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* A new route is a row here, a handler, a test and an example in docs/api.md. */
+#include "controller/serve_route.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "controller/serve_guard.h"
+#include "controller/serve_request.h"
+#include "controller/serve_routes.h"
+#include "controller/serve_tokens.h"
+#include "job/spec.h"
+#include "wire/json_record.h"
+#include "wire/requests.h"
+
+#define ID_WORD "{id}"
+
+static const struct route routes[] = {
+    { "POST", "/api/v1/jobs", AUTH_KNOWN, handle_submit, "Submits a job.", { { NULL, NULL } },
+        &job_spec_record },
+    { "GET", "/api/v1/jobs", AUTH_KNOWN, handle_list,
+        "Jobs in order of their ids: those not over and those that ended within the last hour.",
+        {
+            { "state", "only these, comma-separated: queued, starting, running, stopping, done, failed, "
+                       "cancelled" },
+            { "user", "only jobs of this user (name or number)" },
+            { "name", "only jobs whose name matches this pattern (* and ?)" },
+            { "ids", "only these, comma-separated" },
+            { "all", "1: also those that ended longer ago" },
+            { "limit", "at most so many, the newest" },
+        },
+        NULL },
+    { "GET", "/api/v1/jobs/{id}", AUTH_KNOWN, handle_show,
+        "One job and its history; for its owner also argv, cwd, setup, output and env.", { { NULL, NULL } },
+        NULL },
+    { "GET", "/api/v1/jobs/{id}/wait", AUTH_KNOWN, handle_wait,
+        "Answers with the job when it is in one of the states, 408 when the time is up.",
+        {
+            { "states", "comma-separated; done when missing (done means over, however it ended)" },
+            { "timeout", "seconds; no end when missing" },
+        },
+        NULL },
+    { "POST", "/api/v1/jobs/{id}/cancel", AUTH_OWNER, handle_cancel,
+        "Cancels a job: SIGTERM, and SIGKILL after the grace.", { { NULL, NULL } }, &cancel_request_record },
+    { "GET", "/api/v1/jobs/{id}/log", AUTH_OWNER, handle_log,
+        "The output, byte for byte; a Range header asks for a part of it.",
+        {
+            { "follow", "1: wait for the start, and go on until the job is over" },
+            { "wait", "1: wait for the start" },
+        },
+        NULL },
+    { "GET", "/api/v1/gpus", AUTH_KNOWN, handle_gpus, "GPUs of all nodes and the jobs on them.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/nodes", AUTH_KNOWN, handle_nodes, "Nodes and what they can promise.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/events", AUTH_KNOWN, handle_events,
+        "Changes of all jobs as they become durable (text/event-stream).",
+        { { "after", "sequence number: begin after it; the header Last-Event-ID does the same" } }, NULL },
+    { "POST", "/api/v1/tokens", AUTH_KNOWN, handle_make_token,
+        "Makes a token for TCP; only on the unix socket.", { { NULL, NULL } }, &token_request_record },
+    { "GET", "/api/v1/version", AUTH_PUBLIC, handle_version, "Version and identity of this mgpud.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/limits", AUTH_PUBLIC, handle_limits, "Every hard limit.", { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/healthz", AUTH_PUBLIC, handle_health, "\"ok\" while mgpud works.", { { NULL, NULL } },
+        NULL },
+    { "GET", "/healthz", AUTH_PUBLIC, handle_health, "The same.", { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/openapi.json", AUTH_PUBLIC, handle_openapi, "This table as OpenAPI 3.1.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/openapi.json", AUTH_PUBLIC, handle_openapi, "The same.", { { NULL, NULL } }, NULL },
+};
+
+#define ROUTES (sizeof(routes) / sizeof(routes[0]))
+
+const struct route *route_all(size_t *ret_count)
+{
+    *ret_count = ROUTES;
+    return routes;
+}
+
+/* Matches a path; the number at "{id}" goes to *ret_id. A segment that is no number does not match. */
+static bool is_match(const char *pattern, const char *path, uint64_t *ret_id)
+{
+    const char *word = strstr(pattern, ID_WORD);
+    if (word == NULL)
+        return strcmp(pattern, path) == 0;
+    size_t before = (size_t)(word - pattern);
+    if (strncmp(pattern, path, before) != 0)
+        return false;
+    const char *digits = path + before;
+    size_t n = strspn(digits, "0123456789");
+    if (n == 0 || n > 19 || digits[0] == '0' || strcmp(word + strlen(ID_WORD), digits + n) != 0)
+        return false;
+    *ret_id = strtoull(digits, NULL, 10);
+    return *ret_id <= INT64_MAX;
+}
+
+static const struct route *find_route(const char *path, const char *method, uint64_t *ret_id)
+{
+    const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    for (size_t i = 0; i < ROUTES; i++)
+        if (strcmp(routes[i].method, wanted) == 0 && is_match(routes[i].path, path, ret_id))
+            return &routes[i];
+    return NULL;
+}
+
+/* 405 with the methods that this path knows, else 404. */
+static void reply_no_route(struct request *request)
+{
+    struct error err = { 0 };
+    struct buffer allowed = { 0 };
+    uint64_t id;
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (!is_match(routes[i].path, request->path, &id))
+            continue;
+        bool is_get = strcmp(routes[i].method, "GET") == 0;
+        buffer_printf(
+            &allowed, "%s%s%s", allowed.length > 0 ? ", " : "", routes[i].method, is_get ? ", HEAD" : "");
+    }
+    if (allowed.length > 0) {
+        request_add_header(request, "Allow", buffer_text(&allowed));
+        (void)error_set(
+            &err, -ENOSYS, "%s is not possible here; %s is", request->message.method, buffer_text(&allowed));
+    } else {
+        (void)error_set(&err, -ENOENT, "there is nothing at %.200s", request->path);
+        (void)error_hint(&err, "GET /openapi.json lists what there is");
+    }
+    buffer_clear(&allowed);
+    request_reply_problem(request, &err);
+}
+
+static int check_query(struct request *request, struct error *err)
+{
+    const char *known[ROUTE_PARAMETERS_MAX + 1] = { NULL };
+    for (size_t i = 0; i < ROUTE_PARAMETERS_MAX && request->route->parameters[i].name != NULL; i++)
+        known[i] = request->route->parameters[i].name;
+    return query_check(&request->query, known, err);
+}
+
+/* The identity is settled. */
+static void run_route(struct request *request)
+{
+    struct error err = { 0 };
+    uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
+    int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
+    if (r == 0 && request->route->auth != AUTH_PUBLIC && !request->who.is_known) {
+        r = error_set(&err, -ENOKEY, "nobody knows who asks");
+        (void)error_hint(&err, "use the unix socket, or send a token made with `mgpu token create`");
+    }
+    if (r == 0)
+        r = check_query(request, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->route->handle(request);
+}
+
+void route_dispatch(struct request *request)
+{
+    struct error err = { 0 };
+    bool is_unix = connection_is_unix(request->connection);
+    int r = 0;
+    if (!is_unix)
+        r = guard_check_message(&request->message, request->serve->controller->options.listen, &err);
+    if (r == 0)
+        r = query_parse(request->message.target, &request->path, &request->query, &err);
+    if (r < 0) {
+        request_refuse(request, &err);
+        return;
+    }
+    request->route = find_route(request->path, request->message.method, &request->job);
+    if (request->route == NULL) {
+        reply_no_route(request);
+        return;
+    }
+    const char *authorization = http_message_header(&request->message, "authorization");
+    if (is_unix || authorization == NULL)
+        run_route(request);
+    else
+        tokens_identify(request, authorization, run_route);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be asked: the one table from which dispatch, 404, 405, /openapi.json and docs/api.md come. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/record.h"
+
+struct request;
+
+enum route_auth {
+    AUTH_PUBLIC, // anybody, known or not
+    AUTH_KNOWN,  // anybody whose user is known
+    AUTH_OWNER,  // the owner of the job in the path, or an administrator; checked when the job is found
+};
+
+#define ROUTE_PARAMETERS_MAX 8
+
+struct route_parameter {
+    const char *name;
+    const char *help;
+};
+
+struct route {
+    const char *method; // GET routes answer HEAD too
+    const char *path;   // "{id}" stands for a number
+    enum route_auth auth;
+    void (*handle)(struct request *request);
+    const char *help;
+    struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; ended by a NULL name
+    const struct record_type *body;                          // NULL: none
+};
+
+const struct route *route_all(size_t *ret_count);
+
+/* Checks everything that does not depend on the route's meaning, and hands the request over. */
+void route_dispatch(struct request *request);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The handlers that the route table names. Each answers its request once, now or later. */
+#pragma once
+
+struct request;
+
+void handle_submit(struct request *request);     // serve_submit.c
+void handle_list(struct request *request);       // serve_list.c
+void handle_show(struct request *request);       // serve_show.c
+void handle_wait(struct request *request);       // serve_wait.c
+void handle_cancel(struct request *request);     // serve_cancel.c
+void handle_log(struct request *request);        // serve_log.c
+void handle_gpus(struct request *request);       // serve_gpus.c
+void handle_nodes(struct request *request);      // serve_gpus.c
+void handle_events(struct request *request);     // serve_events.c
+void handle_make_token(struct request *request); // serve_tokens.c
+void handle_version(struct request *request);    // serve_meta.c
+void handle_health(struct request *request);     // serve_meta.c
+void handle_limits(struct request *request);     // serve_meta.c
+void handle_openapi(struct request *request);    // serve_openapi.c

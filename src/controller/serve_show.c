@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /jobs/ID: the job, its events from the store, and for who may control it the request itself. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "wire/json_event.h"
+#include "wire/json_record.h"
+#include "wire/limits.h"
+
+struct show {
+    struct job_spec *spec;
+    json_t *events;
+};
+
+static void release_show(struct request *request)
+{
+    struct show *show = request->work;
+    job_spec_free(show->spec);
+    json_decref(show->events);
+    free(show);
+}
+
+/* The spec's keys under the names they have in the API: its command line is "argv". */
+static void add_spec(json_t *object, const struct job_spec *spec)
+{
+    static const struct {
+        const char *field, *key;
+    } keys[] = { { "command", "argv" }, { "cwd", "cwd" }, { "setup", "setup" }, { "output", "output" },
+        { "env", "env" } };
+    json_t *whole = json_record_write(&job_spec_record, spec);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        (void)json_object_set(object, keys[i].key, json_object_get(whole, keys[i].field));
+    json_decref(whole);
+}
+
+static void reply_show(struct request *request, const struct job *job)
+{
+    struct show *show = request->work;
+    json_t *object = jobs_write(request->serve, job, true);
+    if (show->spec != NULL)
+        add_spec(object, show->spec);
+    (void)json_object_set(object, "events", show->events);
+    request_hold_json(request, 200, object);
+}
+
+static void on_events(void *arg, const struct job_event *events, size_t count)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        struct show *show = request->work;
+        for (size_t i = 0; i < count; i++)
+            (void)json_array_append_new(
+                show->events, json_event_write(&events[i], NULL, request->serve->names));
+        jobs_find(request, request->job, reply_show);
+    }
+    request_unref(request);
+}
+
+static void fetch_events(struct request *request)
+{
+    request_ref(request);
+    store_fetch_events(
+        request->serve->controller->store, 0, request->job, LIMIT_JOB_EVENTS, on_events, request);
+}
+
+static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+{
+    struct request *request = arg;
+    if (request_is_over(request)) {
+        job_spec_free(spec);
+    } else {
+        struct show *show = request->work;
+        show->spec = spec;
+        fetch_events(request);
+    }
+    request_unref(request);
+}
+
+static void begin_show(struct request *request, const struct job *job)
+{
+    if (!jobs_may_control(request, job)) {
+        fetch_events(request);
+        return;
+    }
+    request_ref(request);
+    store_fetch_spec(request->serve->controller->store, job->id, on_spec, request);
+}
+
+void handle_show(struct request *request)
+{
+    struct show *show = xcalloc(1, sizeof(*show));
+    show->events = json_array();
+    request->work = show;
+    request->release = release_show;
+    jobs_find(request, request->job, begin_show);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * POST /tokens and `Authorization: Bearer`. A token acts for its user and nobody else; it can be made only
+ * where the kernel says who asks. An answer of the store is believed for LIMIT_TOKEN_CACHE_S on the same
+ * connection, so that a client with many requests does not cost as many reads.
+ */
+#include "controller/serve_tokens.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/serve_request.h"
+#include "controller/serve_routes.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+#include "wire/token.h"
+
+#define DEFAULT_EXPIRES_S (30 * 24 * 3600)
+
+/* --- making --- */
+
+struct making {
+    char secret[TOKEN_SIZE];
+    struct token_request body;
+    int64_t expires_ms;
+};
+
+static void release_making(struct request *request)
+{
+    struct making *making = request->work;
+    record_clear(&token_request_record, &making->body);
+    OPENSSL_cleanse(making->secret, sizeof(making->secret));
+    free(making);
+}
+
+static void on_added(void *arg, uint64_t id)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        const struct making *making = request->work;
+        struct error err = { 0 };
+        if (id == 0) {
+            (void)error_set(&err, -EIO, "it is not known whether the token was stored");
+            request_reply_problem(request, &err);
+        } else {
+            json_t *body = json_object();
+            (void)json_object_set_new(body, "id", json_integer((json_int_t)id));
+            (void)json_object_set_new(body, "token", json_string(making->secret));
+            (void)json_object_set_new(body, "name", json_text_string(making->body.name));
+            (void)json_object_set_new(body, "expires_at", json_text_time(making->expires_ms));
+            request_reply_json(request, 201, body);
+        }
+    }
+    request_unref(request);
+}
+
+static int read_making(struct request *request, struct making *making, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    making->body.expires_s = DEFAULT_EXPIRES_S;
+    if (!connection_is_unix(request->connection)) {
+        (void)error_set(err, -EPERM, "tokens are made on the unix socket only");
+        return error_hint(err, "mgpu token create, on the machine itself");
+    }
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&token_request_record, body, &making->body, err);
+    if (r < 0)
+        return r;
+    const char *name = making->body.name;
+    if (name == NULL || name[0] == '\0')
+        return error_set(err, -EINVAL, "name is missing: it tells you later what the token is for");
+    if (making->body.expires_s < 1 || making->body.expires_s > LIMIT_TOKEN_S)
+        return error_set(
+            err, -ERANGE, "expires_s: %" PRIu64 " is outside 1 to %d", making->body.expires_s, LIMIT_TOKEN_S);
+    return 0;
+}
+
+void handle_make_token(struct request *request)
+{
+    struct making *making = xcalloc(1, sizeof(*making));
+    struct error err = { 0 };
+    uint8_t hash[TOKEN_HASH_SIZE];
+    request->work = making;
+    request->release = release_making;
+    int r = read_making(request, making, &err);
+    if (r == 0)
+        r = token_make(making->secret, hash, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    int64_t now_ms = clock_wall_ms();
+    making->expires_ms = now_ms + (int64_t)making->body.expires_s * 1000;
+    struct store_token token = {
+        .uid = request->who.uid,
+        .gid = request->who.gid,
+        .name = making->body.name,
+        .created_ms = now_ms,
+        .expires_ms = making->expires_ms,
+    };
+    request_ref(request);
+    store_add_token(request->serve->controller->store, &token, hash, on_added, request);
+}
+
+/* --- using --- */
+
+struct question {
+    struct request *request;
+    uint8_t hash[TOKEN_HASH_SIZE];
+    void (*next)(struct request *request);
+};
+
+static void reply_bad_token(struct request *request, const char *why)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -ENOKEY, "%s", why);
+    (void)error_hint(&err, "make a new one with `mgpu token create`");
+    request_reply_problem(request, &err);
+}
+
+static void on_token(void *arg, const struct store_token *token)
+{
+    struct question *question = arg;
+    struct request *request = question->request;
+    if (!request_is_over(request)) {
+        if (token == NULL) {
+            reply_bad_token(request, "this token is not known or has expired");
+        } else {
+            uint32_t admin_uid = request->serve->controller->admin_uid;
+            struct token_memory *memory = connection_token(request->connection);
+            *memory = (struct token_memory){
+                .is_valid = true,
+                .who = { .is_known = true,
+                    .uid = token->uid,
+                    .gid = token->gid,
+                    .is_admin = token->uid == 0 || token->uid == admin_uid },
+                .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000,
+            };
+            memcpy(memory->hash, question->hash, sizeof(memory->hash));
+            request->who = memory->who;
+            question->next(request);
+        }
+    }
+    request_unref(request);
+    free(question);
+}
+
+void tokens_identify(struct request *request, const char *header, void (*next)(struct request *request))
+{
+    uint8_t hash[TOKEN_HASH_SIZE];
+    const char *token = token_of_header(header);
+    if (token == NULL || !token_hash(token, hash)) {
+        request->who = (struct identity){ 0 };
+        reply_bad_token(request, "the Authorization header is not `Bearer mgpu_...`");
+        return;
+    }
+    const struct token_memory *memory = connection_token(request->connection);
+    if (memory->is_valid && clock_boot_ms() < memory->until_ms && token_is_equal(memory->hash, hash)) {
+        request->who = memory->who;
+        next(request);
+        return;
+    }
+    struct question *question = xcalloc(1, sizeof(*question));
+    *question = (struct question){ .request = request, .next = next };
+    memcpy(question->hash, hash, sizeof(question->hash));
+    request_ref(request);
+    store_find_token(request->serve->controller->store, hash, clock_wall_ms(), on_token, question);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small hash table of the users who have something open or asked lately. A user without anything open whose
+ * bucket is full again is like one never seen and is dropped when its chain is walked, so the table is no
+ * longer than the number of users seen within a second plus those with connections.
+ */
+#include "controller/serve_users.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "wire/limits.h"
+
+#define CHAINS       256U
+#define MILLI        1000 // the bucket counts thousandths of a request
+#define BUCKET_WHOLE ((int64_t)LIMIT_USER_BURST * MILLI)
+
+struct user {
+    struct user *next;
+    uint32_t uid;
+    size_t open[SHARES];
+    int64_t bucket; // requests left, in thousandths
+    int64_t filled_ms;
+};
+
+struct users {
+    struct user *chains[CHAINS];
+    size_t open[SHARES];
+    size_t most[SHARES], most_each[SHARES];
+};
+
+static const struct {
+    int code;
+    const char *what;
+} shares[SHARES] = {
+    [SHARE_CONNECTIONS] = { -EMFILE, "connections" },
+    [SHARE_FOLLOWS] = { -EUSERS, "logs" },
+    [SHARE_EVENTS] = { -EUSERS, "event streams" },
+};
+
+struct users *users_new(size_t max_connections)
+{
+    struct users *users = xcalloc(1, sizeof(*users));
+    size_t most = max_connections < LIMIT_CONNECTIONS ? max_connections : LIMIT_CONNECTIONS;
+    size_t half = most / 2;
+    users->most[SHARE_CONNECTIONS] = most;
+    users->most_each[SHARE_CONNECTIONS] = half < LIMIT_USER_CONNECTIONS ? half : LIMIT_USER_CONNECTIONS;
+    users->most[SHARE_FOLLOWS] = LIMIT_FOLLOWS;
+    users->most_each[SHARE_FOLLOWS] = LIMIT_USER_FOLLOWS;
+    users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;
+    users->most_each[SHARE_EVENTS] = LIMIT_USER_EVENT_CLIENTS;
+    return users;
+}
+
+void users_free(struct users *users)
+{
+    if (users == NULL)
+        return;
+    for (size_t i = 0; i < CHAINS; i++) {
+        while (users->chains[i] != NULL) {
+            struct user *user = users->chains[i];
+            users->chains[i] = user->next;
+            free(user);
+        }
+    }
+    free(users);
+}
+
+static bool is_idle(const struct user *user, int64_t boot_ms)
+{
+    for (size_t i = 0; i < SHARES; i++)
+        if (user->open[i] != 0)
+            return false;
+    return boot_ms - user->filled_ms > LIMIT_USER_BURST * (int64_t)MILLI / LIMIT_USER_REQUESTS;
+}
+
+/* The user's entry, made when there is none. Idle ones on the way are dropped when `boot_ms` is given. */
+static struct user *find(struct users *users, uint32_t uid, int64_t boot_ms)
+{
+    struct user **link = &users->chains[uid % CHAINS];
+    while (*link != NULL && (*link)->uid != uid) {
+        struct user *user = *link;
+        if (boot_ms == 0 || !is_idle(user, boot_ms)) {
+            link = &user->next;
+            continue;
+        }
+        *link = user->next;
+        free(user);
+    }
+    if (*link == NULL) {
+        *link = xcalloc(1, sizeof(**link));
+        **link = (struct user){ .uid = uid, .bucket = BUCKET_WHOLE, .filled_ms = boot_ms };
+    }
+    return *link;
+}
+
+int users_take(struct users *users, uint32_t uid, enum user_share share, struct error *err)
+{
+    struct user *user = find(users, uid, 0);
+    const char *what = shares[share].what;
+    if (users->open[share] >= users->most[share])
+        return error_set(err, shares[share].code, "there are %zu %s open, as many as there may be",
+            users->open[share], what);
+    if (user->open[share] >= users->most_each[share])
+        return error_set(err, shares[share].code, "you have %zu %s open, as many as one user may have",
+            user->open[share], what);
+    user->open[share]++;
+    users->open[share]++;
+    return 0;
+}
+
+void users_give(struct users *users, uint32_t uid, enum user_share share)
+{
+    find(users, uid, 0)->open[share]--;
+    users->open[share]--;
+}
+
+int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err)
+{
+    struct user *user = find(users, uid, boot_ms);
+    int64_t passed_ms = boot_ms - user->filled_ms;
+    user->filled_ms = boot_ms;
+    user->bucket += (passed_ms < 60000 ? passed_ms : 60000) * LIMIT_USER_REQUESTS; // per ms: thousandths
+    if (user->bucket > BUCKET_WHOLE)
+        user->bucket = BUCKET_WHOLE;
+    if (user->bucket < MILLI)
+        return error_set(err, -EUSERS, "you ask too fast: at most %d requests a second", LIMIT_USER_REQUESTS);
+    user->bucket -= MILLI;
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What each user has open and how fast it asks, so that nobody can take the API from the others. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define USER_UNKNOWN UINT32_MAX // all whom nobody knows, together
+
+/* Things that are counted by user and altogether. */
+enum user_share { SHARE_CONNECTIONS, SHARE_FOLLOWS, SHARE_EVENTS, SHARES };
+
+struct users;
+
+/* `max_connections` replaces the limit of connections when the process may not open as many. */
+struct users *users_new(size_t max_connections);
+void users_free(struct users *users);
+
+/* Takes one: 0, or -EMFILE (connections) or -EUSERS with a sentence. */
+int users_take(struct users *users, uint32_t uid, enum user_share share, struct error *err);
+
+/* Gives back what users_take() gave. */
+void users_give(struct users *users, uint32_t uid, enum user_share share);
+
+/* Counts a request: 0, or -EUSERS when this user asks too fast. */
+int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /jobs/ID/wait: the answer is kept until the job is in a wanted state, or the time is up. */
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "wire/limits.h"
+
+struct wait {
+    uint32_t states;    // bits of enum job_state
+    int64_t timeout_ms; // negative: none
+    struct event *timer;
+};
+
+static void release_wait(struct request *request)
+{
+    struct wait *wait = request->work;
+    if (wait->timer != NULL)
+        event_free(wait->timer);
+    free(wait);
+}
+
+static void on_timeout(int fd, short what, void *arg)
+{
+    struct request *request = arg;
+    const struct wait *wait = request->work;
+    struct error err = { 0 };
+    core_forget(request->serve->controller->core, request);
+    request->on_answer = NULL;
+    (void)error_set(&err, -ETIMEDOUT, "job %" PRIu64 " did not get there within %" PRId64 ".%03d s",
+        request->job, wait->timeout_ms / 1000, (int)(wait->timeout_ms % 1000));
+    request_reply_problem(request, &err);
+}
+
+/* True when the job is in a wanted state, or has been (a short job may be over before anybody looks). */
+static bool has_reached(const struct wait *wait, const struct job *job)
+{
+    if ((wait->states & (1U << job->state)) != 0)
+        return true;
+    return (wait->states & (1U << JOB_RUNNING)) != 0 && job->started_ms != 0;
+}
+
+static void reply_job(struct request *request, const struct job *job)
+{
+    struct wait *wait = request->work;
+    if (wait->timer != NULL)
+        (void)event_del(wait->timer);
+    if (has_reached(wait, job)) {
+        jobs_reply(request, 200, job);
+        return;
+    }
+    struct error err = { 0 };
+    (void)error_set(&err, -EALREADY, "job %" PRIu64 " is over and will not get there any more", job->id);
+    request_reply_problem(request, &err);
+}
+
+static void on_state(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, request->job, reply_job);
+}
+
+static void begin_wait(struct request *request, const struct job *job)
+{
+    struct wait *wait = request->work;
+    struct controller *controller = request->serve->controller;
+    if (job->state == JOB_DONE || has_reached(wait, job)) {
+        reply_job(request, job);
+        return;
+    }
+    request->is_patient = true;
+    request->on_answer = on_state;
+    if (wait->timeout_ms >= 0) {
+        const struct timeval after = { .tv_sec = wait->timeout_ms / 1000,
+            .tv_usec = wait->timeout_ms % 1000 * 1000 };
+        wait->timer = evtimer_new(controller->loop, on_timeout, request);
+        (void)event_add(wait->timer, &after);
+    }
+    core_wait(controller->core, &request->who, job->id, wait->states | (1U << JOB_DONE), request);
+}
+
+static int read_wait(const struct request *request, struct wait *wait, struct error *err)
+{
+    const char *states = query_get(&request->query, "states");
+    const char *timeout = query_get(&request->query, "timeout");
+    uint32_t over;
+    int r = jobs_parse_states(states != NULL ? states : "done", &wait->states, &over, err);
+    wait->timeout_ms = -1;
+    if (r < 0 || timeout == NULL)
+        return r;
+    r = parse_duration(timeout, "timeout", &wait->timeout_ms, err);
+    if (r == 0 && (wait->timeout_ms < 0 || wait->timeout_ms > LIMIT_WAIT_S * 1000LL))
+        r = error_set(err, -ERANGE, "timeout: %.40s is outside 0 to %d s", timeout, LIMIT_WAIT_S);
+    return r;
+}
+
+void handle_wait(struct request *request)
+{
+    struct error err = { 0 };
+    struct wait *wait = xcalloc(1, sizeof(*wait));
+    request->work = wait;
+    request->release = release_wait;
+    if (read_wait(request, wait, &err) < 0)
+        request_reply_problem(request, &err);
+    else
+        jobs_find(request, request->job, begin_wait);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/sockets.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define BACKLOG 1024
+
+int sockets_listen_unix(const char *path, mode_t mode, int *ret_fd, struct error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        (void)error_set(err, -ENAMETOOLONG, "the socket path %s has %zu bytes; at most %zu", path,
+            strlen(path), sizeof(address.sun_path) - 1);
+        return error_hint(err, "choose a shorter --run-dir");
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot make a socket");
+    (void)unlink(path); // the lock of the run directory says that nobody listens there
+    mode_t saved = umask(0777 & ~mode);
+    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+    (void)umask(saved);
+    if (r == 0 && listen(fd, BACKLOG) < 0)
+        r = -errno;
+    if (r < 0)
+        return error_set_errno(err, r, "cannot listen at %s", path);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int listen_address(const struct addrinfo *address, int *ret_fd)
+{
+    static const int on = 1;
+    _cleanup_close_ int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int sockets_listen_tcp(const char *where, int *ret_fd, struct error *err)
+{
+    _cleanup_free_ char *host = xstrdup(where);
+    char *colon = strrchr(host, ':');
+    if (colon == NULL)
+        return error_set(err, -EINVAL, "--listen: '%s' is not HOST:PORT", where);
+    *colon = '\0';
+    char *name = host;
+    size_t length = strlen(host);
+    if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+        host[length - 1] = '\0';
+        name++;
+    }
+    struct addrinfo wanted = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+    struct addrinfo *found = NULL;
+    int failure = getaddrinfo(name, colon + 1, &wanted, &found);
+    if (failure != 0)
+        return error_set(err, -EINVAL, "--listen %s: %s", where, gai_strerror(failure));
+    int r = listen_address(found, ret_fd);
+    freeaddrinfo(found);
+    if (r == -EADDRINUSE) {
+        (void)error_set(err, r, "port %s of %s is in use by another program", colon + 1, name);
+        return error_hint(err, "choose another (--listen %s:PORT) or none (--listen none)", name);
+    }
+    return r < 0 ? error_set_errno(err, r, "cannot listen at %s", where) : 0;
+}
+
+void sockets_notify_ready(const char *status)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char text[256];
+    int n = snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", status);
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    (void)sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&address, length);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams are matched by a random id that is good for one connection and a few seconds. The connection's
+ * first frame is read here; what follows is raw bytes and belongs to whoever asked.
+ */
+#include "controller/streams.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/controller.h"
+
+#define STREAM_WAIT_SECONDS  10
+#define STREAM_FIRST_MAX     8192U // bytes of a first frame
+#define STREAMS_ARRIVING_MAX 256U  // connections that have not said which stream they are
+
+struct expected {
+    struct streams *streams;
+    uint64_t id;
+    streams_ready_fn on_ready;
+    void *arg;
+    struct event *timer;
+    struct expected *next;
+};
+
+struct arriving {
+    struct streams *streams;
+    struct bufferevent *stream;
+    struct arriving *next;
+};
+
+struct streams {
+    struct controller *controller;
+    struct evconnlistener *listener;
+    struct expected *expected;
+    struct arriving *arriving;
+    size_t n_arriving;
+};
+
+struct streams *streams_new(struct controller *controller)
+{
+    struct streams *streams = xcalloc(1, sizeof(*streams));
+    streams->controller = controller;
+    return streams;
+}
+
+static void remove_arriving(struct arriving *arriving)
+{
+    struct arriving **at = &arriving->streams->arriving;
+    while (*at != arriving)
+        at = &(*at)->next;
+    *at = arriving->next;
+    arriving->streams->n_arriving--;
+    free(arriving);
+}
+
+static struct expected *take_expected(struct streams *streams, uint64_t id)
+{
+    struct expected **at = &streams->expected;
+    while (*at != NULL && (*at)->id != id)
+        at = &(*at)->next;
+    struct expected *found = *at;
+    if (found != NULL)
+        *at = found->next;
+    return found;
+}
+
+static void expected_free(struct expected *expected)
+{
+    event_free(expected->timer);
+    free(expected);
+}
+
+void streams_free(struct streams *streams)
+{
+    if (streams == NULL)
+        return;
+    while (streams->arriving != NULL) {
+        bufferevent_free(streams->arriving->stream);
+        remove_arriving(streams->arriving);
+    }
+    while (streams->expected != NULL)
+        expected_free(take_expected(streams, streams->expected->id));
+    if (streams->listener != NULL)
+        evconnlistener_free(streams->listener);
+    free(streams);
+}
+
+/* 1: the first frame was handed over; 0: not all there yet. */
+static int take_first(struct arriving *arriving, struct error *err)
+{
+    struct evbuffer *input = bufferevent_get_input(arriving->stream);
+    uint8_t head[RECORD_HEADER_SIZE];
+    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
+    uint16_t id = 0;
+    size_t length = 0;
+    int r = record_peek(head, n > 0 ? (size_t)n : 0, STREAM_FIRST_MAX, &id, &length);
+    if (r < 0)
+        return error_set(err, r, "what came is no frame");
+    if (length == 0 || evbuffer_get_length(input) < length)
+        return 0;
+    struct message_stream first;
+    r = record_decode(
+        &message_stream_record, evbuffer_pullup(input, (ev_ssize_t)length), length, &first, err);
+    if (r < 0)
+        return r;
+    (void)evbuffer_drain(input, length);
+    struct expected *expected = take_expected(arriving->streams, first.stream);
+    if (expected == NULL) {
+        bufferevent_free(arriving->stream); // the asker has gone, or it is an id that was never given out
+    } else {
+        (void)bufferevent_disable(arriving->stream, EV_READ);
+        bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
+        expected->on_ready(expected->arg, arriving->stream, &first);
+        expected_free(expected);
+    }
+    record_clear(&message_stream_record, &first);
+    remove_arriving(arriving);
+    return 1;
+}
+
+static void on_readable(struct bufferevent *stream, void *arg)
+{
+    struct arriving *arriving = arg;
+    struct error err = { 0 };
+    if (take_first(arriving, &err) >= 0)
+        return;
+    log_error("a stream is closed: %s", err.message);
+    bufferevent_free(arriving->stream);
+    remove_arriving(arriving);
+}
+
+static void on_event(struct bufferevent *stream, short events, void *arg)
+{
+    struct arriving *arriving = arg;
+    bufferevent_free(arriving->stream);
+    remove_arriving(arriving);
+}
+
+static void on_accept(
+    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+{
+    struct streams *streams = arg;
+    if (streams->n_arriving >= STREAMS_ARRIVING_MAX) {
+        (void)evutil_closesocket(fd);
+        return;
+    }
+    struct arriving *arriving = xcalloc(1, sizeof(*arriving));
+    *arriving = (struct arriving){ .streams = streams, .next = streams->arriving };
+    arriving->stream = bufferevent_socket_new(streams->controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (arriving->stream == NULL)
+        abort();
+    streams->arriving = arriving;
+    streams->n_arriving++;
+    bufferevent_setcb(arriving->stream, on_readable, NULL, on_event, arriving);
+    struct timeval limit = { .tv_sec = STREAM_WAIT_SECONDS };
+    bufferevent_set_timeouts(arriving->stream, &limit, NULL);
+    (void)bufferevent_enable(arriving->stream, EV_READ | EV_WRITE);
+}
+
+void streams_listen(struct streams *streams, int fd)
+{
+    streams->listener = evconnlistener_new(
+        streams->controller->loop, on_accept, streams, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (streams->listener == NULL)
+        abort();
+}
+
+static void on_timeout(evutil_socket_t fd, short events, void *arg)
+{
+    struct expected *expected =
+        take_expected(((struct expected *)arg)->streams, ((struct expected *)arg)->id);
+    expected->on_ready(expected->arg, NULL, NULL);
+    expected_free(expected);
+}
+
+uint64_t streams_expect(struct streams *streams, streams_ready_fn on_ready, void *arg)
+{
+    struct expected *expected = xcalloc(1, sizeof(*expected));
+    *expected =
+        (struct expected){ .streams = streams, .on_ready = on_ready, .arg = arg, .next = streams->expected };
+    while (getrandom(&expected->id, sizeof(expected->id), 0) != sizeof(expected->id))
+        continue;
+    expected->timer = evtimer_new(streams->controller->loop, on_timeout, expected);
+    if (expected->timer == NULL)
+        abort();
+    (void)evtimer_add(expected->timer, &(struct timeval){ .tv_sec = STREAM_WAIT_SECONDS });
+    streams->expected = expected;
+    return expected->id;
+}
+
+void streams_forget(struct streams *streams, uint64_t id)
+{
+    struct expected *expected = take_expected(streams, id);
+    if (expected != NULL)
+        expected_free(expected);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "shepherd/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/spec.h"
+#include "shepherd/steps.h"
+
+#define SYSTEM_PATH       "/usr/local/bin:/usr/bin:/bin"
+#define REQUEST_MAGIC     0x6d677865U
+#define REQUEST_BYTES_MAX (SPEC_COMMAND_MAX + SPEC_ENV_MAX + 65536U)
+
+/* Head of the memory file; the variables and then the words follow, each with its NUL. */
+struct exec_request {
+    uint32_t magic;
+    uint32_t is_reached; // written by exec_main: the setup is over
+    int32_t error;       // written by exec_main: why the command could not be executed
+    uint32_t n_variables, n_words;
+    uint32_t length; // of the text
+};
+
+/* One file; returns a positive errno. A script without "#!" is given to the shell, as execvp(3) does. */
+static int exec_file(const char *file, char **argv, char **environment)
+{
+    static char shell[] = "/bin/sh";
+    (void)execve(file, argv, environment);
+    if (errno != ENOEXEC)
+        return errno;
+    char *first = argv[0];
+    argv[-1] = shell;
+    argv[0] = (char *)(uintptr_t)file;
+    (void)execve(shell, argv - 1, environment);
+    argv[0] = first;
+    return errno;
+}
+
+/* Errors after which the next directory is tried: there is no such file in this one. */
+static bool is_not_here(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ESTALE || error == ENODEV || error == ETIMEDOUT ||
+           error == EACCES;
+}
+
+int exec_search(char **argv, char **environment, const char *path)
+{
+    char file[PATH_MAX];
+    const char *name = argv[0];
+    if (*name == '\0')
+        return ENOENT;
+    if (strchr(name, '/') != NULL)
+        return exec_file(name, argv, environment);
+    bool is_denied = false;
+    for (const char *p = path != NULL ? path : SYSTEM_PATH;; p++) {
+        size_t length = strcspn(p, ":");
+        /* An empty element is the current directory. */
+        int n = snprintf(file, sizeof(file), "%.*s%s%s", (int)length, p, length > 0 ? "/" : "./", name);
+        p += length;
+        if (n > 0 && n < (int)sizeof(file)) {
+            int error = exec_file(file, argv, environment);
+            if (!is_not_here(error))
+                return error;
+            is_denied = is_denied || error == EACCES;
+        }
+        if (*p == '\0')
+            return is_denied ? EACCES : ENOENT;
+    }
+}
+
+char **exec_argv(const struct strings *command)
+{
+    char **entries = xcalloc(command->count + 3, sizeof(char *));
+    for (size_t i = 0; i < command->count; i++)
+        entries[i + 2] = command->items[i];
+    return entries + 2;
+}
+
+static void append_strings(struct buffer *out, const struct strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        buffer_append(out, strings->items[i], strlen(strings->items[i]) + 1);
+}
+
+int exec_request_make(const struct strings *variables, const struct strings *command)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct exec_request head = {
+        .magic = REQUEST_MAGIC, .n_variables = (uint32_t)variables->count, .n_words = (uint32_t)command->count
+    };
+    buffer_append(&bytes, &head, sizeof(head));
+    append_strings(&bytes, variables);
+    append_strings(&bytes, command);
+    head.length = (uint32_t)(bytes.length - sizeof(head));
+    memcpy(bytes.bytes, &head, sizeof(head));
+    _cleanup_close_ int fd = memfd_create("mgpu-exec", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, bytes.bytes, bytes.length);
+    return r < 0 ? r : take_fd(&fd);
+}
+
+static bool read_head(int fd, struct exec_request *head)
+{
+    return pread(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) && head->magic == REQUEST_MAGIC &&
+           head->length <= REQUEST_BYTES_MAX;
+}
+
+bool exec_request_is_reached(int fd, int *ret_error)
+{
+    struct exec_request head;
+    /* The setup ran as the user with this file open: it may hold anything by now. */
+    if (!read_head(fd, &head) || head.is_reached != 1 || head.error < 0)
+        return false;
+    *ret_error = head.error;
+    return true;
+}
+
+char *exec_setup_script(const char *setup, const char *program)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_strings_ struct strings call = { 0 };
+    strings_add(&words, setup);
+    strings_add(&call, program);
+    _cleanup_free_ char *quoted = text_quote_command(&words);
+    _cleanup_free_ char *quoted_program = text_quote_command(&call);
+    return xasprintf("eval %s || exit\nexec %s --exec %d\n", quoted, quoted_program, EXEC_FD);
+}
+
+/* The strings of the request, or false when they are not all there. `text` stays owned by the caller. */
+static bool split_text(char *text, size_t length, const struct exec_request *head, struct strings *variables,
+    struct strings *command)
+{
+    size_t wanted = (size_t)head->n_variables + head->n_words, seen = 0;
+    if (length == 0 || text[length - 1] != '\0')
+        return false;
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1, seen++)
+        strings_add(seen < head->n_variables ? variables : command, text + at);
+    return seen == wanted && command->count > 0;
+}
+
+int exec_main(int fd)
+{
+    struct exec_request head;
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || !read_head(fd, &head)) {
+        (void)fprintf(
+            stderr, "mgpu: descriptor %d is not the job's command: the setup command changed it\n", fd);
+        return step_exit_code(STEP_SHELL, EBADF);
+    }
+    _cleanup_free_ char *text = xcalloc(head.length + 1, 1);
+    _cleanup_strings_ struct strings variables = { 0 };
+    _cleanup_strings_ struct strings command = { 0 };
+    if (pread(fd, text, head.length, sizeof(head)) != (ssize_t)head.length ||
+        !split_text(text, head.length, &head, &variables, &command)) {
+        (void)fprintf(
+            stderr, "mgpu: the job's command is torn: the setup command changed descriptor %d\n", fd);
+        return step_exit_code(STEP_SHELL, EBADF);
+    }
+    for (size_t i = 0; i < variables.count; i++)
+        if (putenv(variables.items[i]) != 0)
+            return step_exit_code(STEP_SHELL, errno);
+    head.is_reached = 1;
+    (void)!pwrite(fd, &head, sizeof(head), 0);
+    char **argv = exec_argv(&command);
+    head.error = exec_search(argv, environ, getenv("PATH"));
+    (void)!pwrite(fd, &head, sizeof(head), 0);
+    free(argv - 2);
+    return step_exit_code(STEP_EXEC, head.error);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Born in the step's cgroup as a copy of the shepherd, becomes the user, and stays: a few pages of memory,
+ * all signals blocked, not to be traced. It executes nothing before the gate's one byte came; the end of file
+ * there means that the shepherd is gone, and then it leaves word that nothing ran.
+ *
+ * The command is born by vfork(2), which shares memory until the exec, so that its failure needs no pipe to
+ * come back. Between vfork and exec there is one function, run_command().
+ */
+#include "shepherd/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/record.h"
+#include "shepherd/exec.h"
+#include "shepherd/output.h"
+#include "shepherd/tree.h"
+#include "shepherd/user.h"
+
+#define STATUS_COVERED offsetof(struct init_status, crc)
+
+int init_write_status(int fd, struct init_status *status)
+{
+    status->magic = INIT_STATUS_MAGIC;
+    status->crc = crc32c(0, status, STATUS_COVERED);
+    ssize_t n = pwrite(fd, status, sizeof(*status), 0);
+    return n == (ssize_t)sizeof(*status) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int init_read_status(int fd, struct init_status *ret)
+{
+    struct init_status status;
+    ssize_t n = pread(fd, &status, sizeof(status), 0);
+    if (n < 0)
+        return -errno;
+    if (n != (ssize_t)sizeof(status) || status.magic != INIT_STATUS_MAGIC ||
+        status.crc != crc32c(0, &status, STATUS_COVERED))
+        return -EBADMSG;
+    *ret = status;
+    return 0;
+}
+
+/* --- before the gate --- */
+
+static _Noreturn void report_failure(const struct init *init, enum launch_step step, int error)
+{
+    struct init_report report = { .step = step, .error = error };
+    (void)send(init->channel_fd, &report, sizeof(report), MSG_NOSIGNAL);
+    _exit(1);
+}
+
+/* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
+static void report_ready(const struct init *init, int log_fd, bool is_fallback)
+{
+    struct init_report report = { .step = STEP_NONE, .is_fallback = is_fallback };
+    struct iovec part = { .iov_base = &report, .iov_len = sizeof(report) };
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = { 0 };
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &log_fd, sizeof(int));
+    if (sendmsg(init->channel_fd, &message, MSG_NOSIGNAL) < 0)
+        report_failure(init, STEP_REPORT, errno);
+}
+
+/* Only root's agent and shepherd may favour themselves; no job inherits that. */
+static int reset_favours(void)
+{
+    if (geteuid() != 0)
+        return 0;
+    struct sched_param normal = { 0 };
+    (void)sched_setscheduler(0, SCHED_OTHER, &normal);
+    (void)setpriority(PRIO_PROCESS, 0, 0);
+    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    return write_all(fd, "0", 1);
+}
+
+static int open_log(const struct init *init, bool *ret_is_fallback, enum launch_step *ret_step)
+{
+    int fd = output_open(init->log_path, init->spec->is_output_default, ret_step);
+    if (fd >= 0 || init->log_fallback == NULL)
+        return fd;
+    enum launch_step step;
+    int fallback = output_open(init->log_fallback, true, &step);
+    *ret_is_fallback = fallback >= 0;
+    return fallback >= 0 ? fallback : fd;
+}
+
+/* Everything that can fail before the command's turn. Returns the log's descriptor. */
+static int prepare(const struct init *init, bool *ret_is_fallback)
+{
+    enum launch_step step;
+    (void)prctl(PR_SET_NAME, "mgpu-init");
+    if (setsid() < 0)
+        report_failure(init, STEP_SESSION, errno);
+    int r = reset_favours();
+    if (r < 0)
+        report_failure(init, STEP_OOM, -r);
+    r = user_become(init->spec, &step);
+    if (r < 0)
+        report_failure(init, step, -r);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (chdir(init->spec->cwd) < 0)
+        report_failure(init, STEP_CWD, errno);
+    int log_fd = open_log(init, ret_is_fallback, &step);
+    if (log_fd < 0)
+        report_failure(init, step, -log_fd);
+    return log_fd;
+}
+
+static bool is_gate_open(const struct init *init)
+{
+    char word = 0;
+    ssize_t n;
+    do
+        n = recv(init->channel_fd, &word, 1, 0);
+    while (n < 0 && errno == EINTR);
+    return n == 1 && word == INIT_GATE[0];
+}
+
+/* --- the command --- */
+
+/* What the vforked child needs, worked out before. */
+struct plan {
+    char **argv;
+    char **environment;
+    const char *path;
+    int log_fd;
+    int request_fd; // for EXEC_FD, or -1
+    int status_fd;
+    struct init_status *status;
+};
+
+/* Written by the command's process itself: when the first instruction of the user runs, it is known who that
+ * is, even if that instruction kills the init. */
+static int note_leader(const struct plan *plan)
+{
+    plan->status->leader_pid = (uint32_t)getpid();
+    plan->status->leader_start = process_start_time(getpid());
+    return init_write_status(plan->status_fd, plan->status);
+}
+
+/* Runs in the child, on the parent's memory. Returns a positive errno. */
+static int run_command(const struct plan *plan)
+{
+    int r = note_leader(plan);
+    if (r < 0)
+        return -r;
+    if (setpgid(0, 0) < 0)
+        return errno;
+    if (dup2(plan->log_fd, STDOUT_FILENO) < 0 || dup2(plan->log_fd, STDERR_FILENO) < 0)
+        return errno;
+    unsigned last = ~0U, first = STDERR_FILENO + 1;
+    if (plan->request_fd >= 0) {
+        /* dup2 on itself would leave close-on-exec set. */
+        if (plan->request_fd == EXEC_FD ? fcntl(EXEC_FD, F_SETFD, 0) < 0
+                                        : dup2(plan->request_fd, EXEC_FD) < 0)
+            return errno;
+        if (close_range(first, EXEC_FD - 1, 0) < 0)
+            return errno;
+        first = EXEC_FD + 1;
+    }
+    if (close_range(first, last, 0) < 0)
+        return errno;
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    return exec_search(plan->argv, plan->environment, plan->path);
+}
+
+/* Returns the child's pid, or a negative errno. *ret_error: why it could not execute, positive, or 0. */
+static pid_t spawn(const struct plan *plan, int *ret_error)
+{
+    volatile int error = 0;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        error = run_command(plan);
+        _exit(127);
+    }
+    if (pid < 0)
+        return -errno;
+    *ret_error = error;
+    return pid;
+}
+
+/* Reaps everything, because orphans of the job come to us, until the command itself is there. */
+static void wait_for(pid_t leader, struct init_status *status)
+{
+    struct rusage usage = { 0 };
+    for (;;) {
+        pid_t pid = wait4(-1, &status->wait_status, 0, &usage);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        if (pid == leader || pid < 0)
+            break;
+    }
+    status->ended_wall_ms = clock_wall_ms();
+    status->ended_boot_ms = clock_boot_ms();
+    status->cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+                     (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+    status->max_rss = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static void note_failure(struct init_status *status, enum launch_step step, int error)
+{
+    status->step = step;
+    status->error = error;
+}
+
+static int make_plan(const struct init *init, int log_fd, struct plan *ret, char **script)
+{
+    const struct launch_spec *spec = init->spec;
+    ret->log_fd = log_fd;
+    ret->environment = init->environment;
+    ret->request_fd = -1;
+    ret->argv = init->command;
+    ret->path = strings_get_env(&spec->env, "PATH");
+    if (spec->setup == NULL)
+        return 0;
+    ret->request_fd = exec_request_make(&spec->gpu_env, &spec->command);
+    if (ret->request_fd < 0)
+        return ret->request_fd;
+    script[2] = spec->shell;
+    script[3] = (char *)(uintptr_t) "-c";
+    script[4] = exec_setup_script(spec->setup, init->program);
+    ret->argv = script + 2;
+    return 0;
+}
+
+/* The shell is gone: did the command's turn come? */
+static void judge_setup(const struct plan *plan, struct init_status *status)
+{
+    int error = 0;
+    if (exec_request_is_reached(plan->request_fd, &error)) {
+        if (error != 0)
+            note_failure(status, STEP_EXEC, error);
+        return;
+    }
+    note_failure(status, STEP_SETUP, 0);
+    char line[80];
+    int n = WIFSIGNALED(status->wait_status)
+                ? snprintf(line, sizeof(line), "mgpu: setup command ended by signal %d\n",
+                      WTERMSIG(status->wait_status))
+                : snprintf(line, sizeof(line), "mgpu: setup command failed with status %d\n",
+                      WEXITSTATUS(status->wait_status));
+    (void)write_all(plan->log_fd, line, (size_t)n);
+}
+
+static void run(const struct init *init, int log_fd, struct init_status *status)
+{
+    char *script[6] = { NULL };
+    struct plan plan;
+    plan.status_fd = init->status_fd;
+    plan.status = status;
+    int r = make_plan(init, log_fd, &plan, script);
+    if (r < 0)
+        return note_failure(status, STEP_SPAWN, -r);
+    int error = 0;
+    pid_t leader = spawn(&plan, &error);
+    if (leader < 0)
+        return note_failure(status, STEP_SPAWN, (int)-leader);
+    if (error != 0) {
+        wait_for(leader, status);
+        return note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
+    }
+    (void)send(init->channel_fd, INIT_EXECUTED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    wait_for(leader, status);
+    if (plan.request_fd >= 0)
+        judge_setup(&plan, status);
+}
+
+/* Without a cgroup: ends every descendant. Each one that dies leaves its children to us. */
+static void end_rest(void)
+{
+    struct tree tree = { .cgroup_fd = -1, .root = getpid() };
+    for (;;) {
+        /* What runs as another user (sudo) is for the shepherd, who may be root. */
+        if (tree_signal(&tree, SIGKILL) == -EPERM)
+            return;
+        pid_t pid = waitpid(-1, NULL, 0);
+        if (pid < 0 && errno != EINTR)
+            return;
+    }
+}
+
+_Noreturn void init_run(const struct init *init)
+{
+    bool is_fallback = false;
+    int log_fd = prepare(init, &is_fallback);
+    report_ready(init, log_fd, is_fallback);
+    struct init_status status = { .phase = INIT_NEVER };
+    if (is_gate_open(init)) {
+        status.phase = INIT_EXECUTING;
+        status.started_wall_ms = clock_wall_ms();
+        status.started_boot_ms = clock_boot_ms();
+        /* From here on nobody may believe that nothing ran. */
+        int r = init_write_status(init->status_fd, &status);
+        if (r < 0)
+            note_failure(&status, STEP_SPAWN, -r);
+        else
+            run(init, log_fd, &status);
+        status.phase = INIT_ENDED;
+        struct stat st;
+        if (fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode))
+            status.log_bytes = (uint64_t)st.st_size;
+    }
+    (void)init_write_status(init->status_fd, &status);
+    if (!init->is_confined)
+        end_rest();
+    _exit(0);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The user's init: parent of the command, and everything that is done as the user. What it learns it writes
+ * to the spool file "status", whose descriptor was opened for it, so that no death of a shepherd loses it.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "job/launch.h"
+#include "shepherd/steps.h"
+
+#define INIT_STATUS_MAGIC 0x6d677374U
+
+/* How far the step has come; only ever grows. */
+enum init_phase {
+    INIT_WAITING,   // before the gate
+    INIT_NEVER,     // the gate never opened: nothing was executed, nothing will be
+    INIT_EXECUTING, // the gate opened: from here on the command may have run
+    INIT_ENDED,     // the command ended, or could not be executed (`step` says so)
+};
+
+/* The whole of spool file "status"; host byte order, it never leaves the boot. */
+struct init_status {
+    uint32_t magic;
+    uint32_t phase;      // enum init_phase
+    int32_t wait_status; // as from wait4(2), when the command was executed and ended
+    uint32_t step;       // enum launch_step: what failed, STEP_NONE when the command was executed
+    int32_t error;       // its errno, positive
+    uint32_t leader_pid; // the command
+    uint64_t leader_start;
+    int64_t started_wall_ms, started_boot_ms;
+    int64_t ended_wall_ms, ended_boot_ms;
+    uint64_t cpu_ms, max_rss; // of the command and its children
+    uint64_t log_bytes;       // at the end of the command
+    uint32_t reserved;
+    uint32_t crc; // CRC-32C of all before it
+};
+
+/* First packet from I: ready, with the log's descriptor attached, or the step that failed. */
+struct init_report {
+    uint32_t step;        // STEP_NONE: ready, waits at the gate
+    int32_t error;        // positive errno
+    uint32_t is_fallback; // 1: the log is at output_fallback
+};
+
+#define INIT_GATE     "g" // S to I: execute
+#define INIT_EXECUTED "x" // I to S: the command runs, signals reach it
+
+/* What I gets from S; all of it is prepared before the clone. */
+struct init {
+    const struct launch_spec *spec;
+    const char *log_path;     // absolute
+    const char *log_fallback; // absolute, or NULL
+    const char *program;      // path of this program, for the setup shell
+    char **command;           // argv with two free entries before it, for scripts without "#!"
+    char **environment;
+    bool is_confined; // a cgroup will end what is left; else I does
+    int status_fd;
+    int channel_fd;
+};
+
+/* The child's whole life. */
+_Noreturn void init_run(const struct init *init);
+
+/* Writes and reads the status file. Reading gives -EBADMSG when it was never written whole. */
+int init_write_status(int fd, struct init_status *status);
+int init_read_status(int fd, struct init_status *ret);

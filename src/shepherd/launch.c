@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * S from its start to the open gate. The order is the promise of "at most once":
+ *
+ *   lock, and no verdict yet            nobody else is here or was here before
+ *   I is born and prepares everything   all that can fail fails while nothing has run
+ *   verdict "go"                        from now on the agent cannot take the attempt back
+ *   `started` is written                proof for an adopter that the gate may be open
+ *   gate                                I executes
+ *
+ * When a preparation fails the verdict is settled all the same, so that the failure becomes the attempt's
+ * end. A shepherd that dies before "go" leaves an attempt that can be given back; one that dies after it
+ * leaves one to adopt, and I, which sees the end of file at the gate, leaves word that nothing ran.
+ */
+#include "shepherd/shepherd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "job/spec.h"
+#include "shepherd/exec.h"
+#include "shepherd/record.h"
+#include "shepherd/watch.h"
+
+#define HINT_SECONDS 1 // a slow agent gets this long to take a hint
+
+/* A fresh inode: the init of a shepherd that died before the verdict may still write to the old one. */
+static int create_status(struct shepherd *shepherd, struct error *err)
+{
+    struct init_status status = { .phase = INIT_WAITING };
+    (void)unlinkat(shepherd->spool_fd, SPOOL_STATUS, 0);
+    shepherd->status_fd =
+        openat(shepherd->spool_fd, SPOOL_STATUS, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r = shepherd->status_fd < 0 ? -errno : init_write_status(shepherd->status_fd, &status);
+    return r < 0 ? error_set_errno(err, r, "cannot write the status file of %s", shepherd->name) : 0;
+}
+
+static char *absolute_path(const char *cwd, const char *path)
+{
+    return path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", cwd, path);
+}
+
+/* The environment with the assignment over it; the words stay owned by the spec. */
+static char **merge_environment(const struct launch_spec *spec, struct strings *merged)
+{
+    strings_copy(merged, &spec->env);
+    for (size_t i = 0; i < spec->gpu_env.count; i++) {
+        const char *entry = spec->gpu_env.items[i];
+        _cleanup_free_ char *name = xstrndup(entry, strcspn(entry, "="));
+        const char *value = strchr(entry, '=');
+        strings_set_env(merged, name, value != NULL ? value + 1 : "");
+    }
+    return merged->items;
+}
+
+/* In the child: nothing of S's may live on in it, above all not the lock. */
+static void drop_shepherd(const struct shepherd *shepherd)
+{
+    const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
+        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd };
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+static pid_t clone_init(struct shepherd *shepherd)
+{
+    int pidfd = -1;
+    struct clone_args args = {
+        .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd, .exit_signal = SIGCHLD
+    };
+    if (shepherd->cgroup_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)shepherd->cgroup_fd;
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+    if (pid < 0)
+        return -errno;
+    if (pid > 0)
+        shepherd->init_pidfd = pidfd;
+    return pid;
+}
+
+/* Runs I in a child. What I is given stays alive in the caller: the child has a copy of all memory. */
+static int start_init(struct shepherd *shepherd, struct init *init)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    shepherd->channel_fd = pair[0];
+    init->channel_fd = pair[1];
+    pid_t pid = clone_init(shepherd);
+    if (pid == 0) {
+        drop_shepherd(shepherd);
+        init_run(init);
+    }
+    (void)close(pair[1]);
+    if (pid < 0)
+        return (int)pid;
+    shepherd->init_pid = pid;
+    return 0;
+}
+
+/* I's first packet. No packet means that I was killed. */
+static struct init_report read_report(struct shepherd *shepherd)
+{
+    struct init_report report = { .step = STEP_INIT };
+    struct iovec part = { .iov_base = &report, .iov_len = sizeof(report) };
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = { 0 };
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    ssize_t n;
+    do
+        n = recvmsg(shepherd->channel_fd, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof(report))
+        return (struct init_report){ .step = STEP_INIT };
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header != NULL && header->cmsg_type == SCM_RIGHTS)
+        memcpy(&shepherd->log_fd, CMSG_DATA(header), sizeof(int));
+    return report;
+}
+
+/* I leaves by itself when its channel ends; it has not executed anything. */
+static void dismiss_init(struct shepherd *shepherd)
+{
+    siginfo_t ended;
+    closep(&shepherd->channel_fd);
+    shepherd->channel_fd = -1;
+    if (shepherd->init_pidfd < 0)
+        return;
+    (void)waitid(P_PIDFD, (id_t)shepherd->init_pidfd, &ended, WEXITED);
+    closep(&shepherd->init_pidfd);
+    shepherd->init_pidfd = -1;
+}
+
+static int write_started(const struct shepherd *shepherd)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    struct launch_started started = {
+        .job = spec->job,
+        .attempt = spec->attempt,
+        .step = spec->step,
+        .task = spec->task,
+        .token = spec->token,
+        .shepherd_pid = (uint32_t)getpid(),
+        .shepherd_start = process_start_time(getpid()),
+        .init_pid = (uint32_t)shepherd->init_pid,
+        .init_start = process_start_time(shepherd->init_pid),
+        .log_path = shepherd->log_path,
+        .wall_ms = clock_wall_ms(),
+    };
+    return file_write_record(shepherd->spool_fd, SPOOL_STARTED, &launch_started_record, &started, false);
+}
+
+/* Starts I and waits until it has prepared everything, or has failed at some step. */
+static void prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    _cleanup_strings_ struct strings environment = { 0 };
+    char program[SPEC_PATH_MAX] = "";
+    _cleanup_free_ char *fallback =
+        spec->output_fallback != NULL ? absolute_path(spec->cwd, spec->output_fallback) : NULL;
+    if (spec->setup != NULL && readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+        program[0] = '\0';
+    shepherd->log_path = absolute_path(spec->cwd, spec->output);
+    char **argv = exec_argv(&spec->command);
+    struct init init = {
+        .spec = spec,
+        .log_path = shepherd->log_path,
+        .log_fallback = fallback,
+        .program = program,
+        .command = argv,
+        .environment = merge_environment(spec, &environment),
+        .is_confined = shepherd->cgroup_fd >= 0,
+        .status_fd = shepherd->status_fd,
+    };
+    int r = start_init(shepherd, &init);
+    if (r < 0) {
+        ret_failure->step = STEP_CLONE;
+        ret_failure->error = -r;
+    } else {
+        struct init_report report = read_report(shepherd);
+        ret_failure->step = report.step;
+        ret_failure->error = report.error;
+        if (report.is_fallback != 0) {
+            free(shepherd->log_path);
+            shepherd->log_path = take_ptr(fallback);
+        }
+    }
+    free(argv - 2);
+}
+
+static int end_launch(struct shepherd *shepherd, struct ending *ending)
+{
+    if (ending->status.step == STEP_NONE) {
+        int r = write_started(shepherd);
+        if (r < 0) {
+            ending->status.step = STEP_STARTED;
+            ending->status.error = -r;
+        }
+    }
+    if (ending->status.step != STEP_NONE) {
+        ending->status.phase = INIT_ENDED;
+        dismiss_init(shepherd);
+        return record_publish(shepherd, ending);
+    }
+    (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
+    shepherd_hint(shepherd, "started");
+    watch_step(shepherd, ending);
+    return record_publish(shepherd, ending);
+}
+
+static int launch(struct shepherd *shepherd)
+{
+    struct error err = { 0 };
+    struct ending ending = { 0 };
+    int r = shepherd_prepare(shepherd, &err);
+    if (r == 0)
+        r = create_status(shepherd, &err);
+    if (r < 0)
+        return shepherd_complain(&err);
+    prepare_step(shepherd, &ending.status);
+    r = spool_settle(shepherd->spool_fd, VERDICT_GO);
+    if (r == VERDICT_GO)
+        return end_launch(shepherd, &ending);
+    dismiss_init(shepherd);
+    return r == VERDICT_NOGO ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;
+}
+
+int shepherd_launch(const char *spool_dir)
+{
+    _cleanup_(shepherd_close) struct shepherd shepherd;
+    struct error err = { 0 };
+    shepherd_protect();
+    int r = shepherd_open(&shepherd, spool_dir, false, &err);
+    if (r == -EAGAIN)
+        return SHEPHERD_BUSY;
+    if (r < 0)
+        return shepherd_complain(&err);
+    /* Only who holds the lock says "go": a "go" that stands is from a shepherd that died. */
+    r = spool_verdict(shepherd.spool_fd);
+    if (r != VERDICT_NONE)
+        return r > 0 ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;
+    return launch(&shepherd);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu-shepherd: one per running step. Started by mgpu-agent, never by hand. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "base/version.h"
+#include "shepherd/exec.h"
+#include "shepherd/shepherd.h"
+
+static int usage(void)
+{
+    (void)fputs(
+        "usage: mgpu-shepherd SPOOLDIR            launch the step that SPOOLDIR describes\n"
+        "       mgpu-shepherd --adopt SPOOLDIR    look after a step whose shepherd died\n"
+        "       mgpu-shepherd --exec FD           execute the command behind FD (used by setup shells)\n",
+        stderr);
+    return SHEPHERD_USAGE;
+}
+
+/* The agent gives a fixed environment; this holds even when somebody else starts us. */
+static void clear_environment(void)
+{
+    static char *none[] = { NULL };
+    environ = none;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t fd;
+    if (argc == 3 && strcmp(argv[1], "--exec") == 0)
+        return parse_integer(argv[2], "FD", 0, INT32_MAX, &fd, NULL) < 0 ? usage() : exec_main((int)fd);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts("mgpu-shepherd " MGPU_VERSION) < 0;
+    clear_environment();
+    if (argc == 3 && strcmp(argv[1], "--adopt") == 0)
+        return shepherd_adopt(argv[2]);
+    if (argc == 2 && argv[1][0] != '-')
+        return shepherd_launch(argv[1]);
+    return usage();
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything here runs as the user, in directories that the user and his running jobs may change at any
+ * moment. So nothing is looked at first and opened later: the file is opened without following a link and
+ * without waiting for a FIFO's reader, and then the open file is looked at.
+ */
+#include "shepherd/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#define OUTPUT_FLAGS (O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+static int fail(enum launch_step *ret_step, enum launch_step step, int error)
+{
+    *ret_step = step;
+    return -error;
+}
+
+static bool is_null_device(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+static int make_parent(const char *path)
+{
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return 0;
+    if ((size_t)(slash - path) >= sizeof(parent))
+        return -ENAMETOOLONG;
+    memcpy(parent, path, (size_t)(slash - path));
+    parent[slash - path] = '\0';
+    if (access(parent, X_OK) == 0)
+        return 0;
+    return make_directories(parent, 0700);
+}
+
+/* The default name holds a job id, which is never given twice: text in such a file is not this job's. */
+static void set_aside(const char *path)
+{
+    char old[PATH_MAX];
+    struct stat st;
+    if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return;
+    if (snprintf(old, sizeof(old), "%s.old", path) < (int)sizeof(old))
+        (void)rename(path, old);
+}
+
+int output_open(const char *path, bool is_default, enum launch_step *ret_step)
+{
+    if (is_default) {
+        int r = make_parent(path);
+        if (r < 0)
+            return fail(ret_step, STEP_LOG_DIRECTORY, -r);
+        set_aside(path);
+    }
+    _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT, 0600);
+    if (fd < 0)
+        return fail(ret_step, errno == ENXIO || errno == EISDIR ? STEP_LOG_KIND : STEP_LOG, errno);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fail(ret_step, STEP_LOG, errno);
+    if (is_null_device(&st))
+        return take_fd(&fd);
+    if (!S_ISREG(st.st_mode))
+        return fail(ret_step, STEP_LOG_KIND, EINVAL);
+    if (st.st_uid != geteuid())
+        return fail(ret_step, STEP_LOG_OWNER, EPERM);
+    /* The command shares this open file: it must not find its output non-blocking. */
+    if (fcntl(fd, F_SETFL, O_APPEND) < 0)
+        return fail(ret_step, STEP_LOG, errno);
+    return take_fd(&fd);
+}

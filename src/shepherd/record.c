@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file "exit" gets its space before the command starts, so that a full file system cannot lose an end.
+ * Its removal by the agent, after the controller has committed the end, is what we wait for: directory
+ * notification (fcntl F_NOTIFY) costs no descriptor and no per-user limit.
+ */
+#include "shepherd/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/event.h"
+#include "job/state.h"
+
+#define EXIT_TEMPORARY    SPOOL_EXIT ".tmp"
+#define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + 1024U)
+#define FETCH_SECONDS     1 // how long the agent has before the record is copied to disk
+#define EXIT_CODE_UNKNOWN 125
+
+static enum job_end judge(const struct ending *ending)
+{
+    const struct init_status *status = &ending->status;
+    if (status->phase < INIT_EXECUTING)
+        return END_UNKNOWN;
+    if (status->phase == INIT_EXECUTING)
+        return ending->stop_signal != 0 ? END_CANCELLED : END_UNKNOWN;
+    if (status->step != STEP_NONE && status->step != STEP_SETUP)
+        return END_START_FAILED;
+    if (ending->stop_signal != 0)
+        return END_CANCELLED;
+    if (status->step == STEP_SETUP)
+        return END_SETUP_FAILED;
+    return WIFSIGNALED(status->wait_status) ? END_SIGNAL : END_EXIT;
+}
+
+static bool has_wait_status(const struct init_status *status)
+{
+    return status->phase == INIT_ENDED && (status->step == STEP_NONE || status->step == STEP_SETUP);
+}
+
+static void set_exit_code(const struct ending *ending, struct launch_exit *ret)
+{
+    const struct init_status *status = &ending->status;
+    if (!has_wait_status(status)) {
+        ret->exit_code = EXIT_CODE_UNKNOWN;
+        if (status->phase == INIT_ENDED)
+            ret->exit_code = step_exit_code(status->step, status->error);
+        else if (ending->stop_signal != 0)
+            ret->exit_code = 128 + (int32_t)ending->stop_signal;
+        return;
+    }
+    if (WIFSIGNALED(status->wait_status)) {
+        ret->signal = (uint32_t)WTERMSIG(status->wait_status);
+        ret->exit_code = 128 + (int32_t)ret->signal;
+        return;
+    }
+    ret->exit_code = WEXITSTATUS(status->wait_status);
+    /* A setup that ends well before the command is still no success. */
+    if (status->step == STEP_SETUP && ret->exit_code == 0)
+        ret->exit_code = EXIT_CODE_UNKNOWN;
+}
+
+static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
+{
+    const struct init_status *status = &ending->status;
+    text[0] = '\0';
+    if (status->phase < INIT_EXECUTING)
+        (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
+    else if (status->phase == INIT_EXECUTING)
+        (void)snprintf(
+            text, size, "the exit status of the command is lost: its shepherd and its init were killed");
+    else if (status->step == STEP_SETUP && WIFSIGNALED(status->wait_status))
+        (void)snprintf(text, size, "the setup command ended by signal %d", WTERMSIG(status->wait_status));
+    else if (status->step == STEP_SETUP)
+        (void)snprintf(
+            text, size, "the setup command failed with status %d", WEXITSTATUS(status->wait_status));
+    else if (status->step != STEP_NONE)
+        step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
+}
+
+void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
+    struct launch_exit *ret)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    const struct init_status *status = &ending->status;
+    describe(shepherd, ending, text, size);
+    *ret = (struct launch_exit){
+        .job = spec->job,
+        .attempt = spec->attempt,
+        .step = spec->step,
+        .task = spec->task,
+        .token = spec->token,
+        .end = judge(ending),
+        .is_executed = status->phase >= INIT_EXECUTING && status->step == STEP_NONE,
+        .ended_wall_ms = status->ended_wall_ms != 0 ? status->ended_wall_ms : clock_wall_ms(),
+        .cpu_ms = status->cpu_ms,
+        .max_rss = status->max_rss,
+        .log_bytes = status->log_bytes,
+        /* A launch that failed before its log was open has none. */
+        .log_path = shepherd->log_fd >= 0 || shepherd->is_adopting ? shepherd->log_path : NULL,
+        .text = text[0] != '\0' ? text : NULL,
+    };
+    set_exit_code(ending, ret);
+    if (ret->is_executed != 0 || status->step == STEP_SETUP) {
+        int64_t ended = status->ended_boot_ms != 0 ? status->ended_boot_ms : clock_boot_ms();
+        ret->started_wall_ms = status->started_wall_ms;
+        ret->run_ms = ended - status->started_boot_ms;
+    }
+    struct stat st;
+    if (shepherd->log_fd >= 0 && fstat(shepherd->log_fd, &st) == 0 && S_ISREG(st.st_mode))
+        ret->log_bytes = (uint64_t)st.st_size;
+}
+
+int record_reserve(struct shepherd *shepherd)
+{
+    static const char zeros[EXIT_RECORD_MAX];
+    buffer_append(&shepherd->record, zeros, sizeof(zeros));
+    (void)unlinkat(shepherd->spool_fd, EXIT_TEMPORARY, 0);
+    shepherd->exit_fd = openat(
+        shepherd->spool_fd, EXIT_TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (shepherd->exit_fd < 0)
+        return -errno;
+    /* File systems without fallocate(2) get the zeros. */
+    if (fallocate(shepherd->exit_fd, 0, 0, EXIT_RECORD_MAX) == 0)
+        return 0;
+    return errno == EOPNOTSUPP ? write_all(shepherd->exit_fd, zeros, sizeof(zeros)) : -errno;
+}
+
+static int write_exit(const struct shepherd *shepherd)
+{
+    const struct buffer *record = &shepherd->record;
+    if (pwrite(shepherd->exit_fd, record->bytes, record->length, 0) != (ssize_t)record->length)
+        return -EIO;
+    if (ftruncate(shepherd->exit_fd, (off_t)record->length) < 0)
+        return -errno;
+    if (renameat(shepherd->spool_fd, EXIT_TEMPORARY, shepherd->spool_fd, SPOOL_EXIT) < 0)
+        return -errno;
+    return 0;
+}
+
+static bool is_spool_gone(const struct shepherd *shepherd)
+{
+    struct stat st;
+    return fstatat(shepherd->spool_fd, SPOOL_EXIT, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* True when the agent took the record away in time. */
+static bool await_fetch(const struct shepherd *shepherd)
+{
+    struct timespec left = { .tv_sec = FETCH_SECONDS };
+    int64_t deadline_ms = clock_boot_ms() + FETCH_SECONDS * 1000;
+    sigset_t removal;
+    (void)sigemptyset(&removal);
+    (void)sigaddset(&removal, SIGIO);
+    while (!is_spool_gone(shepherd)) {
+        int64_t left_ms = deadline_ms - clock_boot_ms();
+        if (left_ms <= 0)
+            return false;
+        left.tv_sec = left_ms / 1000;
+        left.tv_nsec = (left_ms % 1000) * 1000000;
+        /* SIGIO is blocked like all others: it stays pending if it came before this line. */
+        (void)sigtimedwait(&removal, NULL, &left);
+    }
+    return true;
+}
+
+static void copy_record(const struct shepherd *shepherd)
+{
+    char name[SPOOL_NAME_SIZE + 8];
+    (void)snprintf(name, sizeof(name), "%s.exit", shepherd->name);
+    const struct buffer *record = &shepherd->record;
+    if (shepherd->exit_copy_fd < 0 ||
+        file_write(shepherd->exit_copy_fd, name, record->bytes, record->length, true) < 0)
+        return;
+    /* Fetched while we wrote: the copy has nobody to remove it. */
+    if (is_spool_gone(shepherd))
+        (void)unlinkat(shepherd->exit_copy_fd, name, 0);
+}
+
+int record_publish(struct shepherd *shepherd, const struct ending *ending)
+{
+    char text[EVENT_TEXT_MAX];
+    struct launch_exit exit_record;
+    record_make(shepherd, ending, text, sizeof(text), &exit_record);
+    shepherd->record.length = 0; // the reserved memory stays
+    record_encode(&launch_exit_record, &exit_record, &shepherd->record);
+    (void)fcntl(shepherd->spool_fd, F_NOTIFY, DN_DELETE | DN_MULTISHOT);
+    int r = write_exit(shepherd);
+    if (r < 0) {
+        copy_record(shepherd);
+        return SHEPHERD_UNUSABLE;
+    }
+    shepherd_hint(shepherd, "exit");
+    if (!await_fetch(shepherd))
+        copy_record(shepherd);
+    return SHEPHERD_DONE;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What a launching and an adopting shepherd have in common: they open and close the same things, and protect
+ * themselves in the same way. */
+#include "shepherd/shepherd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "shepherd/record.h"
+
+#define HINT_SECONDS 1 // a slow agent gets this long to take a hint
+
+/* Signals that a parent ignores stay ignored through execve: the job starts from the defaults. */
+static void reset_signals(void)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, NULL);
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        (void)signal(signal_number, SIG_DFL);
+}
+
+void shepherd_protect(void)
+{
+    (void)umask(077);
+    reset_signals();
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (geteuid() != 0)
+        return;
+    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)write_all(fd, "-1000", 5);
+}
+
+/* Standard descriptors lead nowhere from here on, for us and, as stdin, for the job. */
+static int close_standard(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+    if (fd < 0)
+        return -errno;
+    for (int standard = 0; standard <= STDERR_FILENO; standard++)
+        if (fd != standard && dup2(fd, standard) < 0)
+            return -errno;
+    if (fd > STDERR_FILENO)
+        (void)close(fd);
+    return 0;
+}
+
+int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, struct error *err)
+{
+    const char *slash = strrchr(spool_dir, '/');
+    *shepherd = (struct shepherd){ .spool_fd = -1,
+        .lock_fd = -1,
+        .ctl_fd = -1,
+        .status_fd = -1,
+        .exit_fd = -1,
+        .exit_copy_fd = -1,
+        .cgroup_fd = -1,
+        .channel_fd = -1,
+        .init_pidfd = -1,
+        .log_fd = -1 };
+    if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
+        return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
+    spool_name(&shepherd->id, shepherd->name);
+    shepherd->spool_fd = open(spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (shepherd->spool_fd < 0 || fchdir(shepherd->spool_fd) < 0)
+        return error_set_errno(err, -errno, "cannot open spool directory %s", spool_dir);
+    shepherd->lock_fd =
+        openat(shepherd->spool_fd, SPOOL_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (shepherd->lock_fd < 0)
+        return error_set_errno(err, -errno, "cannot open the lock in %s", spool_dir);
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    int r = wait ? (fcntl(shepherd->lock_fd, F_OFD_SETLKW, &lock) < 0 ? -errno : 0)
+                 : lock_file(shepherd->lock_fd);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot lock %s", spool_dir);
+    r = file_read_record(shepherd->spool_fd, SPOOL_SPEC, &launch_spec_record, &shepherd->spec, err);
+    if (r < 0)
+        return error_wrap(err, "%s", spool_dir);
+    if (shepherd->spec.job != shepherd->id.job || shepherd->spec.command.count == 0)
+        return error_set(err, -EBADMSG, "%s holds the spec of another step", spool_dir);
+    return 0;
+}
+
+static int bind_ctl(struct shepherd *shepherd)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SPOOL_CTL };
+    struct timeval patience = { .tv_sec = HINT_SECONDS };
+    (void)unlinkat(shepherd->spool_fd, SPOOL_CTL, 0);
+    shepherd->ctl_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (shepherd->ctl_fd < 0 ||
+        bind(shepherd->ctl_fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return setsockopt(shepherd->ctl_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ? -errno
+                                                                                                  : 0;
+}
+
+int shepherd_prepare(struct shepherd *shepherd, struct error *err)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    int r = bind_ctl(shepherd);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot bind the control socket of %s", shepherd->name);
+    r = record_reserve(shepherd);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot reserve space for the exit record of %s", shepherd->name);
+    if (spec->exit_copy_dir != NULL)
+        shepherd->exit_copy_fd = open(spec->exit_copy_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (spec->job_cgroup != NULL)
+        shepherd->cgroup_fd = open(spec->job_cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (spec->job_cgroup != NULL && shepherd->cgroup_fd < 0)
+        return error_set_errno(err, -errno, "cannot open cgroup %s", spec->job_cgroup);
+    r = close_standard();
+    return r < 0 ? error_set_errno(err, r, "cannot open /dev/null") : 0;
+}
+
+void shepherd_hint(const struct shepherd *shepherd, const char *word)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "../" SPOOL_NOTIFY };
+    char text[SPOOL_NAME_SIZE + 16];
+    int n = snprintf(text, sizeof(text), "%s %s", shepherd->name, word);
+    /* Only a hint: an agent that is not there finds the files when it comes. */
+    (void)sendto(
+        shepherd->ctl_fd, text, (size_t)n, MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
+}
+
+void shepherd_close(struct shepherd *shepherd)
+{
+    int *fds[] = { &shepherd->ctl_fd, &shepherd->status_fd, &shepherd->exit_fd, &shepherd->exit_copy_fd,
+        &shepherd->cgroup_fd, &shepherd->channel_fd, &shepherd->init_pidfd, &shepherd->log_fd,
+        &shepherd->lock_fd, &shepherd->spool_fd };
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        closep(fds[i]);
+    record_clear(&launch_spec_record, &shepherd->spec);
+    buffer_clear(&shepherd->record);
+    free(shepherd->log_path);
+}
+
+int shepherd_complain(const struct error *err)
+{
+    (void)fprintf(stderr, "mgpu-shepherd: %s\n", err->message);
+    return SHEPHERD_UNUSABLE;
+}

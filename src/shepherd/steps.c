@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One row a step: what was tried, and the object it was tried on. The wording follows what a person would say
+ * about their job, not the name of a system call.
+ */
+#include "shepherd/steps.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXIT_NOT_STARTED    125
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND      127
+
+enum object { OBJECT_NONE, OBJECT_CGROUP, OBJECT_USER, OBJECT_CWD, OBJECT_LOG, OBJECT_SHELL, OBJECT_COMMAND };
+
+struct step_row {
+    const char *text;
+    enum object object;
+    const char *tail;
+    bool has_errno;
+};
+
+static const struct step_row rows[STEPS] = {
+    [STEP_NONE] = { "no failure", OBJECT_NONE, "", false },
+    [STEP_CLONE] = { "cannot start a process in the step's cgroup ", OBJECT_CGROUP, "", true },
+    [STEP_STARTED] = { "cannot write the start record", OBJECT_NONE, "", true },
+    [STEP_INIT] = { "the job's init ended before the command could be started", OBJECT_NONE, "", false },
+    [STEP_SESSION] = { "cannot make a session", OBJECT_NONE, "", true },
+    [STEP_OOM] = { "cannot reset the out-of-memory score", OBJECT_NONE, "", true },
+    [STEP_LIMITS] = { "cannot set the limit of open files", OBJECT_NONE, "", true },
+    [STEP_GROUPS] = { "cannot set the groups of uid ", OBJECT_USER, "", true },
+    [STEP_GID] = { "cannot take the group of uid ", OBJECT_USER, "", true },
+    [STEP_UID] = { "cannot become uid ", OBJECT_USER, "", true },
+    [STEP_PROOF] = { "the switch to uid ", OBJECT_USER, " could not be proved", true },
+    [STEP_CWD] = { "cannot change to directory ", OBJECT_CWD, "", true },
+    [STEP_LOG_DIRECTORY] = { "cannot make the directory of the log ", OBJECT_LOG, "", true },
+    [STEP_LOG] = { "cannot open the log ", OBJECT_LOG, "", true },
+    [STEP_LOG_KIND] = { "the log ", OBJECT_LOG, " is not a regular file", false },
+    [STEP_LOG_OWNER] = { "the log ", OBJECT_LOG, " belongs to another user", false },
+    [STEP_REPORT] = { "cannot report to the shepherd", OBJECT_NONE, "", true },
+    [STEP_SPAWN] = { "cannot start a process for the command", OBJECT_NONE, "", true },
+    [STEP_SHELL] = { "cannot execute ", OBJECT_SHELL, " for the setup command", true },
+    [STEP_SETUP] = { "the setup command ended before the command could be started", OBJECT_NONE, "", false },
+    [STEP_EXEC] = { "cannot execute ", OBJECT_COMMAND, "", true },
+};
+
+static const char *object_name(
+    enum object object, const struct launch_spec *spec, const char *log_path, char *number, size_t size)
+{
+    const char *name = "";
+    switch (object) {
+    case OBJECT_NONE: break;
+    case OBJECT_CGROUP: name = spec->job_cgroup; break;
+    case OBJECT_USER: (void)snprintf(number, size, "%u", spec->uid); return number;
+    case OBJECT_CWD: name = spec->cwd; break;
+    case OBJECT_LOG: name = log_path; break;
+    case OBJECT_SHELL: name = spec->shell; break;
+    case OBJECT_COMMAND: name = spec->command.count > 0 ? spec->command.items[0] : NULL; break;
+    }
+    return name != NULL ? name : "";
+}
+
+void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,
+    char *text, size_t size)
+{
+    const struct step_row *row = &rows[step < STEPS ? step : STEP_INIT];
+    char number[16];
+    const char *object = object_name(row->object, spec, log_path, number, sizeof(number));
+    /* strerror(3) may look for translations; this one is a constant. */
+    const char *why = row->has_errno ? strerrordesc_np(error) : NULL;
+    (void)snprintf(text, size, "%s%.400s%s%s%s", row->text, object, row->tail, why != NULL ? ": " : "",
+        why != NULL ? why : "");
+}
+
+int step_exit_code(enum launch_step step, int error)
+{
+    if (step != STEP_EXEC)
+        return EXIT_NOT_STARTED;
+    return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The steps of a launch that can fail, and the sentence each failure makes. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job/launch.h"
+
+enum launch_step {
+    STEP_NONE,
+    STEP_CLONE,
+    STEP_STARTED,
+    STEP_INIT,
+    STEP_SESSION,
+    STEP_OOM,
+    STEP_LIMITS,
+    STEP_GROUPS,
+    STEP_GID,
+    STEP_UID,
+    STEP_PROOF,
+    STEP_CWD,
+    STEP_LOG_DIRECTORY,
+    STEP_LOG,
+    STEP_LOG_KIND,
+    STEP_LOG_OWNER,
+    STEP_REPORT,
+    STEP_SPAWN,
+    STEP_SHELL,
+    STEP_SETUP,
+    STEP_EXEC,
+    STEPS,
+};
+
+/* The sentence for a person: "cannot execute nosuchcmd: No such file or directory". Allocates nothing. */
+void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,
+    char *text, size_t size);
+
+/* 125, or 127 and 126 as a shell has them for a command that is missing or cannot be executed. */
+int step_exit_code(enum launch_step step, int error);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pid that was read from a list may name another process a moment later. So each is opened first, then
+ * looked at again, then signalled: if the pid went to a stranger in between, either the look shows it or the
+ * descriptor names a process that is gone.
+ *
+ * Runs after the gate: the process tree is collected into a fixed array, and what does not fit is found by
+ * the next call, because the callers repeat until nothing is left.
+ */
+#include "shepherd/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/process.h"
+
+#define PROCESSES_MAX    16384U // found in one walk of the tree
+#define CGROUP_NAMES_MAX 3 // last components of a cgroup's path that name a step: instance, attempt, step
+
+/* Calls `visit` for each number in a file of numbers. */
+typedef void visit_pid_fn(void *arg, pid_t pid);
+
+static void visit_pids(int dirfd, const char *name, visit_pid_fn *visit, void *arg)
+{
+    _cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    char text[4096];
+    pid_t pid = 0;
+    for (;;) {
+        ssize_t n = read(fd, text, sizeof(text));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        for (ssize_t i = 0; i < n; i++) {
+            if (text[i] >= '0' && text[i] <= '9') {
+                pid = pid * 10 + (text[i] - '0');
+            } else if (pid > 0) {
+                visit(arg, pid);
+                pid = 0;
+            }
+        }
+    }
+    if (pid > 0)
+        visit(arg, pid);
+}
+
+struct pass {
+    const struct tree *tree;
+    int signal;
+    int count;
+    bool is_denied;
+};
+
+static void send_signal(struct pass *pass, int pidfd)
+{
+    int r = process_signal(pidfd, pass->signal);
+    if (r == -EPERM)
+        pass->is_denied = true;
+    if (r == 0)
+        pass->count++;
+}
+
+/* --- by cgroup --- */
+
+/* The part of a cgroup's path that names the step, wherever the hierarchy is mounted. */
+static const char *cgroup_tail(const char *path)
+{
+    const char *p = path + strlen(path);
+    for (int names = 0; p > path && names < CGROUP_NAMES_MAX;)
+        if (*--p == '/')
+            names++;
+    return p;
+}
+
+static bool is_in_cgroup(pid_t pid, const char *cgroup)
+{
+    char path[64], text[8192];
+    (void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (line == NULL)
+        return false;
+    const char *tail = cgroup_tail(cgroup);
+    size_t length = strcspn(line + 1, "\n"), tail_length = strlen(tail);
+    return length >= tail_length && strncmp(line + 1 + length - tail_length, tail, tail_length) == 0;
+}
+
+static void signal_member(void *arg, pid_t pid)
+{
+    struct pass *pass = arg;
+    if (pid == pass->tree->spare)
+        return;
+    _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && is_in_cgroup(pid, pass->tree->cgroup))
+        send_signal(pass, pidfd);
+}
+
+/* --- by parent --- */
+
+struct found {
+    pid_t pid, parent;
+};
+
+static struct found found[PROCESSES_MAX];
+static size_t n_found;
+
+static void note_child(void *arg, pid_t pid)
+{
+    if (n_found < PROCESSES_MAX)
+        found[n_found++] = (struct found){ .pid = pid, .parent = *(const pid_t *)arg };
+}
+
+/* The children of all threads of a process. */
+static void collect_children(pid_t parent)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)parent);
+    _cleanup_close_ int dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dirfd < 0)
+        return;
+    _Alignas(struct dirent64) char entries[4096];
+    for (;;) {
+        ssize_t n = getdents64(dirfd, entries, sizeof(entries));
+        if (n <= 0)
+            return;
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
+            at += entry->d_reclen;
+            if (entry->d_name[0] == '.')
+                continue;
+            (void)snprintf(path, sizeof(path), "%.16s/children", entry->d_name);
+            visit_pids(dirfd, path, note_child, &parent);
+        }
+    }
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], stat[1024];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+    if (n <= 0)
+        return -1;
+    stat[n] = '\0';
+    const char *p = strrchr(stat, ')');
+    return p == NULL || strlen(p) < 4 ? -1 : (pid_t)strtol(p + 4, NULL, 10);
+}
+
+/* An orphan goes to the init, or to us. */
+static bool is_still_ours(const struct tree *tree, const struct found *one)
+{
+    pid_t parent = parent_of(one->pid);
+    return parent == one->parent || parent == tree->root || (tree->spare > 0 && parent == tree->spare);
+}
+
+static void signal_descendants(struct pass *pass)
+{
+    n_found = 0;
+    collect_children(pass->tree->root);
+    for (size_t i = 0; i < n_found; i++) {
+        collect_children(found[i].pid);
+        if (found[i].pid == pass->tree->spare)
+            continue;
+        _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, found[i].pid, 0);
+        if (pidfd >= 0 && is_still_ours(pass->tree, &found[i]))
+            send_signal(pass, pidfd);
+    }
+}
+
+int tree_signal(const struct tree *tree, int signal)
+{
+    struct pass pass = { .tree = tree, .signal = signal };
+    if (tree->cgroup_fd >= 0)
+        visit_pids(tree->cgroup_fd, "cgroup.procs", signal_member, &pass);
+    else if (tree->root > 0)
+        signal_descendants(&pass);
+    return pass.is_denied ? -EPERM : pass.count;
+}

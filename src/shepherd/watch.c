@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shepherd's states after the gate:
+ *
+ *   INIT ──init gone, status written──────────────────────────> REST ──cgroup empty, no children──> OVER
+ *     └───init killed, command still lives──> LEADER ──gone──────^
+ *
+ * INIT    the user's init lives; its end is the end of the command
+ * LEADER  somebody killed the init: the command runs on, and is ours to reap (not when adopting)
+ * REST    the command is over; what it left behind is being killed
+ *
+ * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
+ * the init itself. The init comes last because it alone holds the exit status of the command.
+ */
+#include "shepherd/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "shepherd/tree.h"
+
+#define INIT_GRACE_MS 2000 // between SIGKILL for the command and SIGKILL for its init
+#define GRACE_MS_MAX  (365LL * 24 * 3600 * 1000)
+
+enum watch_phase { WATCH_INIT, WATCH_LEADER, WATCH_REST, WATCH_OVER };
+
+enum stop_stage { STOP_NONE, STOP_SIGNALLED, STOP_KILLED, STOP_INIT_KILLED };
+
+struct watch {
+    struct shepherd *shepherd;
+    struct ending *ending;
+    enum watch_phase phase;
+    enum stop_stage stage;
+    int leader_pidfd;
+    int events_fd;      // cgroup.events, or -1
+    int timer_fd;       // the stop's next stage
+    bool is_executed;   // I has said so: signals reach the command
+    int waiting_signal; // came before that
+    bool is_waiting_stop;
+};
+
+static struct tree step_tree(const struct watch *watch)
+{
+    const struct shepherd *shepherd = watch->shepherd;
+    bool has_init = watch->phase == WATCH_INIT;
+    struct tree tree = { .cgroup_fd = shepherd->cgroup_fd, .cgroup = shepherd->spec.job_cgroup };
+    tree.root = getpid();
+    if (shepherd->is_adopting)
+        tree.root = has_init ? shepherd->init_pid : (pid_t)watch->ending->status.leader_pid;
+    tree.spare = has_init ? shepherd->init_pid : 0;
+    return tree;
+}
+
+/* True when there was somebody to signal. */
+static bool signal_step(struct watch *watch, int signal)
+{
+    struct tree tree = step_tree(watch);
+    int r = tree_signal(&tree, signal);
+    /* The root of a tree is not in it. */
+    if (watch->shepherd->is_adopting && watch->shepherd->cgroup_fd < 0 && watch->leader_pidfd >= 0)
+        return process_signal(watch->leader_pidfd, signal) == 0 || r != 0;
+    return r != 0;
+}
+
+/* --- commands and their stages --- */
+
+static void arm(struct watch *watch, int64_t after_ms)
+{
+    struct itimerspec when = { .it_value = {
+                                   .tv_sec = after_ms / 1000, .tv_nsec = (after_ms % 1000) * 1000000 } };
+    if (after_ms == 0)
+        when.it_value.tv_nsec = 1; // zero would disarm it
+    if (watch->timer_fd < 0)
+        watch->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    (void)timerfd_settime(watch->timer_fd, 0, &when, NULL);
+}
+
+static int64_t armed_ms(const struct watch *watch)
+{
+    struct itimerspec left;
+    if (watch->timer_fd < 0 || timerfd_gettime(watch->timer_fd, &left) < 0)
+        return INT64_MAX;
+    return left.it_value.tv_sec * 1000 + left.it_value.tv_nsec / 1000000;
+}
+
+static void deliver(struct watch *watch, int signal, bool is_stop)
+{
+    bool is_delivered = signal_step(watch, signal);
+    if (is_stop && is_delivered && watch->ending->stop_signal == 0)
+        watch->ending->stop_signal = (uint32_t)signal;
+    /* A stopped process would sleep through its last chance. */
+    if (is_stop && signal != SIGKILL)
+        (void)signal_step(watch, SIGCONT);
+}
+
+static void obey(struct watch *watch, const struct spool_command *command)
+{
+    bool is_stop = command->grace_ms >= 0;
+    int signal = (int)command->signal;
+    if (watch->phase == WATCH_REST)
+        return;
+    if (watch->is_executed) {
+        deliver(watch, signal, is_stop);
+    } else {
+        watch->waiting_signal = signal;
+        watch->is_waiting_stop = watch->is_waiting_stop || is_stop;
+    }
+    if (!is_stop || watch->stage >= STOP_KILLED)
+        return;
+    int64_t grace_ms = command->grace_ms < GRACE_MS_MAX ? command->grace_ms : GRACE_MS_MAX;
+    if (watch->stage == STOP_NONE || grace_ms < armed_ms(watch))
+        arm(watch, grace_ms);
+    watch->stage = STOP_SIGNALLED;
+}
+
+static void on_command(struct watch *watch)
+{
+    struct spool_command command;
+    ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
+    if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_COMMAND_MAGIC && command.signal > 0 &&
+        command.signal < (uint32_t)NSIG)
+        obey(watch, &command);
+}
+
+/* I says that the command runs, or is gone without a word. */
+static void on_executed(struct watch *watch)
+{
+    char word;
+    if (recv(watch->shepherd->channel_fd, &word, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    watch->is_executed = true;
+    if (watch->waiting_signal != 0)
+        deliver(watch, watch->waiting_signal, watch->is_waiting_stop);
+    watch->waiting_signal = 0;
+}
+
+static void on_timer(struct watch *watch)
+{
+    uint64_t count;
+    if (read(watch->timer_fd, &count, sizeof(count)) != (ssize_t)sizeof(count) || watch->phase == WATCH_REST)
+        return;
+    if (watch->stage == STOP_SIGNALLED) {
+        watch->stage = STOP_KILLED;
+        deliver(watch, SIGKILL, true);
+        if (watch->shepherd->init_pidfd >= 0)
+            (void)process_signal(watch->shepherd->init_pidfd, SIGCONT);
+        arm(watch, INIT_GRACE_MS);
+    } else if (watch->stage == STOP_KILLED) {
+        watch->stage = STOP_INIT_KILLED;
+        deliver(watch, SIGKILL, true);
+        if (watch->shepherd->init_pidfd >= 0)
+            (void)process_signal(watch->shepherd->init_pidfd, SIGKILL);
+    }
+}
+
+/* --- ends --- */
+
+static void read_status(struct watch *watch)
+{
+    struct init_status status;
+    if (init_read_status(watch->shepherd->status_fd, &status) == 0)
+        watch->ending->status = status;
+    else
+        watch->ending->status.phase = INIT_EXECUTING; // torn: it may have run
+}
+
+static void on_init_gone(struct watch *watch)
+{
+    struct shepherd *shepherd = watch->shepherd;
+    struct init_status *status = &watch->ending->status;
+    if (!shepherd->is_adopting) {
+        siginfo_t ended;
+        (void)waitid(P_PIDFD, (id_t)shepherd->init_pidfd, &ended, WEXITED);
+    }
+    closep(&shepherd->init_pidfd);
+    shepherd->init_pidfd = -1;
+    read_status(watch);
+    watch->phase = WATCH_REST;
+    watch->is_executed = true;
+    if (status->phase != INIT_EXECUTING || status->leader_pid == 0)
+        return;
+    watch->leader_pidfd = process_open((pid_t)status->leader_pid, status->leader_start);
+    if (watch->leader_pidfd < 0)
+        return;
+    watch->phase = WATCH_LEADER;
+    if (watch->stage != STOP_NONE)
+        deliver(watch, SIGKILL, true);
+}
+
+/* The orphaned command ended; as the next subreaper we may have become its parent. */
+static void on_leader_gone(struct watch *watch)
+{
+    struct init_status *status = &watch->ending->status;
+    struct rusage usage;
+    int wait_status;
+    if (!watch->shepherd->is_adopting &&
+        wait4((pid_t)status->leader_pid, &wait_status, 0, &usage) == (pid_t)status->leader_pid) {
+        status->phase = INIT_ENDED;
+        status->wait_status = wait_status;
+        status->cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+                         (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+        status->max_rss = (uint64_t)usage.ru_maxrss * 1024;
+    }
+    status->ended_wall_ms = clock_wall_ms();
+    status->ended_boot_ms = clock_boot_ms();
+    closep(&watch->leader_pidfd);
+    watch->leader_pidfd = -1;
+    watch->phase = WATCH_REST;
+}
+
+/* --- what is left --- */
+
+static bool is_populated(const struct watch *watch)
+{
+    char text[128];
+    ssize_t n = pread(watch->events_fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        return false; // the cgroup is gone
+    text[n] = '\0';
+    return strstr(text, "populated 1") != NULL;
+}
+
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
+/* With a cgroup one write ends everything; without, each round kills what is there and reaps one. */
+static void end_rest(struct watch *watch)
+{
+    const struct shepherd *shepherd = watch->shepherd;
+    if (watch->events_fd < 0) {
+        while (!shepherd->is_adopting) {
+            (void)signal_step(watch, SIGKILL);
+            if (waitpid(-1, NULL, 0) < 0 && errno != EINTR)
+                break;
+        }
+        watch->phase = WATCH_OVER;
+        return;
+    }
+    reap();
+    if (!is_populated(watch)) {
+        watch->phase = WATCH_OVER;
+        return;
+    }
+    _cleanup_close_ int fd = openat(shepherd->cgroup_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "1", 1) != 1)
+        (void)signal_step(watch, SIGKILL);
+}
+
+enum source { SOURCE_PROCESS, SOURCE_CTL, SOURCE_TIMER, SOURCE_CHANNEL, SOURCE_CGROUP, SOURCES };
+
+static void turn(struct watch *watch)
+{
+    const struct shepherd *shepherd = watch->shepherd;
+    bool is_rest = watch->phase == WATCH_REST;
+    struct pollfd sources[SOURCES] = {
+        [SOURCE_PROCESS] = { watch->phase == WATCH_INIT ? shepherd->init_pidfd : watch->leader_pidfd, POLLIN,
+            0 },
+        [SOURCE_CTL] = { shepherd->ctl_fd, POLLIN, 0 },
+        [SOURCE_TIMER] = { watch->timer_fd, POLLIN, 0 },
+        /* Only a command that waits makes "executed" worth waking up for. */
+        [SOURCE_CHANNEL] = { watch->waiting_signal != 0 ? shepherd->channel_fd : -1, POLLIN, 0 },
+        [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
+    };
+    if (poll(sources, SOURCES, -1) < 0)
+        return;
+    if (sources[SOURCE_CHANNEL].revents != 0)
+        on_executed(watch);
+    if (sources[SOURCE_PROCESS].revents != 0) {
+        if (watch->phase == WATCH_INIT)
+            on_init_gone(watch);
+        else
+            on_leader_gone(watch);
+        return;
+    }
+    if (sources[SOURCE_CTL].revents != 0) {
+        if (!watch->is_executed)
+            on_executed(watch);
+        on_command(watch);
+    }
+    if (sources[SOURCE_TIMER].revents != 0)
+        on_timer(watch);
+}
+
+void watch_step(struct shepherd *shepherd, struct ending *ending)
+{
+    struct watch watch = {
+        .shepherd = shepherd,
+        .ending = ending,
+        .leader_pidfd = -1,
+        .events_fd = -1,
+        .timer_fd = -1,
+        .is_executed = shepherd->channel_fd < 0,
+    };
+    if (shepherd->cgroup_fd >= 0)
+        watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    if (shepherd->init_pidfd < 0)
+        on_init_gone(&watch);
+    while (watch.phase != WATCH_OVER) {
+        if (watch.phase == WATCH_REST)
+            end_rest(&watch);
+        if (watch.phase != WATCH_OVER)
+            turn(&watch);
+    }
+    closep(&watch.events_fd);
+    closep(&watch.timer_fd);
+    closep(&watch.leader_pidfd);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A batch is filled on the caller's thread, where the events and jobs live, and read on the store's: so
+ * everything is encoded or copied when it is added, and nothing is shared afterwards.
+ */
+#include "store/store_batch.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "store/store.h"
+#include "store/store_row.h"
+#include "store/store_sqlite.h"
+#include "store/store_write.h"
+
+struct store_batch *store_batch_new(uint64_t id)
+{
+    struct store_batch *batch = xcalloc(1, sizeof(*batch));
+    batch->id = id;
+    return batch;
+}
+
+void store_batch_free(struct store_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    for (size_t i = 0; i < batch->count; i++) {
+        buffer_clear(&batch->changes[i].event);
+        buffer_clear(&batch->changes[i].spec);
+        job_free(batch->changes[i].row);
+    }
+    free(batch->changes);
+    free(batch);
+}
+
+static void add_spec(struct store_change *change, const struct job_spec *spec, uint32_t uid)
+{
+    record_encode(&job_spec_record, spec, &change->spec);
+    if (spec->submit_key == NULL)
+        return;
+    change->has_key = true;
+    change->key_hash = store_key_hash(uid, spec->submit_key);
+    change->spec_hash = job_spec_hash(spec);
+}
+
+void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
+    const struct job_spec *spec)
+{
+    if (batch->count == batch->capacity) {
+        batch->capacity = batch->capacity > 0 ? batch->capacity * 2 : 4;
+        batch->changes = xreallocarray(batch->changes, batch->capacity, sizeof(*batch->changes));
+    }
+    struct store_change *change = &batch->changes[batch->count++];
+    *change = (struct store_change){
+        .seq = event->seq,
+        .attempt = event->attempt,
+        .type = (enum job_event_type)event->type,
+        .wall_ms = event->wall_ms,
+        .row = store_row_copy(job),
+    };
+    record_encode(&job_event_record, event, &change->event);
+    if (spec != NULL)
+        add_spec(change, spec, event->uid);
+}
+
+size_t store_batch_count(const struct store_batch *batch)
+{
+    return batch->count;
+}
+
+static int run_commits(struct store *store, struct store_request *requests, struct error *err)
+{
+    return store_write_batches(store, requests, err);
+}
+
+static void answer_commit(struct store *store, struct store_request *request)
+{
+    store->observer.on_durable(store->observer.arg, ((struct store_batch *)request)->id);
+}
+
+static void free_commit(struct store_request *request)
+{
+    store_batch_free((struct store_batch *)request);
+}
+
+static const struct store_request_kind commit_kind = {
+    .run = run_commits, .answer = answer_commit, .free = free_commit, .is_grouped = true
+};
+
+uint64_t store_batch_of_request(const struct store_request *request)
+{
+    return request->kind == &commit_kind ? ((const struct store_batch *)request)->id : 0;
+}
+
+void store_commit(struct store *store, struct store_batch *batch)
+{
+    batch->request.kind = &commit_kind;
+    store_thread_push(store, &batch->request);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What a batch holds, for the thread that writes it. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "job/job.h"
+#include "store/store_thread.h"
+
+struct store_change {
+    uint64_t seq;
+    uint32_t attempt;
+    enum job_event_type type;
+    int64_t wall_ms;
+    struct buffer event; // encoded
+    struct job *row;     // the job after the event
+    struct buffer spec;  // encoded; submitted only
+    bool has_key;        // submitted with a submit key
+    uint64_t key_hash, spec_hash;
+};
+
+struct store_batch {
+    struct store_request request;
+    uint64_t id;
+    struct store_change *changes;
+    size_t count, capacity;
+};
+
+/* The id of the batch that this request commits; 0 when it is no commit. */
+uint64_t store_batch_of_request(const struct store_request *request);

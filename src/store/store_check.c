@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A damaged store is never answered with an empty queue: a new store is made only where there is no trace of
+ * an older one, and since it is put into its place whole (store_create.c), a file without our tables is
+ * damage.
+ *
+ * SQLite takes a missing write-ahead log for an empty one. So meta's `mark` says, in the database file
+ * itself, that a log belongs to it. When the log is gone but its index (-shm) is there, somebody removed the
+ * log: the commits in it are lost, and we refuse. When both are gone, either another program closed the file
+ * properly after a crash of ours, or this is a copy that was made without its log: we go on, but never give
+ * out an id again that the original may have given out.
+ */
+#include "store/store_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/store_place.h"
+#include "store/store_schema.h"
+#include "store/store_snapshot.h"
+#include "store/store_sqlite.h"
+
+#define LOG       STORE_DATABASE "-wal"
+#define LOG_INDEX STORE_DATABASE "-shm"
+#define JOURNAL   STORE_DATABASE "-journal"
+
+static int damaged(const struct store *store, struct error *err, const char *what)
+{
+    (void)error_set(err, -EUCLEAN, "%s/%s %s", store->dir, STORE_DATABASE, what);
+    return store_snapshot_hint(store->dirfd, store->dir, err);
+}
+
+static int check_missing(const struct store *store, struct store_found *found, struct error *err)
+{
+    _cleanup_free_ char *snapshot = store_snapshot_newest(store->dirfd);
+    if (snapshot != NULL)
+        return damaged(store, err, "is missing, but there are snapshots of it");
+    if (store_place_size(store->dirfd, LOG) > 0)
+        return damaged(store, err, "is missing, but its write-ahead log is there");
+    found->is_new = true;
+    return 0;
+}
+
+static int quick_check(sqlite3 *db, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *check = NULL;
+    int r = store_sql_prepare(db, "PRAGMA quick_check(1)", &check, err);
+    if (r < 0)
+        return r;
+    int rc = sqlite3_step(check);
+    if (rc != SQLITE_ROW)
+        return store_sql_fail(err, db, rc, "quick_check");
+    const char *text = (const char *)sqlite3_column_text(check, 0);
+    if (text != NULL && strcmp(text, "ok") == 0)
+        return 0;
+    return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check says nothing");
+}
+
+static int check_log(
+    const struct store *store, bool has_log, bool has_index, struct store_found *found, struct error *err)
+{
+    int64_t mark = 0;
+    int r = store_sql_number(store->db, "SELECT value FROM meta WHERE name = 'mark'", &mark, err);
+    if (r < 0)
+        return r;
+    found->is_log_gone = mark == STORE_IN_USE && !has_log;
+    found->is_old_copy = mark == STORE_SNAPSHOT || found->is_log_gone;
+    if (!found->is_log_gone || !has_index)
+        return 0;
+    (void)error_set(err, -EUCLEAN,
+        "%s/%s is there, but its write-ahead log %s with the latest changes is gone", store->dir,
+        STORE_DATABASE, LOG);
+    return error_hint(
+        err, "put the log back; or accept the loss of what was in it: rm %s/%s", store->dir, LOG_INDEX);
+}
+
+static int check_open(struct store *store, struct store_found *found, struct error *err)
+{
+    /* Before SQLite looks: it makes an index when there is none. */
+    bool has_log = store_place_size(store->dirfd, LOG) > 0;
+    bool has_index = store_place_size(store->dirfd, LOG_INDEX) >= 0;
+    /* A start that died while it switched the file to a log left a journal, which only a writer can undo. */
+    bool has_journal = store_place_size(store->dirfd, JOURNAL) > 0;
+    _cleanup_free_ char *path = store_path(store);
+    int r = store_sql_open(path, has_journal ? STORE_WRITE : STORE_READ, &store->db, err);
+    if (r == 0)
+        r = store_schema_check(store->db, path, &found->schema_version, err);
+    if (r == 0)
+        r = quick_check(store->db, err);
+    if (r == 0)
+        r = check_log(store, has_log, has_index, found, err);
+    store_sql_closep(&store->db);
+    store->db = NULL;
+    return r;
+}
+
+int store_check(struct store *store, struct store_found *ret, struct error *err)
+{
+    struct store_found found = { 0 };
+    off_t size = store_place_size(store->dirfd, STORE_DATABASE);
+    int r;
+    if (size < 0)
+        r = check_missing(store, &found, err);
+    else if (size == 0)
+        r = damaged(store, err, "is empty (0 bytes)");
+    else
+        r = check_open(store, &found, err);
+    if (r == 0) {
+        *ret = found;
+        return 0;
+    }
+    bool is_damage = r == -EUCLEAN || r == -ENOENT || r == -EIO;
+    if (is_damage && err != NULL && err->hint[0] == '\0') {
+        char why[200];
+        (void)snprintf(why, sizeof(why), "%.199s", err->message);
+        (void)error_set(err, -EUCLEAN, "%s/%s is damaged: %s", store->dir, STORE_DATABASE, why);
+        (void)store_snapshot_hint(store->dirfd, store->dir, err);
+    }
+    return is_damage ? -EUCLEAN : r;
+}

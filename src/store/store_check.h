@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Looks at what a start finds, before anything is written. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct store;
+
+struct store_found {
+    bool is_new;        // there is nothing: make a store
+    bool is_log_gone;   // the log of a store in use is missing; its latest commits may be lost
+    bool is_old_copy;   // ids and events later than this copy may have been given out
+    int schema_version; // meaningful unless it is new
+};
+
+/* -EUCLEAN: damaged, or there was a store and it is gone; -ENOTSUP: of a newer mgpu. With a hint. */
+int store_check(struct store *store, struct store_found *ret, struct error *err);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpud --fsck. Everything is read in one transaction of a connection that cannot write, so it works beside a
+ * running daemon and sees one moment of the store. Events and jobs are walked together in order of job id:
+ * at any time one job is in memory, folded from its events, next to its row.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store/store_row.h"
+#include "store/store_schema.h"
+#include "store/store_snapshot.h"
+#include "store/store_sqlite.h"
+
+#define FINDING_SIZE 512
+
+struct fsck {
+    sqlite3 *db;
+    void (*report)(void *arg, const char *sentence);
+    void *arg;
+    int findings;
+    sqlite3_stmt *jobs, *events, *spec, *gpus, *attempts; // jobs and events: cursors over the whole tables
+    int jobs_rc, events_rc;
+};
+
+/* What the attempts table should say of one attempt. */
+struct attempt {
+    char *node, *boot_id;
+    uint64_t token;
+    int64_t allocated_ms, started_ms, over_ms;
+    uint32_t last_event;
+};
+
+struct attempts {
+    struct attempt *items; // attempt N is items[N - 1]
+    size_t count;
+};
+
+static void find(struct fsck *fsck, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void find(struct fsck *fsck, const char *format, ...)
+{
+    char sentence[FINDING_SIZE];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    fsck->findings++;
+    fsck->report(fsck->arg, sentence);
+}
+
+static void clear_attempts(struct attempts *attempts)
+{
+    for (size_t i = 0; i < attempts->count; i++) {
+        free(attempts->items[i].node);
+        free(attempts->items[i].boot_id);
+    }
+    free(attempts->items);
+    *attempts = (struct attempts){ 0 };
+}
+
+/* Called for events that job_apply has accepted, so an attempt is always the next or the latest. */
+static void fold_attempt(struct attempts *attempts, const struct job_event *event)
+{
+    if (event->type == EVENT_ALLOCATED) {
+        attempts->items = xreallocarray(attempts->items, attempts->count + 1, sizeof(*attempts->items));
+        attempts->items[attempts->count++] = (struct attempt){
+            .node = xstrdup(event->node),
+            .boot_id = xstrdup(event->boot_id),
+            .token = event->token,
+            .allocated_ms = event->wall_ms,
+            .last_event = EVENT_ALLOCATED,
+        };
+        return;
+    }
+    if (attempts->count == 0 || event->type == EVENT_STOP)
+        return;
+    struct attempt *attempt = &attempts->items[attempts->count - 1];
+    if (attempt->over_ms != 0)
+        return;
+    attempt->last_event = event->type;
+    if (event->type == EVENT_STARTED)
+        attempt->started_ms = event->wall_ms;
+    else
+        attempt->over_ms = event->wall_ms;
+}
+
+/* --- the two cursors --- */
+
+static uint64_t current_job(sqlite3_stmt *cursor, int rc)
+{
+    return rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(cursor, 0) : UINT64_MAX;
+}
+
+static void check_columns(struct fsck *fsck, const struct job_event *event)
+{
+    uint64_t seq = (uint64_t)sqlite3_column_int64(fsck->events, 1);
+    if (event->seq != seq || event->job != (uint64_t)sqlite3_column_int64(fsck->events, 0) ||
+        event->attempt != (uint64_t)sqlite3_column_int64(fsck->events, 2) ||
+        event->type != (uint64_t)sqlite3_column_int64(fsck->events, 3) ||
+        event->wall_ms != sqlite3_column_int64(fsck->events, 4))
+        find(fsck, "event %" PRIu64 ": its columns are not what its record says", seq);
+}
+
+/* Takes the events of `id` off the cursor and folds them into `job`, as far as they can be read. */
+static bool fold_events(struct fsck *fsck, uint64_t id, struct job *job, struct attempts *attempts)
+{
+    bool is_whole = true;
+    for (; current_job(fsck->events, fsck->events_rc) == id; fsck->events_rc = sqlite3_step(fsck->events)) {
+        struct job_event event;
+        struct error err;
+        const void *bytes = sqlite3_column_blob(fsck->events, 5);
+        if (record_decode(
+                &job_event_record, bytes, (size_t)sqlite3_column_bytes(fsck->events, 5), &event, &err) < 0) {
+            find(fsck, "event %" PRId64 ": %s", (int64_t)sqlite3_column_int64(fsck->events, 1), err.message);
+            is_whole = false;
+            continue;
+        }
+        check_columns(fsck, &event);
+        if (job != NULL && is_whole && job_apply(job, &event, &err) < 0) {
+            find(fsck, "event %" PRIu64 " cannot have happened: %s", event.seq, err.message);
+            is_whole = false;
+        } else if (job != NULL && is_whole) {
+            fold_attempt(attempts, &event);
+        }
+        job_event_clear(&event);
+    }
+    return is_whole && job != NULL;
+}
+
+static struct job *new_job(struct fsck *fsck, uint64_t id)
+{
+    struct job *job = NULL;
+    struct job_spec spec;
+    struct error err;
+    (void)sqlite3_bind_int64(fsck->spec, 1, (int64_t)id);
+    if (sqlite3_step(fsck->spec) != SQLITE_ROW) {
+        find(fsck, "job %" PRIu64 " has no specification", id);
+    } else if (record_decode(&job_spec_record, sqlite3_column_blob(fsck->spec, 0),
+                   (size_t)sqlite3_column_bytes(fsck->spec, 0), &spec, &err) < 0) {
+        find(fsck, "specification of job %" PRIu64 ": %s", id, err.message);
+    } else {
+        job = job_new(id, &spec);
+        job_spec_clear(&spec);
+    }
+    (void)sqlite3_reset(fsck->spec);
+    return job;
+}
+
+/* --- one job --- */
+
+static bool is_grant(const struct job *job, sqlite3_stmt *row)
+{
+    _cleanup_free_ char *node = store_sql_text(row, 0);
+    _cleanup_free_ char *uuid = store_sql_text(row, 1);
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (text_equal(grants[i].uuid, uuid) && grants[i].slot == sqlite3_column_int64(row, 2))
+            return text_equal(job->node, node) && job->attempt == sqlite3_column_int64(row, 3) &&
+                   grants[i].index == sqlite3_column_int64(row, 4) &&
+                   grants[i].memory == (uint64_t)sqlite3_column_int64(row, 5) &&
+                   (grants[i].slot == 0) == sqlite3_column_int64(row, 6);
+    return false;
+}
+
+/* The primary key makes rows distinct, so as many right rows as grants are all of them. */
+static void check_gpus(struct fsck *fsck, const struct job *job)
+{
+    size_t rows = 0, wanted = job_state_is_active(job->state) ? job->grants.count : 0;
+    bool are_right = true;
+    (void)sqlite3_bind_int64(fsck->gpus, 1, (int64_t)job->id);
+    for (; sqlite3_step(fsck->gpus) == SQLITE_ROW; rows++)
+        are_right = are_right && is_grant(job, fsck->gpus);
+    (void)sqlite3_reset(fsck->gpus);
+    if (rows != wanted)
+        find(fsck, "job %" PRIu64 " (%s) has %zu GPUs booked; its events say %zu", job->id,
+            job_state_name(job->state), rows, wanted);
+    else if (!are_right)
+        find(fsck, "job %" PRIu64 " has other GPUs booked than its events say", job->id);
+}
+
+static bool is_same_attempt(const struct attempt *attempt, sqlite3_stmt *row)
+{
+    _cleanup_free_ char *node = store_sql_text(row, 1);
+    _cleanup_free_ char *boot_id = store_sql_text(row, 2);
+    return text_equal(attempt->node, node) && text_equal(attempt->boot_id, boot_id) &&
+           attempt->token == (uint64_t)sqlite3_column_int64(row, 3) &&
+           attempt->allocated_ms == sqlite3_column_int64(row, 4) &&
+           attempt->started_ms == sqlite3_column_int64(row, 5) &&
+           attempt->over_ms == sqlite3_column_int64(row, 6) &&
+           attempt->last_event == sqlite3_column_int64(row, 7);
+}
+
+static void check_attempts(struct fsck *fsck, uint64_t id, const struct attempts *attempts)
+{
+    size_t rows = 0;
+    (void)sqlite3_bind_int64(fsck->attempts, 1, (int64_t)id);
+    for (; sqlite3_step(fsck->attempts) == SQLITE_ROW; rows++)
+        if (rows < attempts->count && (sqlite3_column_int64(fsck->attempts, 0) != (int64_t)rows + 1 ||
+                                          !is_same_attempt(&attempts->items[rows], fsck->attempts)))
+            find(fsck, "attempt %zu of job %" PRIu64 " is not what the events say", rows + 1, id);
+    (void)sqlite3_reset(fsck->attempts);
+    if (rows != attempts->count)
+        find(fsck, "job %" PRIu64 " has %zu attempts in the table; its events say %zu", id, rows,
+            attempts->count);
+}
+
+static void compare_row(struct fsck *fsck, const struct job *folded)
+{
+    _cleanup_(job_freep) struct job *row = NULL;
+    struct error err;
+    if (store_row_read(fsck->jobs, &row, &err) < 0) {
+        find(fsck, "%s", err.message);
+        return;
+    }
+    const char *column = store_row_difference(folded, row);
+    if (column != NULL)
+        find(fsck, "job %" PRIu64 ": '%s' is not what the events say", folded->id, column);
+    if (job_invariant(folded, &err) < 0)
+        find(fsck, "%s", err.message);
+}
+
+static void check_job(struct fsck *fsck, uint64_t id)
+{
+    bool has_row = current_job(fsck->jobs, fsck->jobs_rc) == id;
+    bool has_events = current_job(fsck->events, fsck->events_rc) == id;
+    if (!has_row)
+        find(fsck, "job %" PRIu64 " has events and no row", id);
+    if (!has_events)
+        find(fsck, "job %" PRIu64 " has a row and no events", id);
+    _cleanup_(job_freep) struct job *job = has_row && has_events ? new_job(fsck, id) : NULL;
+    _cleanup_(clear_attempts) struct attempts attempts = { 0 };
+    if (fold_events(fsck, id, job, &attempts)) {
+        compare_row(fsck, job);
+        check_gpus(fsck, job);
+        check_attempts(fsck, id, &attempts);
+    }
+    if (has_row)
+        fsck->jobs_rc = sqlite3_step(fsck->jobs);
+}
+
+/* --- the whole --- */
+
+static int check_jobs(struct fsck *fsck, struct error *err)
+{
+    fsck->jobs_rc = sqlite3_step(fsck->jobs);
+    fsck->events_rc = sqlite3_step(fsck->events);
+    while (fsck->jobs_rc == SQLITE_ROW || fsck->events_rc == SQLITE_ROW) {
+        uint64_t job = current_job(fsck->jobs, fsck->jobs_rc);
+        uint64_t event_job = current_job(fsck->events, fsck->events_rc);
+        check_job(fsck, job < event_job ? job : event_job);
+    }
+    int rc = fsck->jobs_rc != SQLITE_DONE ? fsck->jobs_rc : fsck->events_rc;
+    return rc == SQLITE_DONE ? 0 : store_sql_fail(err, fsck->db, rc, "fsck");
+}
+
+static int check_integrity(struct fsck *fsck, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *check = NULL;
+    int r = store_sql_prepare(fsck->db, "PRAGMA integrity_check", &check, err);
+    if (r < 0)
+        return r;
+    int rc;
+    while ((rc = sqlite3_step(check)) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(check, 0);
+        if (text == NULL || strcmp(text, "ok") != 0)
+            find(fsck, "integrity: %s", text != NULL ? text : "no answer");
+    }
+    return rc == SQLITE_DONE ? 0 : store_sql_fail(err, fsck->db, rc, "integrity check");
+}
+
+/* Each query counts what must not be. */
+static int check_totals(struct fsck *fsck, struct error *err)
+{
+    static const struct {
+        const char *sql, *finding;
+    } rows[] = {
+        { "SELECT count(*) FROM jobs WHERE id > (SELECT ifnull(max(seq), 0) FROM sqlite_sequence"
+          " WHERE name = 'jobs')",
+            "jobs have an id above the highest that was given out" },
+        { "SELECT count(*) FROM pragma_foreign_key_check", "rows belong to a job that is not there" },
+        { "SELECT count(*) FROM submit_keys AS k WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = k.job)",
+            "submit keys belong to a job that is not there" },
+        { "SELECT count(*) FROM events WHERE seq < 1", "events have no number" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t count = 0;
+        int r = store_sql_number(fsck->db, rows[i].sql, &count, err);
+        if (r < 0)
+            return r;
+        if (count > 0)
+            find(fsck, "%" PRId64 " %s", count, rows[i].finding);
+    }
+    return 0;
+}
+
+static int prepare(struct fsck *fsck, struct error *err)
+{
+    _cleanup_free_ char *jobs = store_row_select_sql("ORDER BY id");
+    const struct {
+        sqlite3_stmt **statement;
+        const char *sql;
+    } rows[] = {
+        { &fsck->jobs, jobs },
+        { &fsck->events, "SELECT job, seq, attempt, type, wall_ms, event FROM events ORDER BY job, seq" },
+        { &fsck->spec, "SELECT spec FROM specs WHERE job = ?1" },
+        { &fsck->gpus,
+            "SELECT node, uuid, slot, attempt, gpu, memory, exclusive FROM gpu_alloc WHERE job = ?1" },
+        { &fsck->attempts,
+            "SELECT attempt, node, boot_id, token, allocated_ms, started_ms, over_ms, last_event"
+            " FROM attempts WHERE job = ?1 ORDER BY attempt" },
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+        r = store_sql_prepare(fsck->db, rows[i].sql, rows[i].statement, err);
+    return r;
+}
+
+static void clear(struct fsck *fsck)
+{
+    store_sql_finalizep(&fsck->jobs);
+    store_sql_finalizep(&fsck->events);
+    store_sql_finalizep(&fsck->spec);
+    store_sql_finalizep(&fsck->gpus);
+    store_sql_finalizep(&fsck->attempts);
+    store_sql_closep(&fsck->db);
+}
+
+static int check_all(struct fsck *fsck, const char *path, struct error *err)
+{
+    int version = 0;
+    int r = store_sql_open(path, STORE_READ, &fsck->db, err);
+    if (r == 0)
+        r = store_schema_check(fsck->db, path, &version, err);
+    if (r == 0 && version < store_schema_version())
+        return error_set(err, -ENOTSUP, "%s has the older schema %d: start mgpud once to bring it up to date",
+            path, version);
+    if (r == 0)
+        r = store_sql_run(fsck->db, "BEGIN", err);
+    if (r == 0)
+        r = check_integrity(fsck, err);
+    if (r == 0)
+        r = prepare(fsck, err);
+    if (r == 0)
+        r = check_totals(fsck, err);
+    return r == 0 ? check_jobs(fsck, err) : r;
+}
+
+int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err)
+{
+    (void)crc32c(0, NULL, 0); // see store_open
+    _cleanup_free_ char *real = realpath(dir, NULL);
+    if (real == NULL)
+        return error_set_errno(err, -errno, "cannot find the state directory %s", dir);
+    _cleanup_free_ char *path = xasprintf("%s/%s", real, STORE_DATABASE);
+    _cleanup_(clear) struct fsck fsck = { .report = report, .arg = arg };
+    int r = check_all(&fsck, path, err);
+    if (r == -EUCLEAN && err != NULL && err->hint[0] == '\0') {
+        _cleanup_close_ int dirfd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void)store_snapshot_hint(dirfd, real, err);
+    }
+    return r < 0 ? r : fsck.findings;
+}

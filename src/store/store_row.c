@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table below is the jobs table, column by column. A field added to struct job is a row here and a column
+ * in the schema. Numbers of 64 bits are stored as SQLite's signed 64 bits with the same bit pattern.
+ */
+#include "store/store_row.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/record.h"
+#include "base/strings.h"
+#include "store/store_sql.h"
+
+enum column_kind { COLUMN_U32, COLUMN_I32, COLUMN_64, COLUMN_TEXT, COLUMN_GRANTS };
+
+struct column {
+    const char *name;
+    enum column_kind kind;
+    size_t offset;
+    bool is_fixed; // as submitted: left out of updates
+};
+
+#define COLUMN(kind_, member_)                                                                               \
+    {                                                                                                        \
+        .name = #member_, .kind = (kind_), .offset = offsetof(struct job, member_)                           \
+    }
+#define FIXED(kind_, member_)                                                                                \
+    {                                                                                                        \
+        .name = #member_, .kind = (kind_), .offset = offsetof(struct job, member_), .is_fixed = true         \
+    }
+
+static const struct column columns[] = {
+    FIXED(COLUMN_64, id),
+    FIXED(COLUMN_U32, uid),
+    FIXED(COLUMN_U32, gid),
+    FIXED(COLUMN_I32, priority),
+    FIXED(COLUMN_U32, gpus),
+    FIXED(COLUMN_64, gpu_mem),
+    FIXED(COLUMN_TEXT, gpu_ids),
+    FIXED(COLUMN_TEXT, name),
+    FIXED(COLUMN_TEXT, summary),
+    FIXED(COLUMN_64, submitted_ms),
+    COLUMN(COLUMN_U32, state),
+    COLUMN(COLUMN_U32, attempt),
+    COLUMN(COLUMN_64, started_ms),
+    COLUMN(COLUMN_64, ended_ms),
+    COLUMN(COLUMN_64, token),
+    COLUMN(COLUMN_TEXT, node),
+    COLUMN(COLUMN_TEXT, boot_id),
+    COLUMN(COLUMN_GRANTS, grants),
+    COLUMN(COLUMN_TEXT, log_path),
+    COLUMN(COLUMN_U32, end),
+    COLUMN(COLUMN_I32, exit_code),
+    COLUMN(COLUMN_U32, signal),
+    COLUMN(COLUMN_U32, stopped_by),
+    COLUMN(COLUMN_64, run_ms),
+    COLUMN(COLUMN_64, cpu_ms),
+    COLUMN(COLUMN_64, max_rss),
+    COLUMN(COLUMN_64, log_bytes),
+    COLUMN(COLUMN_TEXT, text),
+};
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static_assert(sizeof(enum job_state) == sizeof(uint32_t) && sizeof(enum job_end) == sizeof(uint32_t),
+    "enums are stored as 32 bits");
+
+struct grant_list {
+    struct record_list grants;
+};
+
+static const struct record_field grant_list_fields[] = {
+    RECORD_SUBLIST(1, struct grant_list, grants, EVENT_GPUS_MAX, &gpu_grant_record),
+};
+
+static const struct record_type grant_list_record =
+    RECORD_TYPE(60, "grants", struct grant_list, grant_list_fields);
+
+char *store_row_insert_sql(void)
+{
+    struct buffer sql = { 0 };
+    buffer_append_text(&sql, "INSERT INTO jobs (");
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        buffer_printf(&sql, "%s\"%s\"", i > 0 ? ", " : "", columns[i].name);
+    buffer_append_text(&sql, ") VALUES (");
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        buffer_printf(&sql, "%s?%zu", i > 0 ? ", " : "", i + 1);
+    buffer_append_text(&sql, ")");
+    return buffer_take(&sql);
+}
+
+char *store_row_update_sql(void)
+{
+    struct buffer sql = { 0 };
+    buffer_append_text(&sql, "UPDATE jobs SET ");
+    const char *separator = "";
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        if (columns[i].is_fixed)
+            continue;
+        buffer_printf(&sql, "%s\"%s\" = ?%zu", separator, columns[i].name, i + 1);
+        separator = ", ";
+    }
+    buffer_append_text(&sql, " WHERE id = ?1");
+    return buffer_take(&sql);
+}
+
+char *store_row_select_sql(const char *where)
+{
+    struct buffer sql = { 0 };
+    buffer_append_text(&sql, "SELECT ");
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        buffer_printf(&sql, "%s\"%s\"", i > 0 ? ", " : "", columns[i].name);
+    buffer_printf(&sql, " FROM jobs %s", where);
+    return buffer_take(&sql);
+}
+
+static int bind_grants(
+    sqlite3_stmt *statement, int index, const struct record_list *grants, struct buffer *scratch)
+{
+    if (grants->count == 0)
+        return sqlite3_bind_null(statement, index);
+    const struct grant_list list = { .grants = *grants };
+    scratch->length = 0;
+    record_encode(&grant_list_record, &list, scratch);
+    return sqlite3_bind_blob64(statement, index, scratch->bytes, scratch->length, SQLITE_STATIC);
+}
+
+static int bind_column(sqlite3_stmt *statement, int index, const struct column *column, const void *member,
+    struct buffer *scratch)
+{
+    switch (column->kind) {
+    case COLUMN_U32: return sqlite3_bind_int64(statement, index, *(const uint32_t *)member);
+    case COLUMN_I32: return sqlite3_bind_int64(statement, index, *(const int32_t *)member);
+    case COLUMN_64: return sqlite3_bind_int64(statement, index, *(const int64_t *)member);
+    case COLUMN_TEXT:
+        return sqlite3_bind_text(statement, index, *(const char *const *)member, -1, SQLITE_STATIC);
+    default: return bind_grants(statement, index, member, scratch);
+    }
+}
+
+int store_row_bind(sqlite3_stmt *statement, const struct job *job, struct buffer *scratch)
+{
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        const void *member = (const char *)job + columns[i].offset;
+        int rc = bind_column(statement, (int)i + 1, &columns[i], member, scratch);
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    return SQLITE_OK;
+}
+
+static int read_number(sqlite3_stmt *statement, int index, int64_t min, int64_t max, int64_t *ret)
+{
+    *ret = sqlite3_column_int64(statement, index);
+    return *ret >= min && *ret <= max ? 0 : -EUCLEAN;
+}
+
+static int read_grants(sqlite3_stmt *statement, int index, struct record_list *ret, struct error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, index);
+    struct grant_list list = { 0 };
+    if (bytes == NULL)
+        return 0;
+    if (record_decode(&grant_list_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &list, err) <
+        0)
+        return -EUCLEAN;
+    *ret = list.grants;
+    return 0;
+}
+
+static int read_column(
+    sqlite3_stmt *statement, int index, const struct column *column, void *member, struct error *err)
+{
+    int64_t number = 0;
+    int r = 0;
+    switch (column->kind) {
+    case COLUMN_U32:
+        r = read_number(statement, index, 0, UINT32_MAX, &number);
+        *(uint32_t *)member = (uint32_t)number;
+        return r;
+    case COLUMN_I32:
+        r = read_number(statement, index, INT32_MIN, INT32_MAX, &number);
+        *(int32_t *)member = (int32_t)number;
+        return r;
+    case COLUMN_64: *(int64_t *)member = sqlite3_column_int64(statement, index); return 0;
+    case COLUMN_TEXT: *(char **)member = store_sql_text(statement, index); return 0;
+    default: return read_grants(statement, index, member, err);
+    }
+}
+
+int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
+{
+    _cleanup_(job_freep) struct job *job = xcalloc(1, sizeof(*job));
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        int r = read_column(statement, (int)i, &columns[i], (char *)job + columns[i].offset, err);
+        if (r < 0)
+            return error_set(
+                err, r, "database: job %" PRIu64 " has a damaged value in '%s'", job->id, columns[i].name);
+    }
+    if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS || job->name == NULL ||
+        job->summary == NULL)
+        return error_set(err, -EUCLEAN, "database: the row of job %" PRIu64 " is damaged", job->id);
+    *ret = take_ptr(job);
+    return 0;
+}
+
+struct job *store_row_copy(const struct job *job)
+{
+    struct job *copy = xcalloc(1, sizeof(*copy));
+    *copy = *job;
+    for (size_t i = 0; i < N_COLUMNS; i++) {
+        void *member = (char *)copy + columns[i].offset;
+        const void *source = (const char *)job + columns[i].offset;
+        if (columns[i].kind == COLUMN_TEXT)
+            *(char **)member = xstrdup(*(const char *const *)source);
+        else if (columns[i].kind == COLUMN_GRANTS)
+            gpu_grants_copy(member, source);
+    }
+    return copy;
+}
+
+static bool is_same_grants(const struct record_list *a, const struct record_list *b)
+{
+    const struct gpu_grant *left = a->items, *right = b->items;
+    bool is_same = a->count == b->count;
+    for (size_t i = 0; is_same && i < a->count; i++)
+        is_same = left[i].index == right[i].index && left[i].slot == right[i].slot &&
+                  left[i].memory == right[i].memory && text_equal(left[i].uuid, right[i].uuid);
+    return is_same;
+}
+
+static bool is_same_column(const struct column *column, const void *a, const void *b)
+{
+    switch (column->kind) {
+    case COLUMN_U32:
+    case COLUMN_I32: return memcmp(a, b, sizeof(uint32_t)) == 0;
+    case COLUMN_64: return memcmp(a, b, sizeof(uint64_t)) == 0;
+    case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);
+    default: return is_same_grants(a, b);
+    }
+}
+
+const char *store_row_difference(const struct job *a, const struct job *b)
+{
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (!is_same_column(
+                &columns[i], (const char *)a + columns[i].offset, (const char *)b + columns[i].offset))
+            return columns[i].name;
+    return NULL;
+}

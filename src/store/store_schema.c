@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A step is never altered once it has been released; a change of the tables is a new step. The version lies
+ * in the file's header (user_version) and is written in the same transaction as the step.
+ *
+ * What the database itself enforces, whatever the program does: ids and event numbers grow and never come
+ * again, events are never altered or removed, and a GPU is held exclusively by one attempt or in distinct
+ * slots by several. The enums of job/state.h are stored as their numbers: new values go to the end.
+ */
+#include "store/store_schema.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "job/state.h"
+#include "store/store_sql.h"
+
+static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && END_REBOOT == 7, "these numbers are on disk");
+
+static const char tables[] =
+    "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value ANY NOT NULL) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE jobs ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " uid INTEGER NOT NULL, gid INTEGER NOT NULL, priority INTEGER NOT NULL, gpus INTEGER NOT NULL,"
+    " gpu_mem INTEGER NOT NULL, gpu_ids TEXT, name TEXT NOT NULL, summary TEXT NOT NULL,"
+    " submitted_ms INTEGER NOT NULL,"
+    " state INTEGER NOT NULL CHECK (state BETWEEN 1 AND 5),"
+    " attempt INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL,"
+    " token INTEGER NOT NULL, node TEXT, boot_id TEXT, grants BLOB, log_path TEXT,"
+    " \"end\" INTEGER NOT NULL, exit_code INTEGER NOT NULL, signal INTEGER NOT NULL,"
+    " stopped_by INTEGER NOT NULL, run_ms INTEGER NOT NULL, cpu_ms INTEGER NOT NULL,"
+    " max_rss INTEGER NOT NULL, log_bytes INTEGER NOT NULL, text TEXT) STRICT;"
+    "CREATE INDEX jobs_open ON jobs (id) WHERE state <> 5;"
+    "CREATE INDEX jobs_ended ON jobs (ended_ms) WHERE state = 5;"
+    "CREATE TRIGGER jobs_ids_grow BEFORE INSERT ON jobs"
+    " WHEN NEW.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'jobs')"
+    " BEGIN SELECT RAISE(ABORT, 'this job id was given out before'); END;"
+
+    "CREATE TABLE specs (job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
+    " spec BLOB NOT NULL) STRICT;"
+
+    "CREATE TABLE submit_keys (key_hash INTEGER PRIMARY KEY, uid INTEGER NOT NULL,"
+    " job INTEGER NOT NULL, spec_hash INTEGER NOT NULL, created_ms INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE attempts (job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,"
+    " attempt INTEGER NOT NULL, node TEXT NOT NULL, boot_id TEXT, token INTEGER NOT NULL,"
+    " allocated_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL, over_ms INTEGER NOT NULL,"
+    " last_event INTEGER NOT NULL, PRIMARY KEY (job, attempt)) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE gpu_alloc (node TEXT NOT NULL, uuid TEXT NOT NULL, slot INTEGER NOT NULL,"
+    " job INTEGER NOT NULL REFERENCES jobs (id), attempt INTEGER NOT NULL, gpu INTEGER NOT NULL,"
+    " memory INTEGER NOT NULL, exclusive INTEGER NOT NULL CHECK (exclusive = (slot = 0)),"
+    " PRIMARY KEY (node, uuid, slot)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX gpu_alloc_job ON gpu_alloc (job);"
+    "CREATE TRIGGER gpu_alloc_exclusive BEFORE INSERT ON gpu_alloc"
+    " WHEN EXISTS (SELECT 1 FROM gpu_alloc WHERE node = NEW.node AND uuid = NEW.uuid"
+    "  AND (exclusive OR NEW.exclusive))"
+    " BEGIN SELECT RAISE(ABORT, 'this GPU is held exclusively'); END;"
+    "CREATE TRIGGER gpu_alloc_no_change BEFORE UPDATE ON gpu_alloc"
+    " BEGIN SELECT RAISE(ABORT, 'a booked GPU is given back, not altered'); END;"
+
+    "CREATE TABLE events (seq INTEGER PRIMARY KEY, job INTEGER NOT NULL, attempt INTEGER NOT NULL,"
+    " type INTEGER NOT NULL CHECK (type BETWEEN 0 AND 5), wall_ms INTEGER NOT NULL,"
+    " event BLOB NOT NULL) STRICT;"
+    "CREATE INDEX events_job ON events (job);"
+    "CREATE TRIGGER events_grow BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)"
+    " BEGIN SELECT RAISE(ABORT, 'events are numbered upwards'); END;"
+    "CREATE TRIGGER events_no_change BEFORE UPDATE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'events are never altered'); END;"
+    "CREATE TRIGGER events_no_removal BEFORE DELETE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'events are never removed'); END;"
+
+    "CREATE TABLE tokens (id INTEGER PRIMARY KEY AUTOINCREMENT, uid INTEGER NOT NULL,"
+    " gid INTEGER NOT NULL, name TEXT, hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),"
+    " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL) STRICT;";
+
+const struct schema_step store_schema_steps[] = {
+    { 1, tables },
+};
+const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
+
+int store_schema_version(void)
+{
+    return store_schema_steps[store_schema_n_steps - 1].version;
+}
+
+static int run_step(sqlite3 *db, const struct schema_step *step, struct error *err)
+{
+    _cleanup_buffer_ struct buffer sql = { 0 };
+    buffer_printf(&sql, "BEGIN IMMEDIATE; %s PRAGMA user_version = %d; COMMIT", step->sql, step->version);
+    int r = store_sql_run(db, buffer_text(&sql), err);
+    if (r == 0)
+        return 0;
+    if (!sqlite3_get_autocommit(db))
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return error_wrap(err, "schema %d", step->version);
+}
+
+int store_schema_upgrade(sqlite3 *db, const struct schema_step *steps, size_t count, struct error *err)
+{
+    int64_t version = 0;
+    int r = store_sql_number(db, "PRAGMA user_version", &version, err);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        if (steps[i].version > version)
+            r = run_step(db, &steps[i], err);
+    return r;
+}
+
+static int insert_meta(sqlite3 *db, const char *instance, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *insert = NULL;
+    int r = store_sql_prepare(db,
+        "INSERT INTO meta (name, value) VALUES ('instance', ?1), ('created_ms', ?2), ('epoch', 0),"
+        " ('mark', 0), ('event_floor', 0)",
+        &insert, err);
+    if (r < 0)
+        return r;
+    (void)sqlite3_bind_text(insert, 1, instance, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(insert, 2, clock_wall_ms());
+    return store_sql_finish(insert, "meta", err);
+}
+
+int store_schema_create(sqlite3 *db, const char *instance, struct error *err)
+{
+    _cleanup_buffer_ struct buffer sql = { 0 };
+    buffer_printf(&sql, "PRAGMA application_id = %d", STORE_APPLICATION_ID);
+    int r = store_sql_run(db, buffer_text(&sql), err);
+    if (r == 0)
+        r = store_schema_upgrade(db, store_schema_steps, store_schema_n_steps, err);
+    return r == 0 ? insert_meta(db, instance, err) : r;
+}
+
+int store_schema_check(sqlite3 *db, const char *path, int *ret_version, struct error *err)
+{
+    int64_t application = 0, version = 0;
+    int r = store_sql_number(db, "PRAGMA application_id", &application, err);
+    if (r == 0)
+        r = store_sql_number(db, "PRAGMA user_version", &version, err);
+    if (r < 0)
+        return error_wrap(err, "%s", path);
+    if (application != STORE_APPLICATION_ID || version < 1)
+        return error_set(err, -EUCLEAN, "%s is no store of mgpu", path);
+    if (version > store_schema_version()) {
+        (void)error_set(err, -ENOTSUP,
+            "%s was made by a newer mgpu: it has schema %d, this mgpud knows up to %d", path, (int)version,
+            store_schema_version());
+        return error_hint(err, "install the newer mgpu again, or use another --state-dir");
+    }
+    *ret_version = (int)version;
+    return 0;
+}

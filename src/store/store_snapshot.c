@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * DIR/backup/mgpu-NNNNNNNN.db: numbered upwards, so that a clock that was set back cannot make a new snapshot
+ * look like the oldest. It is written under another name, marked as a snapshot, synced and renamed. Pages are
+ * copied some at a time between commits; SQLite keeps what was copied already up to date with later commits
+ * of the same connection.
+ */
+#include "store/store_snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "store/store_schema.h"
+#include "store/store_sqlite.h"
+
+#define SNAPSHOT_FORMAT      "mgpu-%08" PRIu64 ".db"
+#define SNAPSHOT_UNFINISHED  "unfinished.db"
+#define SNAPSHOT_STEP_PAGES  128
+#define SNAPSHOT_NUMBERS_MAX 4096 // entries of the directory that are looked at
+
+struct store_snapshot {
+    int dirfd; // DIR/backup
+    sqlite3 *copy;
+    sqlite3_backup *backup;
+};
+
+struct numbers {
+    uint64_t items[SNAPSHOT_NUMBERS_MAX];
+    size_t count;
+};
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static void name_of(uint64_t number, char name[64])
+{
+    (void)snprintf(name, 64, SNAPSHOT_FORMAT, number);
+}
+
+/* The numbers of the snapshots in DIR/backup, oldest first. */
+static void list(int backupfd, struct numbers *numbers)
+{
+    numbers->count = 0;
+    int fd = openat(backupfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL) {
+        closep(&fd);
+        return;
+    }
+    const struct dirent *entry;
+    while (numbers->count < SNAPSHOT_NUMBERS_MAX && (entry = readdir(dir)) != NULL) {
+        uint64_t number;
+        char name[64];
+        if (sscanf(entry->d_name, SNAPSHOT_FORMAT, &number) != 1)
+            continue;
+        name_of(number, name);
+        if (strcmp(name, entry->d_name) == 0)
+            numbers->items[numbers->count++] = number;
+    }
+    (void)closedir(dir);
+    qsort(numbers->items, numbers->count, sizeof(numbers->items[0]), compare);
+}
+
+static int open_backup(int dirfd)
+{
+    return openat(dirfd, STORE_BACKUP, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+char *store_snapshot_newest(int dirfd)
+{
+    _cleanup_close_ int backupfd = open_backup(dirfd);
+    if (backupfd < 0)
+        return NULL;
+    struct numbers numbers;
+    list(backupfd, &numbers);
+    if (numbers.count == 0)
+        return NULL;
+    char name[64];
+    name_of(numbers.items[numbers.count - 1], name);
+    return xasprintf("%s/%s", STORE_BACKUP, name);
+}
+
+int store_snapshot_hint(int dirfd, const char *dir, struct error *err)
+{
+    _cleanup_free_ char *newest = store_snapshot_newest(dirfd);
+    if (newest == NULL)
+        return error_hint(err,
+            "there is no snapshot in %s/%s; restore the directory from a backup of yours, or "
+            "move it away to begin with an empty queue",
+            dir, STORE_BACKUP);
+    struct stat file;
+    char when[32] = "";
+    if (fstatat(dirfd, newest, &file, AT_SYMLINK_NOFOLLOW) == 0)
+        clock_format_utc((int64_t)file.st_mtim.tv_sec * 1000, when, sizeof(when));
+    return error_hint(err,
+        "go back to the newest snapshot, of %.19sZ: cd %s && mkdir bad && mv %s* bad && cp %s %s", when, dir,
+        STORE_DATABASE, newest, STORE_DATABASE);
+}
+
+void store_snapshot_abandon(struct store *store)
+{
+    struct store_snapshot *snapshot = take_ptr(store->snapshot);
+    if (snapshot == NULL)
+        return;
+    (void)sqlite3_backup_finish(snapshot->backup);
+    store_sql_closep(&snapshot->copy);
+    if (snapshot->dirfd >= 0)
+        (void)unlinkat(snapshot->dirfd, SNAPSHOT_UNFINISHED, 0);
+    closep(&snapshot->dirfd);
+    free(snapshot);
+}
+
+/* SQLite makes files as the umask says; this one is made before, for our eyes only. */
+static int make_file(struct store *store, struct store_snapshot *snapshot, struct error *err)
+{
+    if (mkdirat(store->dirfd, STORE_BACKUP, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(err, -errno, "cannot make %s/%s", store->dir, STORE_BACKUP);
+    snapshot->dirfd = open_backup(store->dirfd);
+    if (snapshot->dirfd < 0)
+        return error_set_errno(err, -errno, "cannot open %s/%s", store->dir, STORE_BACKUP);
+    (void)unlinkat(snapshot->dirfd, SNAPSHOT_UNFINISHED, 0);
+    _cleanup_close_ int fd = openat(
+        snapshot->dirfd, SNAPSHOT_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot make a snapshot in %s/%s", store->dir, STORE_BACKUP);
+    return 0;
+}
+
+static int begin(struct store *store, struct error *err)
+{
+    struct store_snapshot *snapshot = store->snapshot = xcalloc(1, sizeof(*snapshot));
+    snapshot->dirfd = -1;
+    int r = make_file(store, snapshot, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = xasprintf("%s/%s/%s", store->dir, STORE_BACKUP, SNAPSHOT_UNFINISHED);
+    int rc = sqlite3_open_v2(path, &snapshot->copy,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
+    if (rc != SQLITE_OK)
+        return store_sql_fail(err, snapshot->copy, rc, "snapshot");
+    /* The one sync is at the end; a snapshot cut short is thrown away. */
+    r = store_sql_run(snapshot->copy, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
+    if (r < 0)
+        return r;
+    snapshot->backup = sqlite3_backup_init(snapshot->copy, "main", store->db, "main");
+    if (snapshot->backup == NULL)
+        return store_sql_fail(err, snapshot->copy, sqlite3_errcode(snapshot->copy), "snapshot");
+    return 0;
+}
+
+/* 1 when everything is copied. */
+static int copy(struct store_snapshot *snapshot, int pages, struct error *err)
+{
+    int rc = sqlite3_backup_step(snapshot->backup, pages);
+    if (rc == SQLITE_OK)
+        return 0;
+    return rc == SQLITE_DONE ? 1 : store_sql_fail(err, snapshot->copy, rc, "snapshot");
+}
+
+static void remove_old(int backupfd)
+{
+    struct numbers numbers;
+    char name[64];
+    list(backupfd, &numbers);
+    for (size_t i = 0; i + STORE_SNAPSHOTS_KEPT < numbers.count; i++) {
+        name_of(numbers.items[i], name);
+        (void)unlinkat(backupfd, name, 0);
+    }
+}
+
+static int sync_file(int dirfd, const char *name)
+{
+    _cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The copy's own journal would be a write-ahead log beside it, so it becomes a plain file first. */
+static int finish(struct store *store, struct error *err)
+{
+    struct store_snapshot *snapshot = store->snapshot;
+    int rc = sqlite3_backup_finish(take_ptr(snapshot->backup));
+    if (rc != SQLITE_OK)
+        return store_sql_fail(err, snapshot->copy, rc, "snapshot");
+    _cleanup_buffer_ struct buffer sql = { 0 };
+    buffer_printf(
+        &sql, "PRAGMA journal_mode = DELETE; UPDATE meta SET value = %d WHERE name = 'mark'", STORE_SNAPSHOT);
+    int r = store_sql_run(snapshot->copy, buffer_text(&sql), err);
+    if (r < 0)
+        return r;
+    store_sql_closep(&snapshot->copy);
+    snapshot->copy = NULL;
+    struct numbers numbers;
+    char name[64];
+    list(snapshot->dirfd, &numbers);
+    name_of(numbers.count > 0 ? numbers.items[numbers.count - 1] + 1 : 1, name);
+    r = sync_file(snapshot->dirfd, SNAPSHOT_UNFINISHED);
+    if (r == 0 && renameat(snapshot->dirfd, SNAPSHOT_UNFINISHED, snapshot->dirfd, name) < 0)
+        r = -errno;
+    if (r == 0 && fsync(snapshot->dirfd) < 0)
+        r = -errno;
+    if (r < 0)
+        return error_set_errno(err, r, "cannot put snapshot %s into %s/%s", name, store->dir, STORE_BACKUP);
+    remove_old(snapshot->dirfd);
+    return 0;
+}
+
+int store_snapshot_take(struct store *store, struct error *err)
+{
+    int r = begin(store, err);
+    if (r == 0)
+        r = copy(store->snapshot, -1, err);
+    if (r == 1)
+        r = finish(store, err);
+    store_snapshot_abandon(store);
+    return r;
+}
+
+void store_snapshot_step(struct store *store)
+{
+    struct error err = { 0 };
+    int r = copy(store->snapshot, SNAPSHOT_STEP_PAGES, &err);
+    if (r == 0)
+        return;
+    if (r == 1)
+        r = finish(store, &err);
+    if (r < 0)
+        store_thread_warn(store, &err);
+    store_snapshot_abandon(store);
+}
+
+static int run_snapshot(struct store *store, struct store_request *request, struct error *err)
+{
+    struct error problem = { 0 };
+    if (store->snapshot != NULL || begin(store, &problem) == 0)
+        return 0;
+    store_snapshot_abandon(store);
+    store_thread_warn(store, &problem);
+    return 0;
+}
+
+static void free_request(struct store_request *request)
+{
+    free(request);
+}
+
+static const struct store_request_kind snapshot_kind = { .run = run_snapshot, .free = free_request };
+
+void store_snapshot(struct store *store)
+{
+    struct store_request *request = xcalloc(1, sizeof(*request));
+    request->kind = &snapshot_kind;
+    store_thread_push(store, request);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of the database in DIR/backup, made while the store goes on. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define STORE_BACKUP         "backup"
+#define STORE_SNAPSHOTS_KEPT 3
+
+struct store;
+struct store_snapshot;
+
+/* A whole snapshot at once, before the store's thread exists. */
+int store_snapshot_take(struct store *store, struct error *err);
+
+/* On the store's thread: copies some more pages of store->snapshot, and at the end puts it into its place. */
+void store_snapshot_step(struct store *store);
+
+/* Drops a snapshot that is not finished. */
+void store_snapshot_abandon(struct store *store);
+
+/* The name of the newest snapshot, relative to DIR; the caller frees it. NULL when there is none. */
+char *store_snapshot_newest(int dirfd);
+
+/* Sets the hint that says how to go on from the newest snapshot, or that there is none. */
+int store_snapshot_hint(int dirfd, const char *dir, struct error *err);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A full disk must not keep a job that runs from ending: its end needs a few pages. So new work is refused
+ * while less than STORE_SPACE_MIN is free, and a file of STORE_RESERVE bytes holds blocks that are given up
+ * when even that is used by others. The reserve is made again once it fits beside the minimum.
+ */
+#include "store/store_space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "store/store_sqlite.h"
+
+/* Bytes free for us; as good as endless when the file system does not say. */
+static uint64_t free_bytes(const struct store *store)
+{
+    struct statvfs disk;
+    if (fstatvfs(store->dirfd, &disk) < 0)
+        return UINT64_MAX;
+    return (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+static int fill(int fd)
+{
+    if (fallocate(fd, 0, 0, STORE_RESERVE) == 0)
+        return 0;
+    if (errno != EOPNOTSUPP)
+        return -errno;
+    static const char zeros[65536];
+    int r = 0;
+    for (size_t written = 0; r == 0 && written < STORE_RESERVE; written += sizeof(zeros))
+        r = write_all(fd, zeros, sizeof(zeros));
+    return r;
+}
+
+static bool make_reserve(struct store *store)
+{
+    _cleanup_close_ int fd =
+        openat(store->dirfd, STORE_RESERVE_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return false;
+    struct stat file;
+    if (fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 >= STORE_RESERVE)
+        return true;
+    if (fill(fd) == 0)
+        return true;
+    (void)unlinkat(store->dirfd, STORE_RESERVE_NAME, 0);
+    return false;
+}
+
+void store_space_open(struct store *store)
+{
+    if (free_bytes(store) < STORE_OPEN_NEEDS)
+        (void)unlinkat(store->dirfd, STORE_RESERVE_NAME, 0);
+    else
+        store->space.has_reserve = make_reserve(store);
+    store->space.looked_ms = INT64_MIN / 2;
+}
+
+bool store_space_give_up(struct store *store)
+{
+    if (!atomic_exchange(&store->space.has_reserve, false))
+        return false;
+    return unlinkat(store->dirfd, STORE_RESERVE_NAME, 0) == 0;
+}
+
+static int run_make_reserve(struct store *store, struct store_request *request, struct error *err)
+{
+    store->space.has_reserve = make_reserve(store);
+    store->space.is_asked = false;
+    return 0;
+}
+
+static void free_request(struct store_request *request)
+{
+    free(request);
+}
+
+static const struct store_request_kind reserve_kind = { .run = run_make_reserve, .free = free_request };
+
+bool store_is_full(struct store *store)
+{
+    struct store_space *space = &store->space;
+    int64_t now_ms = clock_boot_ms();
+    if (now_ms - space->looked_ms >= STORE_SPACE_AGE) {
+        space->looked_ms = now_ms;
+        uint64_t bytes = free_bytes(store);
+        space->is_low = bytes < STORE_SPACE_MIN;
+        if (!space->has_reserve && bytes >= STORE_SPACE_MIN + STORE_RESERVE &&
+            !atomic_exchange(&space->is_asked, true)) {
+            struct store_request *request = xcalloc(1, sizeof(*request));
+            request->kind = &reserve_kind;
+            store_thread_push(store, request);
+        }
+    }
+    return space->is_low || !space->has_reserve;
+}

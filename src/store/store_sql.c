@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every connection is used by one thread at a time, so SQLite's own mutexes are off. Checkpoints are not left
+ * to SQLite (wal_autocheckpoint 0): it would run them inside the commit that crosses the mark, while somebody
+ * waits for it. The store's thread runs them when it has nothing else to do.
+ */
+#include "store/store_sql.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define TEXT(number)  #number
+#define VALUE(number) TEXT(number)
+
+static const char settings[] = "PRAGMA foreign_keys = ON;"
+                               "PRAGMA trusted_schema = OFF;"
+                               "PRAGMA cell_size_check = ON;"
+                               "PRAGMA temp_store = MEMORY;"
+                               "PRAGMA secure_delete = FAST;"
+                               "PRAGMA cache_size = -" VALUE(STORE_CACHE_KIB);
+
+static const char write_settings[] = "PRAGMA journal_mode = WAL;"
+                                     "PRAGMA synchronous = FULL;"
+                                     "PRAGMA wal_autocheckpoint = 0;"
+                                     "PRAGMA journal_size_limit = " VALUE(STORE_WAL_KEEP_BYTES);
+
+static const struct {
+    int primary; // result code without its extension
+    int code;
+} codes[] = {
+    { SQLITE_FULL, -ENOSPC },
+    { SQLITE_CORRUPT, -EUCLEAN },
+    { SQLITE_NOTADB, -EUCLEAN },
+    { SQLITE_BUSY, -EBUSY },
+    { SQLITE_LOCKED, -EBUSY },
+    { SQLITE_CONSTRAINT, -EEXIST },
+    { SQLITE_READONLY, -EROFS },
+    { SQLITE_CANTOPEN, -EACCES },
+    { SQLITE_PERM, -EACCES },
+    { SQLITE_NOMEM, -ENOMEM },
+};
+
+int store_sql_code(sqlite3 *db, int rc)
+{
+    /* A quota that is used up is a disk that is full, but SQLite knows only ENOSPC. */
+    if (rc == SQLITE_IOERR_WRITE && db != NULL && sqlite3_system_errno(db) == EDQUOT)
+        return -ENOSPC;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (codes[i].primary == (rc & 0xff))
+            return codes[i].code;
+    return -EIO;
+}
+
+int store_sql_fail(struct error *err, sqlite3 *db, int rc, const char *what)
+{
+    return error_set(
+        err, store_sql_code(db, rc), "%s: %s", what, db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+}
+
+int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err)
+{
+    int flags = access == STORE_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    _cleanup_database_ sqlite3 *db = NULL;
+    int rc = sqlite3_open_v2(
+        path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
+    if (rc != SQLITE_OK)
+        return store_sql_fail(err, db, rc, path);
+    (void)sqlite3_busy_timeout(db, STORE_BUSY_MS);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    int r = store_sql_run(db, settings, err);
+    if (r == 0 && access == STORE_WRITE)
+        r = store_sql_run(db, write_settings, err);
+    if (r < 0)
+        return error_wrap(err, "%s", path);
+    *ret = take_ptr(db);
+    return 0;
+}
+
+void store_sql_closep(sqlite3 **db)
+{
+    int saved = errno;
+    (void)sqlite3_close(*db);
+    errno = saved;
+}
+
+int store_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struct error *err)
+{
+    int rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+    return rc == SQLITE_OK ? 0 : store_sql_fail(err, db, rc, "database");
+}
+
+void store_sql_finalizep(sqlite3_stmt **statement)
+{
+    (void)sqlite3_finalize(*statement);
+}
+
+int store_sql_run(sqlite3 *db, const char *sql, struct error *err)
+{
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? 0 : store_sql_fail(err, db, rc, "database");
+}
+
+int store_sql_finish(sqlite3_stmt *statement, const char *what, struct error *err)
+{
+    int rc = sqlite3_step(statement);
+    int r = rc == SQLITE_DONE || rc == SQLITE_ROW
+                ? 0
+                : store_sql_fail(err, sqlite3_db_handle(statement), rc, what);
+    (void)sqlite3_reset(statement);
+    return r;
+}
+
+int store_sql_number(sqlite3 *db, const char *sql, int64_t *ret, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = store_sql_prepare(db, sql, &statement, err);
+    if (r < 0)
+        return r;
+    int rc = sqlite3_step(statement);
+    if (rc == SQLITE_DONE)
+        return error_set(err, -ENOENT, "database: a value is missing");
+    if (rc != SQLITE_ROW)
+        return store_sql_fail(err, db, rc, "database");
+    *ret = sqlite3_column_int64(statement, 0);
+    return 0;
+}
+
+char *store_sql_text(sqlite3_stmt *statement, int column)
+{
+    return xstrdup((const char *)sqlite3_column_text(statement, column));
+}

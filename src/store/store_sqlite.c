@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening and closing. A start looks before it writes (store_check), makes or migrates the tables, and then
+ * begins a new epoch in one transaction; only after that the store's thread owns the connection.
+ *
+ * DIR/  lock          held while the store is open
+ *       mgpu.db       tables; -wal and -shm beside it are SQLite's
+ *       reserve       blocks for the day the disk is full (store_space.c)
+ *       backup/       snapshots (store_snapshot.c)
+ */
+#include "store/store_sqlite.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/store_check.h"
+#include "store/store_create.h"
+#include "store/store_place.h"
+#include "store/store_schema.h"
+#include "store/store_snapshot.h"
+#include "store/store_write.h"
+
+char *store_path(const struct store *store)
+{
+    return xasprintf("%s/%s", store->dir, STORE_DATABASE);
+}
+
+static int on_log_grew(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    ((struct store *)arg)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/* Runs one statement; the number is its ?1, if it has one. */
+static int run_number(sqlite3 *db, const char *sql, int64_t number, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = store_sql_prepare(db, sql, &statement, err);
+    if (r < 0)
+        return r;
+    (void)sqlite3_bind_int64(statement, 1, number);
+    return store_sql_finish(statement, "database", err);
+}
+
+/* Ids, events and epochs of the original may be beyond this copy's: go on where none of them can have been.
+ */
+static int skip_ids(sqlite3 *db, struct error *err)
+{
+    static const char *const texts[] = {
+        "INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', 0 WHERE NOT EXISTS"
+        " (SELECT 1 FROM sqlite_sequence WHERE name = 'jobs')",
+        "UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'jobs'",
+        "UPDATE meta SET value = ?1 + max(value, (SELECT ifnull(max(seq), 0) FROM events))"
+        " WHERE name = 'event_floor'",
+        "UPDATE meta SET value = value + ?1 WHERE name = 'epoch'",
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
+        r = run_number(db, texts[i], STORE_RESTORE_GAP, err);
+    return r;
+}
+
+static int begin_epoch(struct store *store, void *arg, struct error *err)
+{
+    const struct store_found *found = arg;
+    int r = found->is_old_copy ? skip_ids(store->db, err) : 0;
+    if (r == 0)
+        r = store_sql_run(store->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", err);
+    if (r == 0)
+        r = run_number(store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_IN_USE, err);
+    if (r == 0)
+        r = run_number(store->db, "DELETE FROM submit_keys WHERE created_ms < ?1",
+            clock_wall_ms() - STORE_KEY_LIFE_MS, err);
+    return r;
+}
+
+static int read_instance(sqlite3 *db, char instance[33], struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *select = NULL;
+    int r = store_sql_prepare(db, "SELECT value FROM meta WHERE name = 'instance'", &select, err);
+    if (r < 0)
+        return r;
+    int rc = sqlite3_step(select);
+    const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(select, 0) : NULL;
+    if (text == NULL || strlen(text) != 32)
+        return error_set(err, -EUCLEAN, "database: the store has no name");
+    memcpy(instance, text, 33);
+    return 0;
+}
+
+static int read_summary(sqlite3 *db, struct store_summary *ret, struct error *err)
+{
+    struct store_summary summary = { 0 };
+    const struct {
+        const char *sql;
+        uint64_t *number;
+    } rows[] = {
+        { "SELECT value FROM meta WHERE name = 'epoch'", &summary.epoch },
+        /* A sequence that was damaged must not bring an id back. */
+        { "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'),"
+          " (SELECT ifnull(max(id), 0) FROM jobs), (SELECT ifnull(max(job), 0) FROM events))",
+            &summary.last_job },
+        { "SELECT max(value, (SELECT ifnull(max(seq), 0) FROM events)) FROM meta WHERE name = 'event_floor'",
+            &summary.last_event },
+        { "SELECT count(*) FROM jobs", &summary.jobs },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t number = 0;
+        int r = store_sql_number(db, rows[i].sql, &number, err);
+        if (r < 0)
+            return r;
+        *rows[i].number = (uint64_t)number;
+    }
+    int r = read_instance(db, summary.instance, err);
+    if (r == 0)
+        *ret = summary;
+    return r;
+}
+
+/* -wal and -shm are made with the mode of the database file. */
+static int make_private(const struct store *store, struct error *err)
+{
+    if (fchmodat(store->dirfd, STORE_DATABASE, 0600, 0) < 0)
+        return error_set_errno(err, -errno, "cannot make %s/%s private", store->dir, STORE_DATABASE);
+    return 0;
+}
+
+static int migrate(struct store *store, const struct store_found *found, struct error *err)
+{
+    if (found->is_new || found->schema_version == store_schema_version())
+        return 0;
+    int r = store_snapshot_take(store, err);
+    if (r == 0)
+        r = store_schema_upgrade(store->db, store_schema_steps, store_schema_n_steps, err);
+    return r < 0 ? error_wrap(err, "cannot bring %s/%s up to date", store->dir, STORE_DATABASE) : 0;
+}
+
+static int open_database(struct store *store, struct store_found *found, struct error *err)
+{
+    int r = store_check(store, found, err);
+    if (r == 0 && found->is_new)
+        r = store_create(store, err);
+    if (r == 0)
+        r = make_private(store, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = store_path(store);
+    r = store_sql_open(path, STORE_WRITE, &store->db, err);
+    if (r < 0)
+        return r;
+    (void)sqlite3_wal_hook(store->db, on_log_grew, store);
+    r = migrate(store, found, err);
+    if (r == 0)
+        r = store_statement_prepare(store->db, store->statements, err);
+    if (r == 0)
+        r = store_write_transaction(store, begin_epoch, found, err);
+    return r < 0 ? error_wrap(err, "%s", path) : 0;
+}
+
+/* The mark has to be in the database file itself, where it speaks even when the log is gone. */
+static void write_mark_through(struct store *store)
+{
+    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    store->wal_pages = 0;
+}
+
+static int open_store(
+    struct store *store, const char *dir, struct store_summary *ret_summary, struct error *err)
+{
+    struct store_found found = { 0 };
+    int r = store_place_open(dir, &store->dir, &store->dirfd, err);
+    if (r == 0)
+        r = store_place_lock(store->dir, store->dirfd, &store->lockfd, err);
+    if (r < 0)
+        return r;
+    store_space_open(store);
+    r = open_database(store, &found, err);
+    if (r < 0)
+        return r;
+    write_mark_through(store);
+    r = read_summary(store->db, ret_summary, err);
+    if (r == 0)
+        r = store_thread_start(store, err);
+    if (r < 0 || !found.is_log_gone)
+        return r;
+    struct error warning;
+    (void)error_set(&warning, -EUCLEAN,
+        "%s/%s was in use and has no write-ahead log: it was closed by another program, or it is a copy and "
+        "the "
+        "latest changes are lost; new ids begin at %" PRIu64,
+        store->dir, STORE_DATABASE, ret_summary->last_job + 1);
+    store_thread_warn(store, &warning);
+    return 0;
+}
+
+int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
+    struct store_summary *ret_summary, struct error *err)
+{
+    (void)crc32c(0, NULL, 0); // its table is made at the first use, which must not be two threads' at once
+    struct store *store = xcalloc(1, sizeof(*store));
+    struct store_summary summary = { 0 };
+    store->dirfd = store->lockfd = store->thread.eventfd = -1;
+    store->observer = *observer;
+    int r = open_store(store, dir, &summary, err);
+    if (r < 0) {
+        store_close(store);
+        return r;
+    }
+    *ret = store;
+    *ret_summary = summary;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    if (store == NULL)
+        return;
+    bool was_open = store->thread.eventfd >= 0;
+    store_thread_stop(store);
+    store_snapshot_abandon(store);
+    store_statement_finalize(store->statements);
+    bool is_sound =
+        was_open && store->thread.health == STORE_WORKS &&
+        run_number(store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_CLOSED, NULL) == 0;
+    /* Whatever went wrong, the log stays as it is for the next start. */
+    if (!is_sound && store->db != NULL)
+        (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    store_sql_closep(&store->db);
+    closep(&store->lockfd);
+    closep(&store->dirfd);
+    free(store->dir);
+    free(store);
+}

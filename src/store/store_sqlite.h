@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of an open store, for the files of this room. */
+#pragma once
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+#include "store/store.h"
+#include "store/store_space.h"
+#include "store/store_sql.h"
+#include "store/store_statement.h"
+#include "store/store_thread.h"
+
+#define STORE_DATABASE "mgpu.db"
+
+struct store_snapshot;
+
+struct store {
+    char *dir;         // as the kernel spells it, without links
+    int dirfd, lockfd; // -1: not open
+    struct store_observer observer;
+    struct store_space space;
+    struct store_thread thread;
+    /* Used by the opener, then by the store's thread alone. */
+    sqlite3 *db;
+    sqlite3_stmt *statements[STORE_STATEMENTS];
+    struct store_snapshot *snapshot; // being made
+    int wal_pages;                   // in the write-ahead log since its last checkpoint
+    int checkpoint_at;               // no checkpoint below so many
+};
+
+/* DIR/mgpu.db; the caller frees it. */
+char *store_path(const struct store *store);

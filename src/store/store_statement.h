@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Every statement that the store's thread runs, prepared once. */
+#pragma once
+
+#include <sqlite3.h>
+
+#include "base/error.h"
+
+enum store_statement {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_ROLLBACK,
+    SQL_INSERT_JOB,
+    SQL_UPDATE_JOB,
+    SQL_INSERT_SPEC,
+    SQL_INSERT_KEY,
+    SQL_INSERT_EVENT,
+    SQL_INSERT_ATTEMPT,
+    SQL_START_ATTEMPT,
+    SQL_END_ATTEMPT,
+    SQL_INSERT_GPU,
+    SQL_DELETE_GPUS,
+    SQL_INSERT_TOKEN,
+    SQL_FIND_TOKEN,
+    SQL_SELECT_SPEC,
+    SQL_SELECT_JOB,
+    SQL_SELECT_EVENTS,
+    SQL_SELECT_JOB_EVENTS,
+    STORE_STATEMENTS,
+};
+
+int store_statement_prepare(sqlite3 *db, sqlite3_stmt *statements[STORE_STATEMENTS], struct error *err);
+void store_statement_finalize(sqlite3_stmt *statements[STORE_STATEMENTS]);

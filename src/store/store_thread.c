@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread waits for requests, and between them does what may not keep a commit waiting: checkpoints of the
+ * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT pages once nobody asked
+ * for anything for a moment, and at STORE_WAL_HARD in any case. A log that starts anew writes over its old
+ * blocks, which makes the sync of a commit cheaper than growing the file does.
+ *
+ *   works ──a request fails──> failed ──on_failed was called──> dead
+ *
+ * From `failed` on nothing is run and nothing is written: what a failed COMMIT left behind is for the next
+ * start to find out.
+ */
+#include "store/store_thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "store/store_batch.h"
+#include "store/store_snapshot.h"
+#include "store/store_sqlite.h"
+
+#define STORE_WAL_SOFT  512   // pages
+#define STORE_WAL_HARD  16384 // pages
+#define STORE_IDLE_NS   20000000L
+#define STORE_GROUP_MAX 64 // batches carried out as one transaction
+
+static void queue_init(struct store_queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+static void queue_add(struct store_queue *queue, struct store_request *first)
+{
+    *queue->end = first;
+    while (*queue->end != NULL)
+        queue->end = &(*queue->end)->next;
+}
+
+/* The first request, with those of its kind that follow it directly when they are carried out together. */
+static struct store_request *queue_take(struct store_queue *queue)
+{
+    struct store_request *first = queue->first, *last = first;
+    for (size_t n = 1; first->kind->is_grouped && n < STORE_GROUP_MAX && last->next != NULL; n++) {
+        if (last->next->kind != first->kind)
+            break;
+        last = last->next;
+    }
+    queue->first = last->next;
+    if (queue->first == NULL)
+        queue->end = &queue->first;
+    last->next = NULL;
+    return first;
+}
+
+static void free_all(struct store_request *request)
+{
+    while (request != NULL) {
+        struct store_request *next = request->next;
+        request->kind->free(request);
+        request = next;
+    }
+}
+
+static void notify(struct store_thread *thread)
+{
+    const uint64_t one = 1;
+    (void)!write(thread->eventfd, &one, sizeof(one));
+}
+
+static void answer(struct store *store, struct store_request *requests)
+{
+    struct store_thread *thread = &store->thread;
+    (void)pthread_mutex_lock(&thread->mutex);
+    queue_add(&thread->answers, requests);
+    (void)pthread_mutex_unlock(&thread->mutex);
+    notify(thread);
+}
+
+static void fail(struct store *store, uint64_t batch, const struct error *err)
+{
+    struct store_thread *thread = &store->thread;
+    (void)pthread_mutex_lock(&thread->mutex);
+    thread->health = STORE_FAILED;
+    thread->failed_batch = batch;
+    thread->failure = *err;
+    struct store_request *waiting = thread->requests.first;
+    queue_init(&thread->requests);
+    (void)pthread_mutex_unlock(&thread->mutex);
+    free_all(waiting);
+    notify(thread);
+}
+
+/* False when that was the end of the store. */
+static bool run_requests(struct store *store, struct store_request *requests)
+{
+    struct error err = { 0 };
+    if (requests->kind->run(store, requests, &err) == 0) {
+        answer(store, requests);
+        return true;
+    }
+    fail(store, store_batch_of_request(requests), &err);
+    free_all(requests);
+    return false;
+}
+
+/* A log that another process is reading cannot start anew: the next try is then a good deal later. */
+static void checkpoint(struct store *store)
+{
+    int log_pages = 0, done_pages = 0;
+    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages, &done_pages);
+    store->checkpoint_at = rc == SQLITE_OK && log_pages == done_pages ? 0 : store->wal_pages + STORE_WAL_HARD;
+    if (rc == SQLITE_OK && log_pages == done_pages)
+        store->wal_pages = 0;
+    if (rc == SQLITE_OK || store_sql_code(store->db, rc) == -ENOSPC || (rc & 0xff) == SQLITE_BUSY)
+        return;
+    struct error err = { 0 };
+    (void)store_sql_fail(&err, store->db, rc, "checkpoint");
+    fail(store, 0, &err);
+}
+
+static bool is_checkpoint_due(const struct store *store, int pages)
+{
+    return store->wal_pages >= pages && store->wal_pages >= store->checkpoint_at;
+}
+
+/* Waits until there is something to do; true when the wait was long enough to call the store idle. */
+static bool wait_for_requests(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    if (!is_checkpoint_due(store, STORE_WAL_SOFT)) {
+        (void)pthread_cond_wait(&thread->wake, &thread->mutex);
+        return false;
+    }
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += STORE_IDLE_NS;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    return pthread_cond_timedwait(&thread->wake, &thread->mutex, &until) == ETIMEDOUT;
+}
+
+/* One piece of background work. Called and returns with the mutex held. */
+static void run_idle(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    bool is_copying = store->snapshot != NULL;
+    if (!is_copying && !wait_for_requests(store))
+        return;
+    if (!is_copying && (thread->requests.first != NULL || thread->is_closing))
+        return;
+    (void)pthread_mutex_unlock(&thread->mutex);
+    if (is_copying)
+        store_snapshot_step(store);
+    else
+        checkpoint(store);
+    (void)pthread_mutex_lock(&thread->mutex);
+}
+
+/* What goes on even when requests never cease. */
+static void run_overdue(struct store *store)
+{
+    if (store->snapshot != NULL)
+        store_snapshot_step(store);
+    else if (is_checkpoint_due(store, STORE_WAL_HARD))
+        checkpoint(store);
+}
+
+/* Called with the mutex held. A store that is closing still finishes its snapshot. */
+static bool has_work(const struct store *store)
+{
+    const struct store_thread *thread = &store->thread;
+    bool is_copying = thread->health == STORE_WORKS && store->snapshot != NULL;
+    return !thread->is_closing || thread->requests.first != NULL || is_copying;
+}
+
+static void *run(void *arg)
+{
+    struct store *store = arg;
+    struct store_thread *thread = &store->thread;
+    (void)pthread_mutex_lock(&thread->mutex);
+    while (has_work(store)) {
+        if (thread->health != STORE_WORKS) {
+            (void)pthread_cond_wait(&thread->wake, &thread->mutex);
+            continue;
+        }
+        if (thread->requests.first == NULL) {
+            run_idle(store);
+            continue;
+        }
+        struct store_request *requests = queue_take(&thread->requests);
+        (void)pthread_mutex_unlock(&thread->mutex);
+        if (run_requests(store, requests))
+            run_overdue(store);
+        (void)pthread_mutex_lock(&thread->mutex);
+    }
+    (void)pthread_mutex_unlock(&thread->mutex);
+    return NULL;
+}
+
+int store_thread_start(struct store *store, struct error *err)
+{
+    struct store_thread *thread = &store->thread;
+    thread->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (thread->eventfd < 0)
+        return error_set_errno(err, -errno, "cannot make an eventfd");
+    queue_init(&thread->requests);
+    queue_init(&thread->answers);
+    (void)pthread_mutex_init(&thread->mutex, NULL);
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&thread->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    int r = -pthread_create(&thread->id, NULL, run, store);
+    if (r == 0)
+        return 0;
+    (void)close(take_fd(&thread->eventfd));
+    return error_set_errno(err, r, "cannot start the store's thread");
+}
+
+void store_thread_stop(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    if (thread->eventfd < 0)
+        return;
+    (void)pthread_mutex_lock(&thread->mutex);
+    thread->is_closing = true;
+    (void)pthread_cond_signal(&thread->wake);
+    (void)pthread_mutex_unlock(&thread->mutex);
+    (void)pthread_join(thread->id, NULL);
+    free_all(thread->answers.first);
+    (void)pthread_mutex_destroy(&thread->mutex);
+    (void)pthread_cond_destroy(&thread->wake);
+    (void)close(take_fd(&thread->eventfd));
+}
+
+void store_thread_push(struct store *store, struct store_request *request)
+{
+    struct store_thread *thread = &store->thread;
+    (void)pthread_mutex_lock(&thread->mutex);
+    bool works = thread->health == STORE_WORKS;
+    if (works) {
+        queue_add(&thread->requests, request);
+        (void)pthread_cond_signal(&thread->wake);
+    }
+    (void)pthread_mutex_unlock(&thread->mutex);
+    if (!works)
+        free_all(request);
+}
+
+struct warning {
+    struct store_request request;
+    struct error text;
+};
+
+static void answer_warning(struct store *store, struct store_request *request)
+{
+    struct warning *warning = (struct warning *)request;
+    if (store->observer.on_warning != NULL)
+        store->observer.on_warning(store->observer.arg, &warning->text);
+}
+
+static void free_warning(struct store_request *request)
+{
+    free(request);
+}
+
+static const struct store_request_kind warning_kind = { .answer = answer_warning, .free = free_warning };
+
+void store_thread_warn(struct store *store, const struct error *text)
+{
+    struct warning *warning = xcalloc(1, sizeof(*warning));
+    warning->request.kind = &warning_kind;
+    warning->text = *text;
+    answer(store, &warning->request);
+}
+
+int store_fd(const struct store *store)
+{
+    return store->thread.eventfd;
+}
+
+void store_dispatch(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    uint64_t count = 0;
+    (void)!read(thread->eventfd, &count, sizeof(count));
+    (void)pthread_mutex_lock(&thread->mutex);
+    struct store_request *answers = thread->answers.first;
+    queue_init(&thread->answers);
+    bool has_failed = thread->health == STORE_FAILED;
+    if (has_failed)
+        thread->health = STORE_DEAD;
+    (void)pthread_mutex_unlock(&thread->mutex);
+    for (struct store_request *request = answers; request != NULL;) {
+        struct store_request *next = request->next;
+        if (request->kind->answer != NULL)
+            request->kind->answer(store, request);
+        request->kind->free(request);
+        request = next;
+    }
+    if (has_failed)
+        store->observer.on_failed(store->observer.arg, thread->failed_batch, &thread->failure);
+}

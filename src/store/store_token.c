@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Tokens of the API: who holds the secret with this SHA-256 acts as this user. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store/store_sqlite.h"
+#include "store/store_write.h"
+
+#define HASH_SIZE 32
+
+struct add_token {
+    struct store_request request;
+    struct store_token token;
+    uint8_t hash[HASH_SIZE];
+    void (*on_added)(void *arg, uint64_t id);
+    void *arg;
+};
+
+static int insert_token(struct store *store, void *arg, struct error *err)
+{
+    struct add_token *add = arg;
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_TOKEN];
+    (void)sqlite3_bind_int64(statement, 1, add->token.uid);
+    (void)sqlite3_bind_int64(statement, 2, add->token.gid);
+    (void)sqlite3_bind_text(statement, 3, add->token.name, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_blob(statement, 4, add->hash, HASH_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 5, add->token.created_ms);
+    (void)sqlite3_bind_int64(statement, 6, add->token.expires_ms);
+    int r = store_sql_finish(statement, "tokens", err);
+    if (r == 0)
+        add->token.id = (uint64_t)sqlite3_last_insert_rowid(store->db);
+    return r;
+}
+
+/* A token that cannot be added is refused: nothing in memory is ahead of the disk, as with a job. */
+static int run_add_token(struct store *store, struct store_request *request, struct error *err)
+{
+    struct add_token *add = (struct add_token *)request;
+    int r = store_write_transaction(store, insert_token, add, err);
+    if (r == -EEXIST || r == -ENOSPC)
+        add->token.id = 0;
+    return r == -EEXIST || r == -ENOSPC ? 0 : r;
+}
+
+static void answer_add_token(struct store *store, struct store_request *request)
+{
+    struct add_token *add = (struct add_token *)request;
+    add->on_added(add->arg, add->token.id);
+}
+
+static void free_add_token(struct store_request *request)
+{
+    free(((struct add_token *)request)->token.name);
+    free(request);
+}
+
+static const struct store_request_kind add_token_kind = {
+    .run = run_add_token, .answer = answer_add_token, .free = free_add_token
+};
+
+void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[HASH_SIZE],
+    void (*on_added)(void *arg, uint64_t id), void *arg)
+{
+    struct add_token *add = xcalloc(1, sizeof(*add));
+    *add = (struct add_token){
+        .request.kind = &add_token_kind, .token = *token, .on_added = on_added, .arg = arg
+    };
+    add->token.name = xstrdup(token->name);
+    memcpy(add->hash, hash, HASH_SIZE);
+    store_thread_push(store, &add->request);
+}
+
+struct find_token {
+    struct store_request request;
+    uint8_t hash[HASH_SIZE];
+    int64_t now_ms;
+    bool is_found;
+    struct store_token token;
+    void (*on_token)(void *arg, const struct store_token *token);
+    void *arg;
+};
+
+static int run_find_token(struct store *store, struct store_request *request, struct error *err)
+{
+    struct find_token *find = (struct find_token *)request;
+    sqlite3_stmt *statement = store->statements[SQL_FIND_TOKEN];
+    (void)sqlite3_bind_blob(statement, 1, find->hash, HASH_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 2, find->now_ms);
+    int rc = sqlite3_step(statement);
+    find->is_found = rc == SQLITE_ROW;
+    if (find->is_found) {
+        find->token = (struct store_token){
+            .id = (uint64_t)sqlite3_column_int64(statement, 0),
+            .uid = (uint32_t)sqlite3_column_int64(statement, 1),
+            .gid = (uint32_t)sqlite3_column_int64(statement, 2),
+            .name = store_sql_text(statement, 3),
+            .created_ms = sqlite3_column_int64(statement, 4),
+            .expires_ms = sqlite3_column_int64(statement, 5),
+        };
+    }
+    int r = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_sql_fail(err, store->db, rc, "tokens");
+    (void)sqlite3_reset(statement);
+    return r;
+}
+
+static void answer_find_token(struct store *store, struct store_request *request)
+{
+    struct find_token *find = (struct find_token *)request;
+    find->on_token(find->arg, find->is_found ? &find->token : NULL);
+}
+
+static void free_find_token(struct store_request *request)
+{
+    free(((struct find_token *)request)->token.name);
+    free(request);
+}
+
+static const struct store_request_kind find_token_kind = {
+    .run = run_find_token, .answer = answer_find_token, .free = free_find_token
+};
+
+void store_find_token(struct store *store, const uint8_t hash[HASH_SIZE], int64_t now_ms,
+    void (*on_token)(void *arg, const struct store_token *token), void *arg)
+{
+    struct find_token *find = xcalloc(1, sizeof(*find));
+    *find = (struct find_token){
+        .request.kind = &find_token_kind, .now_ms = now_ms, .on_token = on_token, .arg = arg
+    };
+    memcpy(find->hash, hash, HASH_SIZE);
+    store_thread_push(store, &find->request);
+}

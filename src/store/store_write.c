@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One change is the event, the job's row, and what follows from the event's type: the table `plans` below.
+ *
+ * When the disk is full, SQLite may find out as late as in COMMIT, where it writes the changed pages to the
+ * log. A write that found no space has not put a commit frame there, so the transaction did not happen, and
+ * it is safe to do the very same transaction again. Any other failure of COMMIT, above all of its sync,
+ * leaves frames in the log that the next start may find complete: the outcome is unknown and the store ends.
+ */
+#include "store/store_write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "store/store_batch.h"
+#include "store/store_row.h"
+#include "store/store_sqlite.h"
+
+static int run(struct store *store, enum store_statement statement, const char *what, struct error *err)
+{
+    return store_sql_finish(store->statements[statement], what, err);
+}
+
+static int write_row(
+    struct store *store, enum store_statement which, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[which];
+    _cleanup_buffer_ struct buffer scratch = { 0 };
+    int rc = store_row_bind(statement, change->row, &scratch);
+    if (rc != SQLITE_OK)
+        return store_sql_fail(err, store->db, rc, "jobs");
+    int r = store_sql_finish(statement, "jobs", err);
+    (void)sqlite3_clear_bindings(statement);
+    if (r == 0 && sqlite3_changes(store->db) != 1)
+        return error_set(err, -EPROTO, "database: there is no job %" PRIu64 " to change", change->row->id);
+    return r;
+}
+
+static int insert_job(struct store *store, const struct store_change *change, struct error *err)
+{
+    return write_row(store, SQL_INSERT_JOB, change, err);
+}
+
+static int update_job(struct store *store, const struct store_change *change, struct error *err)
+{
+    return write_row(store, SQL_UPDATE_JOB, change, err);
+}
+
+static int insert_spec(struct store *store, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_SPEC];
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)change->row->id);
+    (void)sqlite3_bind_blob64(statement, 2, change->spec.bytes, change->spec.length, SQLITE_STATIC);
+    return run(store, SQL_INSERT_SPEC, "specs", err);
+}
+
+static int insert_key(struct store *store, const struct store_change *change, struct error *err)
+{
+    if (!change->has_key)
+        return 0;
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_KEY];
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)change->key_hash);
+    (void)sqlite3_bind_int64(statement, 2, change->row->uid);
+    (void)sqlite3_bind_int64(statement, 3, (int64_t)change->row->id);
+    (void)sqlite3_bind_int64(statement, 4, (int64_t)change->spec_hash);
+    (void)sqlite3_bind_int64(statement, 5, change->wall_ms);
+    return run(store, SQL_INSERT_KEY, "submit_keys", err);
+}
+
+static int insert_event(struct store *store, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_EVENT];
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)change->seq);
+    (void)sqlite3_bind_int64(statement, 2, (int64_t)change->row->id);
+    (void)sqlite3_bind_int64(statement, 3, change->attempt);
+    (void)sqlite3_bind_int64(statement, 4, (int64_t)change->type);
+    (void)sqlite3_bind_int64(statement, 5, change->wall_ms);
+    (void)sqlite3_bind_blob64(statement, 6, change->event.bytes, change->event.length, SQLITE_STATIC);
+    return run(store, SQL_INSERT_EVENT, "events", err);
+}
+
+static int insert_attempt(struct store *store, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_ATTEMPT];
+    const struct job *job = change->row;
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)job->id);
+    (void)sqlite3_bind_int64(statement, 2, change->attempt);
+    (void)sqlite3_bind_text(statement, 3, job->node, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(statement, 4, job->boot_id, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(statement, 5, (int64_t)job->token);
+    (void)sqlite3_bind_int64(statement, 6, change->wall_ms);
+    (void)sqlite3_bind_int64(statement, 7, (int64_t)change->type);
+    return run(store, SQL_INSERT_ATTEMPT, "attempts", err);
+}
+
+static int change_attempt(
+    struct store *store, enum store_statement which, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[which];
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)change->row->id);
+    (void)sqlite3_bind_int64(statement, 2, change->attempt);
+    (void)sqlite3_bind_int64(statement, 3, change->wall_ms);
+    (void)sqlite3_bind_int64(statement, 4, (int64_t)change->type);
+    return run(store, which, "attempts", err);
+}
+
+static int start_attempt(struct store *store, const struct store_change *change, struct error *err)
+{
+    return change_attempt(store, SQL_START_ATTEMPT, change, err);
+}
+
+static int end_attempt(struct store *store, const struct store_change *change, struct error *err)
+{
+    return change_attempt(store, SQL_END_ATTEMPT, change, err);
+}
+
+static int insert_gpus(struct store *store, const struct store_change *change, struct error *err)
+{
+    sqlite3_stmt *statement = store->statements[SQL_INSERT_GPU];
+    const struct job *job = change->row;
+    const struct gpu_grant *grants = job->grants.items;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < job->grants.count; i++) {
+        (void)sqlite3_bind_text(statement, 1, job->node, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(statement, 2, grants[i].uuid, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(statement, 3, grants[i].slot);
+        (void)sqlite3_bind_int64(statement, 4, (int64_t)job->id);
+        (void)sqlite3_bind_int64(statement, 5, change->attempt);
+        (void)sqlite3_bind_int64(statement, 6, grants[i].index);
+        (void)sqlite3_bind_int64(statement, 7, (int64_t)grants[i].memory);
+        r = store_sql_finish(statement, "gpu_alloc", err);
+        if (r < 0)
+            return error_wrap(
+                err, "job %" PRIu64 " cannot have GPU %u of %s", job->id, grants[i].index, job->node);
+    }
+    return r;
+}
+
+static int delete_gpus(struct store *store, const struct store_change *change, struct error *err)
+{
+    (void)sqlite3_bind_int64(store->statements[SQL_DELETE_GPUS], 1, (int64_t)change->row->id);
+    return run(store, SQL_DELETE_GPUS, "gpu_alloc", err);
+}
+
+#define PLAN_STEPS 4
+
+/* A stop changes no booking: a queued job has none, and another's ends with `returned` or `ended`. */
+static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
+    struct store *, const struct store_change *, struct error *) = {
+    [EVENT_SUBMITTED] = { insert_job, insert_spec, insert_key, insert_event },
+    [EVENT_ALLOCATED] = { update_job, insert_attempt, insert_gpus, insert_event },
+    [EVENT_STARTED] = { update_job, start_attempt, insert_event },
+    [EVENT_STOP] = { update_job, insert_event },
+    [EVENT_RETURNED] = { update_job, end_attempt, delete_gpus, insert_event },
+    [EVENT_ENDED] = { update_job, end_attempt, delete_gpus, insert_event },
+};
+
+static int write_change(struct store *store, const struct store_change *change, struct error *err)
+{
+    if (change->type >= EVENT_TYPES)
+        return error_set(err, -EPROTO, "event %" PRIu64 " has no known type", change->seq);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < PLAN_STEPS && plans[change->type][i] != NULL; i++)
+        r = plans[change->type][i](store, change, err);
+    return r < 0 ? error_wrap(err, "event %" PRIu64, change->seq) : 0;
+}
+
+static int write_batches(struct store *store, void *arg, struct error *err)
+{
+    int r = 0;
+    for (const struct store_request *request = arg; r == 0 && request != NULL; request = request->next) {
+        const struct store_batch *batch = (const struct store_batch *)request;
+        for (size_t i = 0; r == 0 && i < batch->count; i++)
+            r = write_change(store, &batch->changes[i], err);
+    }
+    return r;
+}
+
+static int try_transaction(struct store *store,
+    int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err)
+{
+    int r = run(store, SQL_BEGIN, "database", err);
+    if (r == 0)
+        r = write(store, arg, err);
+    if (r == 0)
+        r = run(store, SQL_COMMIT, "it is not known whether the change was stored", err);
+    /* After a failed COMMIT this only releases what the connection holds; it writes nothing. */
+    if (r < 0 && !sqlite3_get_autocommit(store->db))
+        (void)run(store, SQL_ROLLBACK, "database", NULL);
+    return r;
+}
+
+int store_write_transaction(struct store *store,
+    int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err)
+{
+    int r = try_transaction(store, write, arg, err);
+    if (r == -ENOSPC && store_space_give_up(store))
+        r = try_transaction(store, write, arg, err);
+    return r;
+}
+
+int store_write_batches(struct store *store, struct store_request *first, struct error *err)
+{
+    return store_write_transaction(store, write_batches, first, err);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The value of --gpus: where a node's GPUs come from. Read by mgpud, which passes it on, and by mgpu-agent.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define GPU_SPEC_MODEL_SIZE 96U
+
+enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM };
+
+struct gpu_spec {
+    enum gpu_spec_kind kind;
+    /* GPU_SPEC_SIM only */
+    uint32_t count;
+    uint64_t memory_bytes; // of each
+    char model[GPU_SPEC_MODEL_SIZE];
+};
+
+/* "auto", "none", "sim:8x24G", "sim:8x24G:MODEL". -EINVAL or -ERANGE with a sentence and a hint. */
+int gpu_spec_parse(const char *text, struct gpu_spec *ret, struct error *err);

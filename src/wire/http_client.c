@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The client's side of HTTP on the local socket. libhttp-parser understands the answers; this file only moves
+ * bytes. A connection carries one request after another; whoever wants two answers at once opens two. Nothing
+ * here retries: what is safe to repeat is known above (docs/decisions/0001-http-client.md).
+ */
+#include "wire/http_client.h"
+
+#include <errno.h>
+#include <http_parser.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/version.h"
+
+#define READ_SIZE (64U << 10)
+
+struct http_client {
+    int fd;
+    http_parser parser;
+    struct http_request request;
+    struct http_answer answer;
+    bool is_reusable;
+    int sink_result;
+    size_t header_bytes;
+    char name[32], value[64]; // of the header that is being read; longer ones are of no interest
+    bool is_in_value;
+    char bytes[READ_SIZE];
+};
+
+static struct http_client *client_of(http_parser *parser)
+{
+    return parser->data;
+}
+
+static int count_bytes(struct http_client *client, size_t length)
+{
+    client->header_bytes += length;
+    return client->header_bytes > HTTP_HEADERS_MAX;
+}
+
+static void append_cut(char *text, size_t size, const char *bytes, size_t length)
+{
+    size_t used = strlen(text), room = size - 1 - used;
+    memcpy(text + used, bytes, length < room ? length : room);
+    text[used + (length < room ? length : room)] = '\0';
+}
+
+/* A header is complete when the next one begins or the head ends. */
+static void finish_header(struct http_client *client)
+{
+    uint64_t start = 0;
+    if (strcasecmp(client->name, "Content-Range") == 0 &&
+        sscanf(client->value, "bytes %" SCNu64 "-", &start) == 1 && start <= INT64_MAX)
+        client->answer.range_start = (int64_t)start;
+    client->name[0] = client->value[0] = '\0';
+    client->is_in_value = false;
+}
+
+static int on_status(http_parser *parser, const char *bytes, size_t length)
+{
+    (void)bytes;
+    return count_bytes(client_of(parser), length);
+}
+
+static int on_header_field(http_parser *parser, const char *bytes, size_t length)
+{
+    struct http_client *client = client_of(parser);
+    if (client->is_in_value)
+        finish_header(client);
+    append_cut(client->name, sizeof(client->name), bytes, length);
+    return count_bytes(client, length);
+}
+
+static int on_header_value(http_parser *parser, const char *bytes, size_t length)
+{
+    struct http_client *client = client_of(parser);
+    client->is_in_value = true;
+    append_cut(client->value, sizeof(client->value), bytes, length);
+    return count_bytes(client, length);
+}
+
+static int on_headers_complete(http_parser *parser)
+{
+    struct http_client *client = client_of(parser);
+    finish_header(client);
+    client->answer.status = parser->status_code;
+    return 0;
+}
+
+static int on_body(http_parser *parser, const char *bytes, size_t length)
+{
+    struct http_client *client = client_of(parser);
+    bool is_for_sink =
+        client->request.sink != NULL &&
+        (client->answer.status == HTTP_STATUS_OK || client->answer.status == HTTP_STATUS_PARTIAL_CONTENT);
+    if (is_for_sink)
+        client->sink_result = client->request.sink(client->request.sink_target, bytes, length);
+    else if (client->answer.body.length + length > HTTP_ANSWER_MAX)
+        client->sink_result = -EFBIG;
+    else
+        buffer_append(&client->answer.body, bytes, length);
+    return client->sink_result < 0;
+}
+
+static int on_message_complete(http_parser *parser)
+{
+    struct http_client *client = client_of(parser);
+    /* An informational answer (100 Continue) only precedes the real one. */
+    if (parser->status_code < 200)
+        return 0;
+    client->answer.is_complete = true;
+    client->is_reusable = http_should_keep_alive(parser) != 0;
+    http_parser_pause(parser, 1);
+    return 0;
+}
+
+static const http_parser_settings settings = {
+    .on_status = on_status,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_message_complete = on_message_complete,
+};
+
+int http_client_connect(const char *socket_path, struct http_client **ret, struct error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    size_t length = strlen(socket_path);
+    if (length >= sizeof(address.sun_path))
+        return error_set(err, -ENAMETOOLONG, "socket path %.100s... is longer than %zu bytes", socket_path,
+            sizeof(address.sun_path) - 1);
+    memcpy(address.sun_path, socket_path, length + 1);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot make a socket");
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return error_set_errno(err, -errno, "cannot reach mgpud at %s", socket_path);
+    struct http_client *client = xcalloc(1, sizeof(*client));
+    client->fd = take_fd(&fd);
+    client->is_reusable = true;
+    *ret = client;
+    return 0;
+}
+
+int http_client_fd(const struct http_client *client)
+{
+    return client->fd;
+}
+
+static void append_head(const struct http_request *request, struct buffer *out)
+{
+    buffer_printf(out, "%s %s HTTP/1.1\r\nHost: mgpu\r\nUser-Agent: mgpu/" MGPU_VERSION "\r\n",
+        request->method, request->path);
+    if (request->header != NULL)
+        buffer_printf(out, "%s\r\n", request->header);
+    if (request->body != NULL)
+        buffer_append_text(out, "Content-Type: application/json\r\n");
+    if (request->body != NULL || strcmp(request->method, "GET") != 0)
+        buffer_printf(out, "Content-Length: %zu\r\n", request->body == NULL ? 0 : request->body_length);
+    buffer_append_text(out, "\r\n");
+}
+
+int http_client_send(struct http_client *client, const struct http_request *request, struct error *err)
+{
+    buffer_clear(&client->answer.body);
+    client->answer = (struct http_answer){ .range_start = -1 };
+    client->request = *request;
+    client->sink_result = 0;
+    client->header_bytes = 0;
+    client->name[0] = client->value[0] = '\0';
+    client->is_in_value = false;
+    client->is_reusable = false;
+    http_parser_init(&client->parser, HTTP_RESPONSE);
+    client->parser.data = client;
+
+    _cleanup_buffer_ struct buffer out = { 0 };
+    append_head(request, &out);
+    if (request->body != NULL)
+        buffer_append(&out, request->body, request->body_length);
+    for (size_t sent = 0; sent < out.length;) {
+        ssize_t n = send(client->fd, out.bytes + sent, out.length - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EPIPE && sent > 0)
+            return 0;
+        if (n < 0)
+            return error_set_errno(err, -errno, "cannot send to mgpud");
+        sent += (size_t)n;
+    }
+    return 0;
+}
+
+static int judge_parse(struct http_client *client, struct error *err)
+{
+    enum http_errno what = HTTP_PARSER_ERRNO(&client->parser);
+    if (client->answer.is_complete)
+        return 1;
+    if (client->sink_result == -EFBIG)
+        return error_set(err, -EFBIG, "the answer of mgpud is longer than %u MiB", HTTP_ANSWER_MAX >> 20);
+    if (client->sink_result < 0)
+        return client->sink_result;
+    if (what != HPE_OK)
+        return error_set(err, -EBADMSG, "the answer of mgpud is no HTTP: %s", http_errno_description(what));
+    return 0;
+}
+
+int http_client_receive(struct http_client *client, struct error *err)
+{
+    ssize_t n = recv(client->fd, client->bytes, sizeof(client->bytes), 0);
+    if (n < 0 && errno == EINTR)
+        return 0;
+    if (n < 0)
+        return error_set_errno(err, -errno, "cannot receive from mgpud");
+    /* Zero bytes tell the parser of the end, which completes an answer that has no length of its own. */
+    (void)http_parser_execute(&client->parser, &settings, client->bytes, (size_t)n);
+    int r = judge_parse(client, err);
+    if (r == 0 && n == 0)
+        return error_set(err, -ECONNRESET, "mgpud closed the connection before its answer was complete");
+    if (n == 0)
+        client->is_reusable = false;
+    return r == -EBADMSG && n == 0 ? -ECONNRESET : r;
+}
+
+const struct http_answer *http_client_answer(const struct http_client *client)
+{
+    return &client->answer;
+}
+
+int http_client_request(
+    struct http_client *client, const struct http_request *request, int timeout_ms, struct error *err)
+{
+    int r = http_client_send(client, request, err);
+    while (r == 0) {
+        /* Only a limited wait needs a poll of its own. */
+        struct pollfd wanted = { .fd = client->fd, .events = POLLIN };
+        int ready = timeout_ms < 0 ? 1 : poll(&wanted, 1, timeout_ms);
+        if (ready == 0)
+            return error_set(err, -ETIMEDOUT, "mgpud did not answer within %d s", timeout_ms / 1000);
+        r = http_client_receive(client, err);
+    }
+    return r < 0 ? r : 0;
+}
+
+bool http_client_is_reusable(const struct http_client *client)
+{
+    return client->is_reusable;
+}
+
+void http_append_encoded(struct buffer *out, const char *text)
+{
+    static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    for (const char *p = text; *p != '\0'; p++) {
+        if (strchr(unreserved, *p) != NULL)
+            buffer_append(out, p, 1);
+        else
+            buffer_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
+    }
+}
+
+void http_client_free(struct http_client *client)
+{
+    if (client == NULL)
+        return;
+    int saved = errno;
+    if (client->fd >= 0)
+        (void)close(client->fd);
+    buffer_clear(&client->answer.body);
+    free(client);
+    errno = saved;
+}
+
+void http_client_freep(struct http_client **client)
+{
+    http_client_free(*client);
+}

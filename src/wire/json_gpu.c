@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What is measured is shown only while its bit says that it is valid and the node is there to measure it. */
+#include "wire/json_gpu.h"
+
+#include "wire/json_text.h"
+
+/* True when a job on this GPU holds only a part of it. */
+static bool is_shared(const struct json_gpu_view *view)
+{
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct gpu_grant *grants = view->jobs[i]->grants.items;
+        for (size_t k = 0; k < view->jobs[i]->grants.count; k++)
+            if (grants[k].index == view->gpu->index && grants[k].slot != 0)
+                return true;
+    }
+    return false;
+}
+
+static const char *state_word(const struct json_gpu_view *view)
+{
+    if (!view->is_node_up)
+        return "node_down";
+    if (view->gpu->is_lost != 0)
+        return "lost";
+    if (view->n_jobs == 0)
+        return "free";
+    return is_shared(view) ? "shared" : "used";
+}
+
+static json_t *measured(const struct json_gpu_view *view, enum gpu_value value, json_t *number)
+{
+    if (view->is_node_up && (view->gpu->valid & (uint32_t)value) != 0)
+        return number;
+    json_decref(number);
+    return json_null();
+}
+
+json_t *json_gpu_write(const struct json_gpu_view *view)
+{
+    const struct gpu_state *gpu = view->gpu;
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "node", json_text_string(view->node));
+    (void)json_object_set_new(object, "index", json_integer(gpu->index));
+    (void)json_object_set_new(object, "uuid", json_text_string(gpu->uuid));
+    (void)json_object_set_new(object, "model", json_text_string(gpu->model));
+    (void)json_object_set_new(object, "pci", json_text_string(gpu->pci));
+    (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)gpu->memory_bytes));
+    (void)json_object_set_new(object, "memory_used_bytes",
+        measured(view, GPU_MEMORY_USED, json_integer((json_int_t)gpu->memory_used_bytes)));
+    (void)json_object_set_new(object, "utilization",
+        measured(view, GPU_UTILIZATION, json_real((double)gpu->utilization_percent / 100.0)));
+    (void)json_object_set_new(
+        object, "temperature_c", measured(view, GPU_TEMPERATURE, json_integer(gpu->temperature_c)));
+    (void)json_object_set_new(
+        object, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
+    (void)json_object_set_new(object, "state", json_string(state_word(view)));
+    json_t *jobs = json_array();
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct job *job = view->jobs[i];
+        json_t *entry = json_object();
+        (void)json_object_set_new(entry, "id", json_integer((json_int_t)job->id));
+        (void)json_object_set_new(entry, "user", json_text_string(usernames_name(view->names, job->uid)));
+        (void)json_object_set_new(entry, "name", json_text_string(job->name));
+        (void)json_array_append_new(jobs, entry);
+    }
+    (void)json_object_set_new(object, "jobs", jobs);
+    return object;
+}

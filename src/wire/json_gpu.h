@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* A GPU as the API shows it. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "job/job.h"
+#include "wire/message.h"
+#include "wire/usernames.h"
+
+struct json_gpu_view {
+    const char *node;
+    bool is_node_up;
+    const struct gpu_state *gpu;
+    const struct job *const *jobs; // what holds it or a part of it
+    size_t n_jobs;
+    struct usernames *names;
+};
+
+/* The caller owns the result. Values that the node cannot measure are null. */
+json_t *json_gpu_write(const struct json_gpu_view *view);

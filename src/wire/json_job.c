@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* One row per key: its name, its type, what it means and how it is made. The documentation walks the rows. */
+#include "wire/json_job.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/json_text.h"
+
+static bool is_over(const struct job *job)
+{
+    return job->state == JOB_DONE;
+}
+
+static bool has_run(const struct job *job)
+{
+    return is_over(job) && job->started_ms != 0;
+}
+
+/* True when the exit code and signal of the command are known. */
+static bool has_status(const struct job *job)
+{
+    switch (job->end) {
+    case END_EXIT:
+    case END_SIGNAL:
+    case END_START_FAILED:
+    case END_SETUP_FAILED: return is_over(job);
+    case END_CANCELLED: return has_run(job);
+    default: return false;
+    }
+}
+
+const char *json_job_end_state(enum job_end end, int32_t exit_code)
+{
+    if (end == END_CANCELLED)
+        return "cancelled";
+    return end == END_EXIT && exit_code == 0 ? "done" : "failed";
+}
+
+const char *json_job_state(const struct job *job)
+{
+    return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job->state);
+}
+
+json_t *json_job_grants(const struct record_list *grants)
+{
+    json_t *array = json_array();
+    const struct gpu_grant *items = grants->items;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_grant *grant = &items[i];
+        json_t *object = json_object();
+        (void)json_object_set_new(object, "index", json_integer(grant->index));
+        (void)json_object_set_new(object, "uuid", json_text_string(grant->uuid));
+        (void)json_object_set_new(object, "memory", json_integer((json_int_t)grant->memory));
+        (void)json_object_set_new(object, "shared", json_boolean(grant->slot != 0));
+        (void)json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *make_id(const struct json_job_view *view)
+{
+    return json_integer((json_int_t)view->job->id);
+}
+
+static json_t *make_user(const struct json_job_view *view)
+{
+    return json_text_string(usernames_name(view->names, view->job->uid));
+}
+
+static json_t *make_uid(const struct json_job_view *view)
+{
+    return json_integer(view->job->uid);
+}
+
+static json_t *make_name(const struct json_job_view *view)
+{
+    return json_text_string(view->job->name);
+}
+
+static json_t *make_state(const struct json_job_view *view)
+{
+    return json_string(json_job_state(view->job));
+}
+
+static json_t *make_attempt(const struct json_job_view *view)
+{
+    return json_integer(view->job->attempt);
+}
+
+static json_t *make_priority(const struct json_job_view *view)
+{
+    return json_integer(view->job->priority);
+}
+
+static json_t *make_gpus(const struct json_job_view *view)
+{
+    return json_integer(view->job->gpus);
+}
+
+static json_t *make_gpu_ids(const struct json_job_view *view)
+{
+    return json_text_string(view->job->gpu_ids);
+}
+
+static json_t *make_gpu_mem(const struct json_job_view *view)
+{
+    return view->job->gpu_mem != 0 ? json_integer((json_int_t)view->job->gpu_mem) : json_null();
+}
+
+static json_t *make_command(const struct json_job_view *view)
+{
+    return json_text_string(view->job->summary);
+}
+
+static json_t *make_node(const struct json_job_view *view)
+{
+    return json_text_string(view->job->node);
+}
+
+static json_t *make_granted(const struct json_job_view *view)
+{
+    return json_job_grants(&view->job->grants);
+}
+
+static json_t *make_submitted_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->submitted_ms);
+}
+
+static json_t *make_started_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->started_ms);
+}
+
+static json_t *make_ended_at(const struct json_job_view *view)
+{
+    return json_text_time(is_over(view->job) ? view->job->ended_ms : 0);
+}
+
+static json_t *make_wait_seconds(const struct json_job_view *view)
+{
+    const struct job *job = view->job;
+    int64_t until_ms = view->now_wall_ms;
+    if (job->started_ms != 0)
+        until_ms = job->started_ms;
+    else if (is_over(job))
+        until_ms = job->ended_ms;
+    return json_text_seconds(until_ms - job->submitted_ms);
+}
+
+static json_t *make_run_seconds(const struct json_job_view *view)
+{
+    const struct job *job = view->job;
+    if (job->started_ms == 0)
+        return json_null();
+    return json_text_seconds(is_over(job) ? job->run_ms : view->now_wall_ms - job->started_ms);
+}
+
+static json_t *make_exit_code(const struct json_job_view *view)
+{
+    return has_status(view->job) ? json_integer(view->job->exit_code) : json_null();
+}
+
+static json_t *make_signal(const struct json_job_view *view)
+{
+    bool is_known = has_status(view->job) && view->job->signal != 0;
+    return is_known ? json_integer(view->job->signal) : json_null();
+}
+
+static json_t *make_ended_by(const struct json_job_view *view)
+{
+    return is_over(view->job) ? json_string(job_end_name(view->job->end)) : json_null();
+}
+
+static json_t *make_message(const struct json_job_view *view)
+{
+    return json_text_string(view->job->text);
+}
+
+static json_t *make_log(const struct json_job_view *view)
+{
+    return json_text_string(view->job->log_path);
+}
+
+static json_t *make_log_bytes(const struct json_job_view *view)
+{
+    bool is_known = is_over(view->job) && view->job->log_path != NULL;
+    return is_known ? json_integer((json_int_t)view->job->log_bytes) : json_null();
+}
+
+static json_t *make_cpu_seconds(const struct json_job_view *view)
+{
+    return has_run(view->job) ? json_text_seconds((int64_t)view->job->cpu_ms) : json_null();
+}
+
+static json_t *make_max_rss(const struct json_job_view *view)
+{
+    return has_run(view->job) ? json_integer((json_int_t)view->job->max_rss) : json_null();
+}
+
+static json_t *make_position(const struct json_job_view *view)
+{
+    bool is_known = view->job->state == JOB_QUEUED && view->position != 0;
+    return is_known ? json_integer((json_int_t)view->position) : json_null();
+}
+
+static json_t *make_reason(const struct json_job_view *view)
+{
+    bool is_known = view->job->state == JOB_QUEUED && view->reason != NULL && view->reason[0] != '\0';
+    return json_text_string(is_known ? view->reason : NULL);
+}
+
+static json_t *make_stopped_by(const struct json_job_view *view)
+{
+    const struct job *job = view->job;
+    bool is_known = job->state == JOB_STOPPING || (is_over(job) && job->end == END_CANCELLED);
+    return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
+}
+
+static const struct {
+    struct json_job_key key;
+    json_t *(*make)(const struct json_job_view *view);
+} rows[] = {
+    { { "id", "integer", "never reused" }, make_id },
+    { { "user", "string", "its owner; the number when the owner has no name" }, make_user },
+    { { "uid", "integer", "its owner" }, make_uid },
+    { { "name", "string", "as given, or the command's last path component" }, make_name },
+    { { "state", "string", "queued, starting, running, stopping; over: done, failed, cancelled" },
+        make_state },
+    { { "attempt", "integer", "tries to run it so far" }, make_attempt },
+    { { "priority", "integer", "higher runs first" }, make_priority },
+    { { "gpus", "integer", "how many it asks for" }, make_gpus },
+    { { "gpu_ids", "string|null", "exactly these GPUs" }, make_gpu_ids },
+    { { "gpu_mem", "integer|null", "bytes it asks for on each GPU" }, make_gpu_mem },
+    { { "command", "string", "one line as a shell would take it, cut at 160 bytes" }, make_command },
+    { { "node", "string|null", "where its latest attempt is or was" }, make_node },
+    { { "granted", "array", "GPUs it got: index, uuid, memory (bytes, 0: all), shared" }, make_granted },
+    { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
+    { { "started_at", "string|null", "when the command began" }, make_started_at },
+    { { "ended_at", "string|null", "when it was over" }, make_ended_at },
+    { { "wait_seconds", "number", "from submit to start, so far" }, make_wait_seconds },
+    { { "run_seconds", "number|null", "from start to end, so far" }, make_run_seconds },
+    { { "exit_code", "integer|null", "exit status, or 128 + signal" }, make_exit_code },
+    { { "signal", "integer|null", "the signal that ended it" }, make_signal },
+    { { "ended_by", "string|null", "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot" },
+        make_ended_by },
+    { { "message", "string|null", "what went wrong, in words" }, make_message },
+    { { "log", "string|null", "file with its output, on its node" }, make_log },
+    { { "log_bytes", "integer|null", "size of the output, when it is over" }, make_log_bytes },
+    { { "cpu_seconds", "number|null", "user + system time, when it is over" }, make_cpu_seconds },
+    { { "max_rss_bytes", "integer|null", "most memory of one process, when it is over" }, make_max_rss },
+    { { "position", "integer|null", "place in the queue, 1 is next" }, make_position },
+    { { "reason", "string|null", "why it waits" }, make_reason },
+    { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+json_t *json_job_write(const struct json_job_view *view)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < ROWS; i++)
+        (void)json_object_set_new(object, rows[i].key.name, rows[i].make(view));
+    return object;
+}
+
+size_t json_job_count_keys(void)
+{
+    return ROWS;
+}
+
+struct json_job_key json_job_key(size_t i)
+{
+    return rows[i].key;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* A job as the API shows it. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job/job.h"
+#include "wire/usernames.h"
+
+/* What a job's object is made of besides the job itself. */
+struct json_job_view {
+    const struct job *job;
+    struct usernames *names;
+    int64_t now_wall_ms;
+    size_t position;    // 0: not known or not queued
+    const char *reason; // NULL: not known or not queued
+};
+
+/* One key of the object, for whoever documents it. */
+struct json_job_key {
+    const char *name;
+    const char *type; // JSON type; "string|null" when it may be missing
+    const char *help;
+};
+
+/* The caller owns the result. */
+json_t *json_job_write(const struct json_job_view *view);
+
+/* "queued", "starting", "running", "stopping", and "done", "cancelled" or "failed" for a job that is over. */
+const char *json_job_state(const struct job *job);
+
+/* The word for an end, as in json_job_state. */
+const char *json_job_end_state(enum job_end end, int32_t exit_code);
+
+/* The keys in the order in which they are written. */
+size_t json_job_count_keys(void);
+struct json_job_key json_job_key(size_t i);
+
+/* Grants as [{"index","uuid","memory","shared"}]. */
+json_t *json_job_grants(const struct record_list *grants);

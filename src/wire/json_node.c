@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Features are the node's own words about what it can promise; `mgpu doctor` prints them as they are. */
+#include "wire/json_node.h"
+
+#include "wire/json_text.h"
+
+json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello)
+{
+    json_t *features = json_array();
+    const struct node_feature *rows = hello->features.items;
+    for (size_t i = 0; i < hello->features.count; i++) {
+        json_t *feature = json_object();
+        (void)json_object_set_new(feature, "name", json_text_string(rows[i].name));
+        (void)json_object_set_new(feature, "on", json_boolean(rows[i].is_on != 0));
+        (void)json_object_set_new(feature, "text", json_text_string(rows[i].text));
+        (void)json_object_set_new(feature, "fix", json_text_string(rows[i].fix));
+        (void)json_array_append_new(features, feature);
+    }
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "name", json_text_string(name));
+    (void)json_object_set_new(object, "up", json_boolean(is_up));
+    (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
+    (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
+    (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
+    (void)json_object_set_new(object, "gpus", json_integer((json_int_t)hello->gpus.count));
+    (void)json_object_set_new(object, "version", json_text_string(hello->version));
+    (void)json_object_set_new(object, "features", features);
+    return object;
+}

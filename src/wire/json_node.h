@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* A node as the API shows it. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "wire/message.h"
+
+/* `hello` is what the node said last. The caller owns the result. */
+json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello);

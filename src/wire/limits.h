@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Every hard limit of the API, once: the constants, what `GET /api/v1/limits` says and the table in
+ * docs/api.md all come from these rows. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* constant, name, value, unit, meaning */
+#define LIMIT_ROWS(X)                                                                                        \
+    X(LIMIT_TARGET_BYTES, "target_bytes", 8192, "bytes", "path and query of a request; more is 414")         \
+    X(LIMIT_HEADER_BYTES, "header_bytes", 32768, "bytes", "request line and headers together; more is 431")  \
+    X(LIMIT_HEADERS, "headers", 100, "lines", "header lines of a request; more is 431")                      \
+    X(LIMIT_BODY_BYTES, "body_bytes", 2097152, "bytes", "body of a request; more is 413")                    \
+    X(LIMIT_JSON_DEPTH, "json_depth", 16, "levels", "nesting of arrays and objects in a body")               \
+    X(LIMIT_JSON_VALUES, "json_values", 65536, "values", "values in a body, all levels together")            \
+    X(LIMIT_QUERY_PARAMETERS, "query_parameters", 32, "parameters", "name=value pairs in a query")           \
+    X(LIMIT_CONNECTIONS, "connections", 8192, "connections",                                                 \
+        "open connections of all users (fewer when RLIMIT_NOFILE is lower); more are closed with 503")       \
+    X(LIMIT_USER_CONNECTIONS, "user_connections", 4096, "connections",                                       \
+        "open connections of one user, and never more than half of `connections`; more are closed with 503") \
+    X(LIMIT_USER_REQUESTS, "user_requests_per_second", 5000, "requests/s", "requests of one user; 429")      \
+    X(LIMIT_USER_BURST, "user_request_burst", 5000, "requests", "requests of one user at once; 429")         \
+    X(LIMIT_FOLLOWS, "log_streams", 1024, "streams", "logs being read, all users; more is 429")              \
+    X(LIMIT_USER_FOLLOWS, "user_log_streams", 64, "streams", "logs being read by one user; more is 429")     \
+    X(LIMIT_EVENT_CLIENTS, "event_streams", 512, "streams", "open /events, all users; more is 429")          \
+    X(LIMIT_USER_EVENT_CLIENTS, "user_event_streams", 64, "streams", "open /events of one user; 429")        \
+    X(LIMIT_EVENT_BUFFER_BYTES, "event_buffer_bytes", 1048576, "bytes",                                      \
+        "events a slow reader of /events may leave unread before it is disconnected")                        \
+    X(LIMIT_EVENT_REPLAY, "event_replay", 256, "events", "old events read from the store at a time")         \
+    X(LIMIT_STREAM_BUFFER_BYTES, "stream_buffer_bytes", 262144, "bytes",                                     \
+        "log or list text kept for one slow reader; the source waits beyond it")                             \
+    X(LIMIT_LIST_JOBS, "list_jobs", 200000, "jobs", "jobs in one list: the newest that match")               \
+    X(LIMIT_LIST_IDS, "list_ids", 1000, "ids", "ids named in `ids=` of a list")                              \
+    X(LIMIT_LIST_POSITIONS, "list_positions", 1000, "jobs",                                                  \
+        "queued jobs of one list that are shown with their position; it is null for later ones")             \
+    X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \
+    X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
+    X(LIMIT_IDLE_S, "idle_s", 120, "s", "a connection without a request is closed after this time")          \
+    X(LIMIT_REQUEST_S, "request_s", 30, "s", "from the first to the last byte of a request")                 \
+    X(LIMIT_WRITE_S, "write_s", 60, "s", "an answer of which nobody reads a byte; not for logs")             \
+    X(LIMIT_LINGER_S, "linger_s", 2, "s", "what still comes in after a refusal is read and dropped")         \
+    X(LIMIT_LINGER_BYTES, "linger_bytes", 8388608, "bytes", "what is read and dropped after a refusal")      \
+    X(LIMIT_HEARTBEAT_S, "heartbeat_s", 15, "s", "a comment line on /events when this time has passed")      \
+    X(LIMIT_STREAM_OPEN_S, "stream_open_s", 10, "s", "a node's time to open a log before 503 node_away")     \
+    X(LIMIT_WAIT_S, "wait_s", 2592000, "s", "longest `timeout=` of a wait; without one it has no end")       \
+    X(LIMIT_GRACE_S, "grace_s", 86400, "s", "longest `grace_s` of a cancel")                                 \
+    X(LIMIT_TOKEN_S, "token_s", 31622400, "s", "longest `expires_s` of a token")                             \
+    X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
+    X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
+        "a connection that repeats a token is believed this long without asking the store")                  \
+    X(LIMIT_USER_NAMES, "user_names", 4096, "users", "user names kept in memory; the oldest go first")       \
+    X(LIMIT_USER_NAMES_S, "user_names_s", 300, "s", "a kept user name is looked up again after this time")
+
+#define LIMIT_CONSTANT(constant, name, value, unit, meaning) constant = (value),
+enum limit_value { LIMIT_ROWS(LIMIT_CONSTANT) };
+#undef LIMIT_CONSTANT
+
+struct limit {
+    const char *name;
+    uint64_t value;
+    const char *unit;
+    const char *meaning;
+};
+
+/* All rows in the order above. */
+const struct limit *limits_all(size_t *ret_count);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For TCP the kernel is asked for the socket whose local address is our peer's and whose remote address is
+ * ours. Four things make the answer safe to trust:
+ *
+ *  - only loopback addresses are asked for: both ends are then sockets of this machine and this network
+ *    namespace (a packet with such a source cannot come from outside);
+ *  - the answer must repeat exactly the addresses and ports we asked for: a listening socket or another
+ *    connection may be offered when there is no exact one;
+ *  - that socket must still be connected and belong to an open file (an inode): the owner of a socket that
+ *    lost its process is not told reliably;
+ *  - afterwards our own end must still be established: while it is, the four numbers cannot belong to
+ *    anybody else, so nobody took over the port between connecting and asking.
+ */
+#include "wire/peer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "wire/usernames.h"
+
+struct peer peer_of_unix(int fd)
+{
+    struct ucred who;
+    socklen_t length = sizeof(who);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || length != sizeof(who))
+        return (struct peer){ 0 };
+    if (who.uid == (uid_t)-1 || who.gid == (gid_t)-1)
+        return (struct peer){ 0 }; // a socketpair or a user that has no number in our namespace
+    return (struct peer){ .is_known = true, .uid = who.uid, .gid = who.gid };
+}
+
+/* An end of a connection, IPv4 also when the socket writes it as ::ffff:a.b.c.d. */
+struct end {
+    int family;
+    uint32_t address[4]; // network order
+    uint16_t port;       // network order
+};
+
+static void set_v6(struct end *end, const void *address)
+{
+    struct in6_addr six;
+    memcpy(&six, address, sizeof(six));
+    if (IN6_IS_ADDR_V4MAPPED(&six)) {
+        end->family = AF_INET;
+        memcpy(end->address, &six.s6_addr[12], 4);
+        return;
+    }
+    end->family = AF_INET6;
+    memcpy(end->address, &six, sizeof(six));
+}
+
+static bool read_end(const struct sockaddr_storage *from, struct end *end)
+{
+    *end = (struct end){ 0 };
+    if (from->ss_family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, from, sizeof(four));
+        end->family = AF_INET;
+        end->address[0] = four.sin_addr.s_addr;
+        end->port = four.sin_port;
+        return true;
+    }
+    if (from->ss_family != AF_INET6)
+        return false;
+    struct sockaddr_in6 six;
+    memcpy(&six, from, sizeof(six));
+    set_v6(end, &six.sin6_addr);
+    end->port = six.sin6_port;
+    return true;
+}
+
+static bool is_loopback(const struct end *end)
+{
+    if (end->family == AF_INET)
+        return (ntohl(end->address[0]) >> 24) == 127;
+    struct in6_addr six;
+    memcpy(&six, end->address, sizeof(six));
+    return IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+/* The ends as a socket's own view in an answer: one family for both, written in that family. */
+static bool is_end(uint8_t family, const uint32_t address[4], uint16_t port, const struct end *wanted)
+{
+    struct end end = { .port = port };
+    if (family == AF_INET6) {
+        set_v6(&end, address);
+    } else if (family == AF_INET) {
+        end.family = AF_INET;
+        end.address[0] = address[0];
+    }
+    return end.family == wanted->family && end.port == wanted->port &&
+           memcmp(end.address, wanted->address, sizeof(end.address)) == 0;
+}
+
+static bool read_answer(
+    const void *bytes, size_t length, const struct end *peer, const struct end *own, uint32_t *ret_uid)
+{
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_msg body;
+    } answer;
+    if (length < sizeof(answer))
+        return false;
+    memcpy(&answer, bytes, sizeof(answer));
+    if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len < sizeof(answer))
+        return false;
+    const struct inet_diag_sockid *id = &answer.body.id;
+    if (!is_end(answer.body.idiag_family, id->idiag_src, id->idiag_sport, peer) ||
+        !is_end(answer.body.idiag_family, id->idiag_dst, id->idiag_dport, own))
+        return false;
+    if (answer.body.idiag_state != TCP_ESTABLISHED || answer.body.idiag_inode == 0)
+        return false;
+    *ret_uid = answer.body.idiag_uid;
+    return *ret_uid != UINT32_MAX;
+}
+
+static bool ask_owner(const struct end *peer, const struct end *own, uint32_t *ret_uid)
+{
+    _cleanup_close_ int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+    if (fd < 0)
+        return false;
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 body;
+    } ask = {
+        .head = { .nlmsg_len = sizeof(ask), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
+        .body = {
+            .sdiag_family = (uint8_t)peer->family,
+            .sdiag_protocol = IPPROTO_TCP,
+            .idiag_states = UINT32_MAX,
+            .id = {
+                .idiag_sport = peer->port,
+                .idiag_dport = own->port,
+                .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
+            },
+        },
+    };
+    memcpy(ask.body.id.idiag_src, peer->address, sizeof(peer->address));
+    memcpy(ask.body.id.idiag_dst, own->address, sizeof(own->address));
+    struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+    if (sendto(fd, &ask, sizeof(ask), 0, (struct sockaddr *)&kernel, sizeof(kernel)) != (ssize_t)sizeof(ask))
+        return false;
+    uint8_t bytes[4096]; // the kernel has answered before sendto() returned
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    return n > 0 && read_answer(bytes, (size_t)n, peer, own, ret_uid);
+}
+
+static bool is_established(int fd)
+{
+    struct tcp_info now;
+    socklen_t length = sizeof(now);
+    memset(&now, 0, sizeof(now));
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &now, &length) == 0 && now.tcpi_state == TCP_ESTABLISHED;
+}
+
+struct peer peer_of_loopback(int fd)
+{
+    struct sockaddr_storage there, here;
+    socklen_t there_length = sizeof(there), here_length = sizeof(here);
+    struct end peer, own;
+    uint32_t uid = 0, gid = 0;
+    if (getpeername(fd, (struct sockaddr *)&there, &there_length) < 0 ||
+        getsockname(fd, (struct sockaddr *)&here, &here_length) < 0)
+        return (struct peer){ 0 };
+    if (!read_end(&there, &peer) || !read_end(&here, &own) || peer.family != own.family)
+        return (struct peer){ 0 };
+    if (!is_loopback(&peer) || !is_loopback(&own) || !ask_owner(&peer, &own, &uid) || !is_established(fd))
+        return (struct peer){ 0 };
+    if (usernames_account(uid, &gid, NULL) < 0)
+        return (struct peer){ 0 };
+    return (struct peer){ .is_known = true, .uid = uid, .gid = gid };
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* The modelled half of a node. Each step of a shepherd's life is a happening, so that it can die between any
+ * two. */
+#include "node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "job/state.h"
+
+void node_init(struct node *node, struct world *world)
+{
+    *node = (struct node){ .world = world };
+}
+
+void node_clear(struct node *node)
+{
+    agent_core_free(node->core);
+    while (node->spool != NULL) {
+        struct spooled *next = node->spool->next;
+        free(node->spool);
+        node->spool = next;
+    }
+    free(node->broken);
+}
+
+static void break_rule(struct node *node, const char *rule, uint64_t job)
+{
+    if (node->broken == NULL)
+        node->broken = xasprintf("job %llu: %s", (unsigned long long)job, rule);
+}
+
+static struct spooled *find(const struct node *node, const struct spool_id *id)
+{
+    struct spooled *entry = node->spool;
+    while (
+        entry != NULL && (entry->is_removed || entry->id.job != id->job || entry->id.attempt != id->attempt))
+        entry = entry->next;
+    return entry;
+}
+
+static struct spooled *add(struct node *node, const struct spool_id *id, uint64_t token)
+{
+    struct spooled *entry = xcalloc(1, sizeof(*entry));
+    *entry = (struct spooled){ .id = *id, .token = token, .next = node->spool };
+    entry->exit_code = (int32_t)(id->job * 7 % 5);
+    node->spool = entry;
+    return entry;
+}
+
+static void look(void *arg, uint64_t life, void *object)
+{
+    struct node *node = arg;
+    const struct spooled *entry = object;
+    if (node->core != NULL && node->life == life)
+        agent_core_look(node->core, node->world->now_ms, &entry->id);
+}
+
+/* A datagram to the agent of this life; lost when it is dead. */
+static void hint(struct node *node, struct spooled *entry)
+{
+    if (node->core != NULL)
+        world_later(node->world, world_between(node->world, 0, 3), look, node, node->life, entry, NULL);
+}
+
+static void check_gpus(struct node *node, const struct spooled *starting)
+{
+    for (const struct spooled *other = node->spool; other != NULL; other = other->next)
+        for (size_t i = 0; other != starting && other->is_running && i < other->n_gpus; i++)
+            for (size_t k = 0; k < starting->n_gpus; k++)
+                if (other->gpus[i] == starting->gpus[k] && !(other->is_sharing && starting->is_sharing))
+                    break_rule(node, "runs on a GPU that another job is using", starting->id.job);
+}
+
+static void write_exit(struct node *node, struct spooled *entry)
+{
+    entry->exit = (struct launch_exit){
+        .job = entry->id.job,
+        .attempt = entry->id.attempt,
+        .token = entry->token,
+        .end = !entry->has_status  ? END_UNKNOWN
+               : entry->is_stopped ? END_CANCELLED
+                                   : END_EXIT,
+        .exit_code = entry->is_stopped ? 143 : entry->exit_code,
+        .is_executed = entry->executions > 0,
+        .started_wall_ms = 1,
+    };
+    entry->has_exit = true;
+    entry->shepherd = 0;
+    hint(node, entry);
+}
+
+static void on_command_end(void *arg, uint64_t number, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!entry->is_running)
+        return;
+    entry->is_running = false;
+    entry->has_status = true; // the user's init writes it, whoever else is dead
+    if (entry->shepherd != 0)
+        write_exit(node, entry);
+}
+
+static void execute(struct node *node, struct spooled *entry)
+{
+    entry->is_gated = false;
+    entry->is_running = true;
+    entry->executions++;
+    node->executions++;
+    check_gpus(node, entry);
+    if (entry->executions > 1)
+        break_rule(node, "an attempt executed its command twice", entry->id.job);
+    world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
+}
+
+static bool is_mine(const struct spooled *entry, uint64_t shepherd)
+{
+    return !entry->is_removed && entry->shepherd == shepherd;
+}
+
+static void on_gate(void *arg, uint64_t shepherd, void *object)
+{
+    struct spooled *entry = object;
+    if (is_mine(entry, shepherd))
+        execute(arg, entry);
+}
+
+static void on_started_record(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!is_mine(entry, shepherd))
+        return;
+    entry->has_started = true;
+    hint(node, entry);
+    world_later(node->world, world_between(node->world, 0, 2), on_gate, node, shepherd, entry, NULL);
+}
+
+static void on_verdict(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!is_mine(entry, shepherd))
+        return;
+    if (entry->verdict == VERDICT_NONE)
+        entry->verdict = VERDICT_GO;
+    if (entry->verdict == VERDICT_NOGO) {
+        entry->shepherd = 0;
+        hint(node, entry);
+        return;
+    }
+    entry->is_gated = true;
+    world_later(
+        node->world, world_between(node->world, 0, 2), on_started_record, node, shepherd, entry, NULL);
+}
+
+static void on_adopted(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!is_mine(entry, shepherd))
+        return;
+    if (entry->is_running)
+        return; // on_command_end finds this shepherd alive
+    write_exit(node, entry);
+}
+
+/* --- effects of the agent's core --- */
+
+static void send_message(void *arg, const struct record_type *type, const void *message)
+{
+    struct node *node = arg;
+    node->send(node->send_arg, type, message);
+}
+
+static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+{
+    const struct spooled *entry = find(arg, id);
+    *sight = (struct attempt_sight){ 0 };
+    if (entry == NULL)
+        return;
+    sight->has_spec = entry->has_spec;
+    sight->verdict = entry->verdict;
+    sight->is_alive = sight->is_watched = entry->shepherd != 0;
+    sight->has_exit = entry->has_exit;
+    if (entry->has_started)
+        sight->started =
+            (struct launch_started){ .job = id->job, .attempt = id->attempt, .token = entry->token };
+    if (entry->has_exit)
+        sight->exit = entry->exit;
+}
+
+static int stage(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    if (world_one_in(node->world, 50))
+        return error_set(err, -EAGAIN, "the node cannot now");
+    struct spooled *entry = find(node, &id);
+    if (entry == NULL)
+        entry = add(node, &id, launch->token);
+    const struct gpu_grant *grants = launch->gpus.items;
+    entry->n_gpus = launch->gpus.count;
+    for (size_t i = 0; i < launch->gpus.count; i++) {
+        entry->gpus[i] = grants[i].index;
+        entry->is_sharing = grants[i].slot > 0;
+    }
+    entry->has_spec = true;
+    return 0;
+}
+
+static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL || world_one_in(node->world, 50))
+        return error_set(err, -EAGAIN, "fork: not now");
+    if (entry->shepherd != 0)
+        return 0;
+    entry->shepherd = ++node->last_shepherd;
+    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_verdict, node,
+        entry->shepherd, entry, NULL);
+    return 0;
+}
+
+static bool watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
+{
+    return true;
+}
+
+static int settle_nogo(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL)
+        entry = add(node, id, token);
+    if (entry->verdict == VERDICT_NONE)
+        entry->verdict = VERDICT_NOGO;
+    return (int)entry->verdict;
+}
+
+static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL || entry->shepherd == 0)
+        return -EAGAIN;
+    if (!entry->is_running)
+        return entry->is_gated ? -EAGAIN : 0;
+    entry->is_stopped = true;
+    world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
+    return 0;
+}
+
+static void kill_left_overs(void *arg, const struct spool_id *id)
+{
+}
+
+static int remove_attempt(void *arg, const struct spool_id *id)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL)
+        return 0;
+    if (entry->is_running)
+        break_rule(node, "its spool is removed while it runs", id->job);
+    entry->is_removed = true;
+    return 0;
+}
+
+static int save_epoch(void *arg, uint64_t epoch, struct error *err)
+{
+    struct node *node = arg;
+    if (epoch < node->epoch)
+        break_rule(node, "an older epoch is obeyed", 0);
+    node->epoch = epoch;
+    return 0;
+}
+
+static void open_log(void *arg, const struct message_open_log *request)
+{
+}
+
+static void on_timer(void *arg, uint64_t life, void *object)
+{
+    struct node *node = arg;
+    if (node->core != NULL && node->life == life)
+        agent_core_timer(node->core, node->world->now_ms);
+}
+
+static void arm(void *arg, int64_t boot_ms)
+{
+    struct node *node = arg;
+    int64_t delay = boot_ms - node->world->now_ms;
+    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, node->life, NULL, NULL);
+}
+
+void node_start_agent(struct node *node)
+{
+    struct agent_effects effects = {
+        .arg = node,
+        .send = send_message,
+        .inspect = inspect,
+        .stage = stage,
+        .start = start,
+        .watch = watch,
+        .settle_nogo = settle_nogo,
+        .command = command,
+        .kill = kill_left_overs,
+        .remove = remove_attempt,
+        .save_epoch = save_epoch,
+        .open_log = open_log,
+        .arm = arm,
+    };
+    node->life++;
+    node->core = agent_core_new(&effects, node->epoch);
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed)
+            agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
+}
+
+void node_kill_agent(struct node *node)
+{
+    agent_core_free(node->core);
+    node->core = NULL;
+}
+
+void node_kill_shepherd(struct node *node)
+{
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
+            continue;
+        entry->shepherd = 0;
+        entry->is_gated = false; // its init sees the gate close and leaves without executing anything
+        hint(node, entry);
+        return;
+    }
+}
+
+void node_hello(struct node *node)
+{
+    char *uuids[NODE_GPUS];
+    struct gpu_state gpus[NODE_GPUS];
+    for (uint32_t i = 0; i < NODE_GPUS; i++) {
+        uuids[i] = xasprintf("GPU-%u", i);
+        gpus[i] = (struct gpu_state){ .index = i, .uuid = uuids[i], .memory_bytes = 24ULL << 30 };
+    }
+    char name[] = "box", boot[] = "boot-1";
+    struct message_hello hello = { .protocol = LINK_PROTOCOL, .node = name, .boot_id = boot, .cpus = 2 };
+    hello.gpus = (struct record_list){ gpus, NODE_GPUS };
+    agent_core_link_up(node->core, node->world->now_ms, &hello);
+    for (uint32_t i = 0; i < NODE_GPUS; i++)
+        free(uuids[i]);
+}
+
+uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code)
+{
+    uint32_t executions = 0;
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        if (entry->id.job != job || entry->executions == 0)
+            continue;
+        executions += entry->executions;
+        *ret_exit_code = entry->exit.exit_code;
+    }
+    return executions;
+}
+
+size_t node_left_over(const struct node *node)
+{
+    size_t left = 0;
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        left += !entry->is_removed;
+    return left;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node in the world: the real agent core on a spool, shepherds and jobs that are only modelled. The spool
+ * and the jobs outlive agents and shepherds, as on a real node.
+ */
+#pragma once
+
+#include "agent/agent_core.h"
+#include "world.h"
+
+#define NODE_GPUS 4U
+
+/* One attempt as the kernel and the tmpfs of a real node would hold it. */
+struct spooled {
+    struct spool_id id;
+    uint64_t token;
+    uint32_t gpus[NODE_GPUS];
+    size_t n_gpus;
+    bool is_sharing; // it has a part of each of its GPUs, and others may have the rest
+    bool is_removed;
+    bool has_spec, has_started, has_status, has_exit;
+    enum spool_verdict verdict;
+    uint64_t shepherd; // generation of the living shepherd, 0: none
+    bool is_gated;     // the user's init waits at the gate
+    bool is_running;   // the command was executed and has not ended
+    bool is_stopped;   // a stop was asked for
+    int32_t exit_code; // what the command returns
+    uint32_t executions;
+    struct launch_exit exit;
+    struct spooled *next;
+};
+
+struct node {
+    struct world *world;
+    struct agent_core *core; // NULL while the agent is dead
+    uint64_t life;           // of the agent; what was meant for an earlier one is lost
+    uint64_t epoch;          // durable on the node
+    struct spooled *spool;
+    uint64_t last_shepherd;
+    size_t executions;
+    char *broken; // the first rule that was broken, in words
+    void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
+    void *send_arg;
+};
+
+void node_init(struct node *node, struct world *world);
+void node_clear(struct node *node);
+
+void node_start_agent(struct node *node); // loads the spool; the link is not up yet
+void node_kill_agent(struct node *node);
+void node_kill_shepherd(struct node *node); // a living one, if there is any
+void node_hello(struct node *node);         // the link is up
+
+/* The attempts that ran a command for this job, in all; and the exit code of the one that did. */
+uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);
+size_t node_left_over(const struct node *node); // spool entries that were not removed

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "memory_store.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+uint64_t store_key_hash(uint32_t uid, const char *key)
+{
+    uint64_t hash = uid + 1;
+    for (; *key != '\0'; key++)
+        hash = (hash ^ (uint8_t)*key) * 0x100000001b3ULL;
+    return hash;
+}
+
+struct store_batch *store_batch_new(uint64_t id)
+{
+    struct store_batch *batch = xcalloc(1, sizeof(*batch));
+    batch->id = id;
+    return batch;
+}
+
+void changes_free(struct change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        job_event_clear(&changes[i].event);
+        job_spec_free(changes[i].spec);
+    }
+    free(changes);
+}
+
+void store_batch_free(struct store_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    changes_free(batch->changes, batch->count);
+    free(batch);
+}
+
+void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
+    const struct job_spec *spec)
+{
+    batch->changes = xreallocarray(batch->changes, batch->count + 1, sizeof(struct change));
+    struct change *change = &batch->changes[batch->count++];
+    *change = (struct change){ 0 };
+    record_copy(&job_event_record, &change->event, event);
+    if (spec != NULL) {
+        change->spec = xcalloc(1, sizeof(*spec));
+        record_copy(&job_spec_record, change->spec, spec);
+        if (spec->submit_key != NULL)
+            change->key_hash = store_key_hash(event->uid, spec->submit_key);
+    }
+}

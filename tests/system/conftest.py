@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Fixtures: users, private instances, and gates at which jobs wait for the test."""
+
+import os
+import shutil
+import tempfile
+
+import pytest
+
+import harness
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'root: needs root (several users)')
+    config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker('root') and not harness.IS_ROOT:
+            item.add_marker(pytest.mark.skip(reason='needs root'))
+        if item.get_closest_marker('gpu') and not harness.HAS_NVIDIA:
+            item.add_marker(pytest.mark.skip(reason='no NVIDIA GPU here'))
+
+
+@pytest.fixture(scope='session', autouse=True)
+def remove_programs():
+    yield
+    if harness.programs.cache_info().currsize:
+        shutil.rmtree(harness.programs(), ignore_errors=True)
+
+
+@pytest.fixture(scope='session')
+def ana():
+    return harness.make_user('mgpu-ta', group='mgpu-tg')
+
+
+@pytest.fixture(scope='session')
+def bo():
+    return harness.make_user('mgpu-tb')
+
+
+@pytest.fixture(scope='session')
+def someone(request):
+    """The user of tests that need only one: mgpu-ta as root, else whoever runs the tests."""
+    if harness.IS_ROOT:
+        return request.getfixturevalue('ana')
+    import pwd
+    return harness.User(pwd.getpwuid(os.geteuid()).pw_name)
+
+
+@pytest.fixture
+def make_instance(someone):
+    """Instances of this one test; each is taken down and checked at its end."""
+    made = []
+
+    def make(gpus='sim:8x24G', start=True, **options):
+        instance = harness.Instance(gpus, **{'client': someone, **options})
+        made.append(instance)
+        return instance.start() if start else instance
+
+    yield make
+    problems = []
+    for instance in reversed(made):
+        try:
+            instance.close()
+        except AssertionError as error:
+            problems.append(str(error))
+    assert not problems, '\n'.join(problems)
+
+
+@pytest.fixture(scope='module')
+def shared_box(request, someone):
+    """The module's instance: as root with several users, or the user's own. Real GPUs when the machine has them."""
+    gpus = getattr(request.module, 'GPUS', 'auto' if harness.HAS_NVIDIA else 'sim:8x24G')
+    instance = harness.Instance(gpus, client=someone, listen=getattr(request.module, 'LISTEN', 'none'),
+                                arguments=getattr(request.module, 'ARGUMENTS', ()))
+    instance.start()
+    yield instance
+    instance.close()
+
+
+@pytest.fixture
+def box(shared_box):
+    """The module's instance, with no job open at the end of each test."""
+    yield shared_box
+    if shared_box.process.poll() is not None:
+        log = shared_box.log()[-4000:]
+        shared_box.start()
+        raise AssertionError(f'mgpud died in this test:\n{log}')
+    shared_box.cancel_all()
+
+
+@pytest.fixture
+def place():
+    """A directory that every user may enter and write."""
+    path = tempfile.mkdtemp(prefix='mgpu-p-', dir='/tmp')
+    os.chmod(path, 0o1777)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def gate(place):
+    made = harness.Gate(place)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bell(place):
+    made = harness.Bell(place)
+    yield made
+    made.close()

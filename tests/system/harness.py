@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: MIT
+"""A private instance of mgpu for the tests: start, stop, kill, the command line as any user, the API as any user.
+
+Waiting is always for an event with a deadline: the daemon's readiness datagram, `GET /jobs/ID/wait`, the end of a
+process through a pidfd. Programs are copied from the build folder to a place that every user can reach.
+"""
+
+import contextlib
+import functools
+import grp
+import http.client
+import json
+import os
+import pwd
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAMS = ('mgpu', 'mgpud', 'mgpu-agent', 'mgpu-shepherd')
+IS_ROOT = os.geteuid() == 0
+HAS_NVIDIA = os.path.exists('/dev/nvidiactl')
+DEADLINE_S = 30  # for anything that should take far less
+LEAVING_S = 5   # for a process that has nothing left to do
+
+# A finding in any of these in a log is a failed test.
+SANITIZER = re.compile(r'ERROR: (Address|Leak|Undefined)\w*Sanitizer|runtime error:|Assertion .* failed')
+
+
+def build_folder():
+    return os.path.abspath(os.environ.get('MGPU_BUILD', os.path.join(ROOT, 'build-check')))
+
+
+@functools.lru_cache(maxsize=None)
+def programs():
+    """A folder with copies of the programs that every user can execute."""
+    place = tempfile.mkdtemp(prefix='mgpu-bin-', dir='/tmp')
+    os.chmod(place, 0o755)
+    for name in PROGRAMS:
+        shutil.copy(os.path.join(build_folder(), name), place)
+        os.chmod(os.path.join(place, name), 0o755)
+    return place
+
+
+class User:
+    """A user of this machine, with what is needed to run something as him."""
+
+    def __init__(self, name):
+        entry = pwd.getpwnam(name)
+        self.name, self.uid, self.gid, self.home = name, entry.pw_uid, entry.pw_gid, entry.pw_dir
+        self.groups = sorted(set(os.getgrouplist(name, self.gid)))
+
+    def popen_arguments(self):
+        if self.uid == os.geteuid():
+            return {}
+        return {'user': self.uid, 'group': self.gid, 'extra_groups': self.groups}
+
+    def environment(self):
+        return {'HOME': self.home, 'USER': self.name, 'LOGNAME': self.name, 'SHELL': '/bin/sh', 'LANG': 'C.UTF-8',
+                'PATH': '/usr/local/bin:/usr/bin:/bin'}
+
+    @contextlib.contextmanager
+    def acting(self):
+        """Files are opened and sockets connected as this user inside the block."""
+        if self.uid == os.geteuid():
+            yield
+            return
+        groups = os.getgroups()
+        os.setgroups(self.groups)
+        os.setegid(self.gid)
+        os.seteuid(self.uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+            os.setgroups(groups)
+
+
+def make_user(name, group=None):
+    """The user of that name, made when missing (as root)."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        subprocess.run(['useradd', '--create-home', '--shell', '/bin/sh', '--key', 'UID_MIN=1000', name], check=True)
+    if group:
+        try:
+            grp.getgrnam(group)
+        except KeyError:
+            subprocess.run(['groupadd', group], check=True)
+        if name not in grp.getgrnam(group).gr_mem:
+            subprocess.run(['usermod', '-a', '-G', group, name], check=True)
+    return User(name)
+
+
+class Done:
+    """What a command did."""
+
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f'exit {self.code}\n--- stdout\n{self.out}--- stderr\n{self.err}'
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, user, timeout):
+        super().__init__('localhost', timeout=timeout)
+        self.path, self.user = path, user
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        with self.user.acting() if self.user else contextlib.nullcontext():
+            self.sock.connect(self.path)
+
+
+class Answer:
+    """A whole HTTP answer."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    def __repr__(self):
+        return f'{self.status} {self.headers}\n{self.body[:2000]!r}'
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def wait_process(pid, timeout_s=DEADLINE_S):
+    """True when the process has ended within the time; it need not be a child."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([pidfd], [], [], timeout_s)[0])
+    finally:
+        os.close(pidfd)
+
+
+def processes(text):
+    """{pid: command line} of the processes that have `text` in their command line."""
+    found = {}
+    for entry in os.listdir('/proc'):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open(f'/proc/{entry}/cmdline', 'rb') as source:
+                line = source.read().replace(b'\0', b' ').decode(errors='replace').strip()
+        except OSError:
+            continue
+        if text in line:
+            found[int(entry)] = line
+    return found
+
+
+class Instance:
+    """One mgpud with its agent, in a fresh directory."""
+
+    def __init__(self, gpus, user=None, client=None, listen='none', arguments=(), state_dir=None):
+        self.place = tempfile.mkdtemp(prefix='mgpu-t-', dir='/tmp')
+        os.chmod(self.place, 0o755)
+        self.user = user or User(pwd.getpwuid(os.geteuid()).pw_name)
+        if self.user.uid != os.geteuid():
+            os.chown(self.place, self.user.uid, self.user.gid)
+        self.is_root = self.user.uid == 0
+        self.client = client or self.user  # who calls when a test names nobody
+        self.state_dir = state_dir or f'{self.place}/state'
+        self.run_dir = f'{self.place}/run'
+        self.socket = f'{self.run_dir}/mgpud.sock'
+        self.log_path = f'{self.place}/log'
+        self.listen = listen
+        self.command = [f'{programs()}/mgpud', '--state-dir', self.state_dir, '--run-dir', self.run_dir,
+                        '--listen', listen, '--gpus', gpus, *arguments]
+        if self.is_root:
+            self.command += ['--user', 'nobody']
+        self.process = None
+        self.expected_in_log = []  # sanitizer-like words that a test provokes on purpose
+
+    # --- the daemon ---
+
+    def environment(self):
+        env = self.user.environment()
+        # A program that gave up root cannot trace itself, which the leak check does; leaks are looked for rootless.
+        leaks = 0 if self.is_root else 1
+        env['ASAN_OPTIONS'] = f'detect_leaks={leaks}:abort_on_error=0:exitcode=99:allocator_may_return_null=1'
+        env['UBSAN_OPTIONS'] = 'print_stacktrace=1'
+        return env
+
+    def spawn(self, extra=()):
+        """Starts mgpud and does not wait for anything."""
+        path = f'{self.place}/ready.sock'
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        ready.bind(path)
+        os.chmod(path, 0o666)
+        with open(self.log_path, 'ab') as log:
+            self.process = subprocess.Popen(
+                [*self.command, *extra], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd='/',
+                env=dict(self.environment(), NOTIFY_SOCKET=path), **self.user.popen_arguments())
+        return ready
+
+    def start(self, extra=(), timeout_s=DEADLINE_S):
+        ready = self.spawn(extra)
+        pidfd = os.pidfd_open(self.process.pid)
+        try:
+            seen = select.select([ready, pidfd], [], [], timeout_s)[0]
+            if ready in seen:
+                return self
+        finally:
+            os.close(pidfd)
+            ready.close()
+        raise AssertionError(f'mgpud did not get ready:\n{self.log()}')
+
+    def stop(self):
+        """SIGTERM, and waits for the daemon and for its agent. Jobs go on."""
+        agents = self.agents()
+        self.process.terminate()
+        code = self.process.wait(DEADLINE_S)
+        for pid in agents:
+            assert wait_process(pid), f'agent {pid} stays after mgpud has left'
+        return code
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def log(self):
+        with open(self.log_path, encoding='utf-8', errors='replace') as source:
+            return source.read()
+
+    def agents(self):
+        """Pids of the keeper and its worker."""
+        return [pid for pid, line in processes(self.place).items() if 'mgpu-agent' in line.split(' ')[0]]
+
+    def shepherds(self):
+        return [pid for pid, line in processes(self.place).items() if 'mgpu-shepherd' in line.split(' ')[0]]
+
+    def close(self):
+        """Ends every job and the daemon, checks that nothing is left, and removes the directory."""
+        problems = []
+        if self.process and self.process.poll() is None:
+            try:
+                self.cancel_all()
+            except Exception as error:  # noqa: BLE001 - the teardown goes on and reports
+                problems.append(f'jobs could not be ended: {error!r}')
+            code = self.stop()
+            if code != 0:
+                problems.append(f'mgpud left with {code}')
+        # What was told to leave, or has just ended, may still be on its way out.
+        left = {pid: line for pid, line in processes(self.place).items() if not wait_process(pid, LEAVING_S)}
+        if left:
+            problems.append(f'processes left: {left}')
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        log = self.log() if os.path.exists(self.log_path) else ''
+        found = [line for line in log.splitlines() if SANITIZER.search(line)]
+        if found and not self.expected_in_log:
+            problems.append('the log holds a sanitizer report:\n' + log[-6000:])
+        shutil.rmtree(self.place, ignore_errors=True)
+        assert not problems, '\n'.join(problems)
+
+    # --- the command line ---
+
+    def popen(self, *arguments, user=None, cwd=None, env=None, **options):
+        user = user or self.client
+        environment = dict(user.environment(), MGPU_SOCKET=self.socket, ASAN_OPTIONS='exitcode=99')
+        environment.update(env or {})
+        options = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
+        return subprocess.Popen([f'{programs()}/mgpu', *map(str, arguments)], cwd=cwd or '/tmp', env=environment,
+                                **user.popen_arguments(), **options)
+
+    def mgpu(self, *arguments, input=None, timeout_s=DEADLINE_S, check=False, **options):
+        """Runs `mgpu ARGUMENTS` and returns what it did; `check` expects success."""
+        if input is not None:
+            options['stdin'] = subprocess.PIPE
+        process = self.popen(*arguments, **options)
+        try:
+            out, err = process.communicate(input, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f'mgpu {arguments} did not end in {timeout_s} s\n'
+                                 f'{Done(None, out.decode(), err.decode())}\n{self.log()[-3000:]}') from None
+        done = Done(process.returncode, out.decode(errors='replace'), err.decode(errors='replace'))
+        assert not SANITIZER.search(done.err), done
+        if check:
+            assert done.code == 0, done
+        return done
+
+    def submit(self, *arguments, **options):
+        """Submits through the command line; the job's id."""
+        return int(self.mgpu('submit', *arguments, check=True, **options).out)
+
+    # --- the API ---
+
+    def connection(self, user=None, timeout_s=DEADLINE_S):
+        return UnixConnection(self.socket, user or self.client, timeout_s)
+
+    def api(self, method, path, body=None, user=None, headers=None, timeout_s=DEADLINE_S):
+        connection = self.connection(user, timeout_s)
+        headers = dict(headers or {})
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            headers.setdefault('Content-Type', 'application/json')
+        try:
+            connection.request(method, path if path.startswith('/healthz') else f'/api/v1{path}', body, headers)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def post_job(self, command, user=None, **fields):
+        answer = self.api('POST', '/jobs', {'command': command, **fields}, user=user)
+        assert answer.status in (200, 201), answer
+        return answer.json['id']
+
+    def job(self, job, user=None):
+        answer = self.api('GET', f'/jobs/{job}', user=user)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def wait(self, job, states='done,failed,cancelled', timeout_s=DEADLINE_S):
+        """Waits for one of the states and returns the job."""
+        answer = self.api('GET', f'/jobs/{job}/wait?states={states}&timeout={timeout_s}', user=self.user,
+                          timeout_s=timeout_s + 10)
+        assert answer.status == 200, f'{answer}\n{self.log()[-3000:]}'
+        return answer.json
+
+    def output(self, job):
+        answer = self.api('GET', f'/jobs/{job}/log', user=self.user)
+        assert answer.status == 200, answer
+        return answer.body.decode(errors='replace')
+
+    def run_job(self, command, **fields):
+        """Submits, waits for the end; (job, output)."""
+        job = self.wait(self.post_job(command, **fields))
+        return job, self.output(job['id'])
+
+    def open_jobs(self):
+        answer = self.api('GET', '/jobs?state=queued,starting,running,stopping', user=self.user)
+        return [job['id'] for job in answer.json['jobs']]
+
+    def cancel_all(self):
+        jobs = self.open_jobs()
+        for job in sorted(jobs, reverse=True):
+            self.api('POST', f'/jobs/{job}/cancel', {'grace_s': 0}, user=self.user)
+        for job in jobs:
+            self.wait(job)
+
+    def gpus(self):
+        return self.api('GET', '/gpus').json['gpus']
+
+    def events(self, after=None, user=None, timeout_s=DEADLINE_S):
+        """Generator of the events of the stream, from `after` on; ends at the deadline."""
+        connection = self.connection(user, timeout_s)
+        headers = {'Accept': 'text/event-stream'}
+        connection.request('GET', '/api/v1/events' + (f'?after={after}' if after is not None else ''), headers=headers)
+        response = connection.getresponse()
+        assert response.status == 200, Answer(response)
+        event = {}
+        end = time.monotonic() + timeout_s
+        try:
+            while time.monotonic() < end:
+                line = response.readline().decode().rstrip('\n')
+                if line.startswith(':'):
+                    continue
+                if line == '':
+                    if 'data' in event:
+                        yield event
+                    event = {}
+                elif line:
+                    name, _, value = line.partition(': ')
+                    event[name] = json.loads(value) if name == 'data' else value
+        finally:
+            connection.close()
+
+
+class Gate:
+    """A FIFO on which jobs wait until the test lets them go: no job in a test sleeps."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, f'gate-{time.monotonic_ns()}')
+        os.mkfifo(self.path)
+        os.chmod(self.path, 0o666)
+        self.fd = os.open(self.path, os.O_RDWR)  # both ends: opening never blocks, reading does
+
+    def command(self, then='true'):
+        """A command that waits at the gate and then runs `then`."""
+        return ['sh', '-c', f'read word < {self.path}; {then}']
+
+    def open(self, count=1):
+        """Lets `count` jobs pass: each takes one line."""
+        for _ in range(count):
+            os.write(self.fd, b'\n')
+
+    def close(self):
+        os.close(self.fd)
+
+
+class Bell:
+    """A FIFO into which jobs write a line to tell the test how far they are."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, f'bell-{time.monotonic_ns()}')
+        os.mkfifo(self.path)
+        os.chmod(self.path, 0o666)
+        self.fd = os.open(self.path, os.O_RDWR)
+        self.unread = b''
+
+    def wait(self, timeout_s=DEADLINE_S):
+        """The next line that a job wrote."""
+        end = time.monotonic() + timeout_s
+        while b'\n' not in self.unread:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.fd], [], [], left)[0], f'no job rang within {timeout_s} s'
+            self.unread += os.read(self.fd, 65536)
+        line, _, self.unread = self.unread.partition(b'\n')
+        return line.decode()
+
+    def close(self):
+        os.close(self.fd)

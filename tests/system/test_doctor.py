@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""`mgpu doctor`: what is on, what is off, and how to get it."""
+
+import re
+
+import harness
+
+
+def test_doctor_tells_each_promise_and_whether_it_is_kept(box):
+    done = box.mgpu('doctor')
+    assert done.code in (0, 1), done
+    for word in ('gpu', 'cgroup', 'user'):
+        assert re.search(word, done.out, re.I), f'{word} is not in:\n{done.out}'
+
+
+def test_doctor_agrees_with_the_api(box):
+    node = box.api('GET', '/nodes').json['nodes'][0]
+    assert node['up'] is True and node['cpus'] > 0 and node['memory_bytes'] > 0
+    text = box.mgpu('doctor').out
+    for feature in node['features']:
+        assert feature['name'] in text, feature
+        assert feature['on'] or feature['fix'] or feature['text'], 'what is off says how to get it'
+
+
+def test_doctor_of_a_rootless_instance_says_what_is_off(make_instance, someone):
+    instance = make_instance(user=someone, client=someone)
+    features = {feature['name']: feature for feature in instance.api('GET', '/nodes').json['nodes'][0]['features']}
+    assert not features['users']['on'], features
+    done = instance.mgpu('doctor')
+    assert features['users']['text'] in done.out or 'users' in done.out, done
+
+
+def test_doctor_without_a_daemon_says_what_to_do(box, place):
+    done = box.mgpu('doctor', env={'MGPU_SOCKET': f'{place}/none.sock'})
+    assert done.code in (1, 5), done
+    text = done.out + done.err
+    assert f'{place}/none.sock' in text and re.search('mgpud', text)
+
+
+def test_doctor_speaks_json(box):
+    done = box.mgpu('doctor', '--json')
+    assert done.code in (0, 1) and done.json['schema'] == 'mgpu/v1', done
+
+
+def test_simulated_gpus_are_called_simulated(make_instance):
+    instance = make_instance(gpus='sim:2x8G:Pretend 9000')
+    assert instance.gpus()[0]['model'] == 'Pretend 9000'
+    assert instance.api('GET', '/nodes').json['nodes'][0]['gpu_backend'] == 'sim'
+    assert re.search('simulated|sim', instance.mgpu('doctor').out)
+    assert harness.SANITIZER.search(instance.log()) is None

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""What goes wrong between the queue and the command's first instruction: one clear sentence, the right exit code."""
+
+import os
+import signal
+
+import pytest
+
+import harness
+
+
+def start(box, *arguments, **options):
+    """Runs in the foreground; what `mgpu run` did, and the job."""
+    done = box.mgpu('run', *arguments, **options)
+    jobs = box.api('GET', '/jobs?all=1').json['jobs']
+    return done, jobs[-1]
+
+
+def test_a_command_that_does_not_exist_is_127(box):
+    done, job = start(box, '--', 'no-such-program', 'x')
+    assert done.code == 127, done
+    assert (job['exit_code'], job['ended_by'], job['state']) == (127, 'start_failed', 'failed')
+    assert 'no-such-program' in job['message']
+    assert 'no-such-program' in box.mgpu('show', job['id'], check=True).out
+
+
+def test_a_path_that_does_not_exist_is_127(box):
+    assert start(box, '--', '/no/such/program')[0].code == 127
+
+
+def test_a_file_that_is_not_executable_is_126(box, place):
+    path = f'{place}/data'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('x')
+    done, job = start(box, '--', path)
+    assert done.code == 126, done
+    assert job['ended_by'] == 'start_failed' and 'Permission denied' in job['message']
+
+
+def test_a_directory_as_command_is_126(box, place):
+    assert start(box, '--', place)[0].code == 126
+
+
+def test_a_script_without_an_interpreter_line_runs_in_a_shell_or_is_126(box, place):
+    path = f'{place}/script'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('exit 7\n')
+    os.chmod(path, 0o755)
+    assert start(box, '--', path)[0].code in (7, 126)
+
+
+def test_a_missing_interpreter_is_told(box, place):
+    path = f'{place}/script'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('#!/no/such/interpreter\n')
+    os.chmod(path, 0o755)
+    done, job = start(box, '--', path)
+    assert done.code in (126, 127) and job['message'], (done, job)
+
+
+def test_a_command_is_found_by_the_submitters_path_in_the_jobs_directory(box, place):
+    path = f'{place}/my-tool'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\necho found\n')
+    os.chmod(path, 0o755)
+    done, _ = start(box, '--', 'my-tool', env={'PATH': f'{place}:/usr/bin:/bin'})
+    assert (done.code, done.out) == (0, 'found\n'), done
+    assert start(box, '-C', place, '--', './my-tool')[0].out == 'found\n'
+
+
+@pytest.mark.root
+def test_a_directory_that_the_user_may_not_enter_is_told(box, ana, place):
+    folder = f'{place}/closed'
+    os.mkdir(folder, 0o700)
+    done, job = start(box, '-C', folder, '--', 'true', user=ana)
+    assert done.code in (125, 126), done
+    assert job['ended_by'] == 'start_failed'
+    assert folder in job['message'] and 'Permission denied' in job['message'], job
+
+
+def test_a_directory_that_does_not_exist_is_told(box, place):
+    done, job = start(box, '-C', f'{place}/none', '--', 'true')
+    assert done.code == 125, done
+    assert f'{place}/none' in job['message'] and 'No such file' in job['message'], job
+
+
+def test_a_failing_setup_ends_the_job_before_its_command(box, place):
+    done, job = start(box, '-E', 'echo preparing; exit 5', '--', 'touch', f'{place}/ran')
+    assert job['ended_by'] == 'setup_failed', job
+    assert done.code == 5, done
+    assert not os.path.exists(f'{place}/ran')
+    assert 'preparing' in box.output(job['id'])
+
+
+def test_the_setup_prepares_the_environment_of_the_command(box):
+    done, _ = start(box, '-E', 'export A=1; cd /usr', '--', 'sh', '-c', 'echo "$A $PWD $*"', 'sh', 'x y')
+    assert (done.code, done.out) == (0, '1 /usr x y\n'), done
+
+
+def test_an_output_directory_that_does_not_exist_is_told(box, place):
+    _, job = start(box, '-o', f'{place}/none/out', '--', 'true')
+    assert job['ended_by'] == 'start_failed' and f'{place}/none/out' in job['message'], job
+
+
+def test_a_full_output_file_system_is_the_jobs_own_affair(box, place):
+    if not harness.IS_ROOT:
+        pytest.skip('needs root to mount')
+    small = f'{place}/small'
+    os.mkdir(small)
+    assert os.system(f'mount -t tmpfs -o size=64k,mode=1777 tmpfs {small}') == 0
+    try:
+        job, _ = None, None
+        job = box.wait(box.post_job(['sh', '-c', 'yes | head -c 1000000; echo $? > /dev/null; exit 9'],
+                                    output=f'{small}/out'))
+        assert (job['state'], job['exit_code']) == ('failed', 9)
+        assert job['log_bytes'] <= 65536
+    finally:
+        assert os.system(f'umount {small}') == 0
+
+
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_a_signal_ends_tells_the_signal(box, number):
+    done, job = start(box, '--', 'sh', '-c', f'kill -{int(number)} $$')
+    assert done.code == 128 + number, done
+    assert (job['signal'], job['ended_by'], job['state']) == (number, 'signal', 'failed')
+
+
+@pytest.mark.parametrize('code', [0, 1, 123, 124, 125, 126, 127, 255])
+def test_the_commands_own_status_is_told_apart_from_ours(box, code):
+    done, job = start(box, '--', 'sh', '-c', f'exit {code}')
+    assert done.code == code
+    assert (job['exit_code'], job['ended_by']) == (code, 'exit')
+
+
+def test_a_very_long_command_line_arrives_whole(box):
+    words = ['x' * 1000] * 120
+    job, output = box.run_job(['sh', '-c', 'echo $#; echo "$*" | wc -c', 'sh', *words])
+    assert output.split() == ['120', str(1001 * 120)], job
+
+
+def test_odd_words_arrive_as_they_are(box):
+    words = ['', ' ', 'a\nb', '$HOME', "'", '"', '*', '\\', 'é€😀', '-x', '--']
+    _, output = box.run_job(['/usr/bin/python3', '-c', 'import sys; print(repr(sys.argv[1:]))', *words])
+    assert output == repr(words) + '\n'
+
+
+def test_children_that_stay_behind_are_ended_with_the_job(box, gate, bell):
+    """setsid and ignored signals do not help: when the job has ended nothing of it runs."""
+    job = box.post_job(['sh', '-c', f'setsid sh -c "trap \'\' TERM HUP; echo \\$\\$ > {bell.path}; read x < {gate.path}" '
+                                    f'> /dev/null 2>&1 & read x < {gate.path}; exit 4'])
+    pid = int(bell.wait())
+    assert os.path.exists(f'/proc/{pid}')
+    os.write(gate.fd, b'\n\n')
+    done = box.wait(job)
+    assert done['state'] in ('failed', 'cancelled') and done['ended_by'] == 'exit', done
+    assert not os.path.exists(f'/proc/{pid}'), 'a child of an ended job is alive'
+
+
+def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
+    polite = box.post_job(['sh', '-c', f'trap "echo bye; exit 3" TERM; echo up > {bell.path}; read x < {gate.path}'])
+    stubborn = box.post_job(['sh', '-c', f'trap "" TERM; echo up > {bell.path}; while :; do read x < {gate.path}; done'])
+    bell.wait()
+    bell.wait()
+    assert box.api('POST', f'/jobs/{polite}/cancel', {'grace_s': 20}).status == 202
+    assert box.api('POST', f'/jobs/{stubborn}/cancel', {'grace_s': 1}).status == 202
+    done = box.wait(polite)
+    assert done['state'] == 'cancelled' and 'bye' in box.output(polite), done
+    assert box.wait(stubborn)['state'] == 'cancelled'

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: MIT
+"""Death of any program at any moment, and a new start: nothing acknowledged is lost, run twice or told wrongly."""
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+import invariants
+
+CYCLES = int(os.environ.get('MGPU_SOAK_CYCLES') or 20)
+SEED = os.environ.get('MGPU_SOAK_SEED') or str(random.SystemRandom().randrange(1 << 31))
+CLIENTS = 8 if CYCLES > 20 else 4
+SETTLE_S = 60 + CYCLES
+
+
+# --- one death at a time ---
+
+def test_a_job_goes_on_while_the_daemon_is_away(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo before; echo up > {bell.path}; read x < {gate.path}; echo after; exit 7'])
+    bell.wait()
+    instance.stop()
+    gate.open()
+    instance.start()
+    done = instance.wait(job)
+    assert (done['exit_code'], done['ended_by'], done['attempt']) == (7, 'exit', 1), done
+    assert instance.output(job) == 'before\nafter\n'
+
+
+def test_a_job_that_ended_while_all_daemons_were_away_has_its_status(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo $$ > {bell.path}; read x < {gate.path}; echo out; exit 9'])
+    pid = int(bell.wait())
+    agents = instance.agents()
+    instance.kill()
+    assert all(harness.wait_process(agent) for agent in agents), 'the agent stays without its controller'
+    gate.open()
+    assert harness.wait_process(pid)
+    instance.start()
+    done = instance.wait(job)
+    assert (done['exit_code'], done['ended_by']) == (9, 'exit'), done
+    assert instance.output(job) == 'out\n'
+
+
+def test_a_queued_job_survives_and_keeps_its_place(make_instance, gate):
+    instance = make_instance(gpus='sim:1x8G')
+    blocker = instance.post_job(gate.command())
+    instance.wait(blocker, 'running')
+    jobs = [instance.post_job(['true'], priority=priority) for priority in (0, 5, 0)]
+    before = [instance.job(job)['position'] for job in jobs]
+    instance.kill()
+    instance.start()
+    assert [instance.job(job)['position'] for job in jobs] == before == [2, 1, 3]
+    gate.open()
+    assert all(instance.wait(job)['state'] == 'done' for job in jobs)
+
+
+def test_an_acknowledged_cancel_is_carried_out_after_a_crash(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'trap "" TERM; echo up > {bell.path}; while :; do read x < {gate.path}; done'])
+    bell.wait()
+    assert instance.api('POST', f'/jobs/{job}/cancel', {'grace_s': 2}).status == 202
+    instance.kill()
+    instance.start()
+    assert instance.wait(job)['state'] == 'cancelled'
+
+
+def test_a_dead_agent_is_started_anew_and_jobs_go_on(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 3'])
+    bell.wait()
+    for pid in worker_of(instance):
+        os.kill(pid, signal.SIGKILL)
+        assert harness.wait_process(pid)
+    gate.open()
+    assert instance.wait(job)['exit_code'] == 3
+    assert instance.run_job(['echo', 'x'])[1] == 'x\n'
+
+
+def test_the_daemon_leaves_for_a_new_start_when_the_keeper_dies(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 3'])
+    bell.wait()
+    for pid in keeper_of(instance):
+        os.kill(pid, signal.SIGKILL)
+    assert instance.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL
+    gate.open()
+    instance.start()
+    assert instance.wait(job)['exit_code'] == 3
+
+
+def test_a_dead_shepherd_loses_no_exit_code(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo $$ > {bell.path}; read x < {gate.path}; echo out; exit 11'])
+    bell.wait()
+    victims = shepherds_of(instance)
+    assert victims
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+        assert harness.wait_process(pid)
+    assert instance.job(job)['state'] == 'running'
+    gate.open()
+    done = instance.wait(job)
+    assert (done['exit_code'], done['ended_by']) == (11, 'exit'), done
+    assert instance.output(job) == 'out\n'
+
+
+def test_daemon_agent_and_shepherd_together(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 13'])
+    bell.wait()
+    victims = [*shepherds_of(instance), *instance.agents()]
+    instance.kill()
+    for pid in victims:
+        kill_quietly(pid)
+    gate.open()
+    instance.start()
+    done = instance.wait(job)
+    assert (done['exit_code'], done['ended_by']) == (13, 'exit'), done
+
+
+def test_a_repeated_submit_with_the_same_key_is_the_same_job_after_a_crash(make_instance, place):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo x >> {place}/ran'], submit_key='only once')
+    instance.wait(job)
+    instance.kill()
+    instance.start()
+    answer = instance.api('POST', '/jobs', {'command': ['sh', '-c', f'echo x >> {place}/ran'], 'submit_key': 'only once'})
+    assert (answer.status, answer.json['id']) == (200, job), answer
+    with open(f'{place}/ran', encoding='ascii') as lines:
+        assert lines.read() == 'x\n'
+
+
+def test_ids_are_not_given_out_again_after_a_crash(make_instance):
+    instance = make_instance()
+    first = [instance.post_job(['true']) for _ in range(3)]
+    instance.kill()
+    instance.start()
+    assert instance.post_job(['true']) > max(first)
+
+
+def test_many_restarts_do_no_harm(make_instance, gate, bell):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 5'])
+    bell.wait()
+    for _ in range(5):
+        instance.kill()
+        instance.start()
+    gate.open()
+    done = instance.wait(job)
+    assert (done['exit_code'], done['attempt']) == (5, 1)
+
+
+def test_a_rootless_instance_recovers_as_well(make_instance, someone, gate, bell):
+    instance = make_instance(user=someone, client=someone)
+    job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 6'])
+    bell.wait()
+    instance.kill()
+    gate.open()
+    instance.start()
+    assert instance.wait(job)['exit_code'] == 6
+
+
+# --- who is who ---
+
+def parent_of(pid):
+    with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as source:
+        return int(source.read().rsplit(')', 1)[1].split()[1])
+
+
+def keeper_of(instance):
+    return [pid for pid, line in harness.processes(instance.place).items()
+            if 'mgpu-agent' in line.split(' ')[0] and '--keep' in line]
+
+
+def worker_of(instance):
+    return [pid for pid, line in harness.processes(instance.place).items()
+            if 'mgpu-agent' in line.split(' ')[0] and '--link-fd' in line]
+
+
+def shepherds_of(instance):
+    """Shepherds themselves: not their children that are on the way to becoming a job."""
+    pids = instance.shepherds()
+    found = []
+    for pid in pids:
+        try:
+            if parent_of(pid) not in pids:
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def kill_quietly(pid):
+    """SIGKILL, unless it is gone already."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
+# --- the campaign ---
+
+class Campaign:
+    """Clients submit and cancel while programs are killed at moments that come from a seed."""
+
+    def __init__(self, instance, users, place, seed):
+        self.instance, self.users, self.place = instance, users, place
+        self.chance = random.Random(seed)
+        self.seed = seed
+        self.clients = []
+        self.kills = {}
+
+    def evidence_path(self, user):
+        return f'{self.place}/evidence-{user.name}'
+
+    def start_clients(self, count):
+        for number in range(count):
+            user = self.users[number % len(self.users)]
+            folder = f'{self.place}/{user.name}'
+            os.makedirs(folder, exist_ok=True)
+            if user.uid != os.geteuid():
+                os.chown(folder, user.uid, user.gid)
+            acks = open(f'{self.place}/acks-{number}', 'w+b')  # noqa: SIM115 - closed with the client
+            process = self.start_client(user, number, folder, acks)
+            self.clients.append((user, process, acks))
+
+    def start_client(self, user, number, folder, acks):
+        program = f'{self.place}/load_client.py'
+        if not os.path.exists(program):
+            with open(os.path.join(os.path.dirname(__file__), 'load_client.py'), encoding='utf-8') as source:
+                text = source.read()
+            with open(program, 'w', encoding='utf-8') as out:
+                out.write(text)
+            os.chmod(program, 0o644)
+        return subprocess.Popen(
+            ['/usr/bin/python3', program, self.instance.socket, f'{self.seed}-{number}', self.evidence_path(user), folder],
+            stdin=subprocess.PIPE, stdout=acks, cwd='/', env=user.environment(), **user.popen_arguments())
+
+    def kill_once(self):
+        """Kills something, and starts mgpud again when it is gone."""
+        instance = self.instance
+        what = self.chance.choice(('mgpud', 'mgpud', 'worker', 'keeper', 'shepherd', 'shepherd', 'mgpud+shepherds',
+                                   'everything'))
+        self.kills[what] = self.kills.get(what, 0) + 1
+        victims = []
+        if what in ('shepherd', 'mgpud+shepherds', 'everything'):
+            found = shepherds_of(instance)
+            victims += found if what != 'shepherd' else found[:1 + self.chance.randrange(3)]
+        if what in ('worker', 'everything'):
+            victims += worker_of(instance)
+        if what in ('keeper', 'everything'):
+            victims += keeper_of(instance)
+        if what in ('mgpud', 'mgpud+shepherds', 'everything'):
+            victims.append(instance.process.pid)
+        self.chance.shuffle(victims)
+        for pid in victims:
+            kill_quietly(pid)
+        if what in ('mgpud', 'mgpud+shepherds', 'everything', 'keeper'):
+            instance.process.wait(harness.DEADLINE_S)
+            instance.start(timeout_s=60)
+
+    def run(self, cycles, clients):
+        self.start_clients(clients)
+        for _ in range(cycles):
+            # A random moment, not a wait for anything.
+            select.select([], [], [], self.chance.random() * 0.8)
+            self.kill_once()
+        for _, process, _ in self.clients:
+            process.stdin.close()
+        for _, process, _ in self.clients:
+            assert process.wait(SETTLE_S) == 0, 'a client failed'
+
+    def evidence(self):
+        evidence = invariants.Evidence()
+        for number, (user, _, acks) in enumerate(self.clients):
+            acks.seek(0)
+            evidence.add_client(number, user.uid, [json.loads(line) for line in acks])
+            acks.close()
+        for user in self.users:
+            evidence.add_file(self.evidence_path(user))
+        return evidence
+
+
+def judge(instance, evidence):
+    """Waits until every acknowledged job has ended; the violations."""
+    broken, end = [], time.monotonic() + SETTLE_S
+    for number in instance.open_jobs():
+        left = max(1, int(end - time.monotonic()))
+        instance.api('GET', f'/jobs/{number}/wait?states=done,failed,cancelled&timeout={left}', user=instance.user,
+                     timeout_s=left + 10)
+    jobs = {job['id']: job for job in instance.api('GET', '/jobs?all=1', user=instance.user).json['jobs']}
+    events = invariants.read_events(instance)
+    broken += invariants.check_ends(evidence, jobs)
+    broken += invariants.check_bookings(events)
+    broken += invariants.check_ids(evidence, events)
+    broken += invariants.check_daemon(instance)
+    broken += [f'I1: a submit was refused: {row}' for row in evidence.refused]
+    instance.restart()
+    broken += invariants.check_left_over(instance)
+    instance.stop()
+    broken += invariants.fsck(instance)
+    return jobs, broken
+
+
+def test_campaign_of_kills_under_load(make_instance, request, place):
+    users = [request.getfixturevalue('ana'), request.getfixturevalue('bo')] if harness.IS_ROOT \
+        else [request.getfixturevalue('someone')]
+    instance = make_instance(client=users[0])
+    campaign = Campaign(instance, users, place, SEED)
+    print(f'recovery campaign: {CYCLES} cycles, {CLIENTS} clients; again with: make soak SEED={SEED} CYCLES={CYCLES}')
+    try:
+        campaign.run(CYCLES, CLIENTS)
+    finally:
+        for _, process, _ in campaign.clients:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    evidence = campaign.evidence()
+    jobs, broken = judge(instance, evidence)
+    ways = {}
+    for job in jobs.values():
+        ways[job['ended_by']] = ways.get(job['ended_by'], 0) + 1
+    print(f'{len(evidence.acks)} jobs acknowledged, ended by {ways}; kills: {campaign.kills}; {len(broken)} violations')
+    assert not broken, f'seed {SEED}, cycles {CYCLES}:\n' + '\n'.join(broken[:40]) + '\n' + instance.log()[-3000:]
+    assert len(evidence.acks) > CYCLES, 'hardly anything was submitted'
+
+
+# --- the checker itself finds what it is for ---
+
+def sound():
+    evidence = invariants.Evidence()
+    evidence.add_client('c', os.geteuid(), [{'id': 1, 'key': 'k', 'exit_code': 0, 'lines': 0}])
+    evidence.starts[1, '1'] = 1
+    job = {'id': 1, 'ended_by': 'exit', 'exit_code': 0, 'log': '/dev/null', 'log_bytes': 0, 'state': 'done',
+           'message': None}
+    return evidence, {1: job}
+
+
+def test_the_checker_passes_what_is_sound():
+    if os.geteuid() != os.stat('/dev/null').st_uid:
+        pytest.skip('the stand-in for an output is owned by root')
+    assert not list(invariants.check_ends(*sound()))
+
+
+@pytest.mark.parametrize('word, spoil', [
+    ('I1', lambda e, j: j.clear()),
+    ('I1', lambda e, j: j[1].update(ended_by=None)),
+    ('I2', lambda e, j: e.starts.update({(1, '1'): 1})),
+    ('I2', lambda e, j: e.starts.update({(1, '2'): 1})),
+    ('I4', lambda e, j: j[1].update(exit_code=1)),
+    ('I4', lambda e, j: e.starts.clear()),
+    ('I4', lambda e, j: j[1].update(ended_by='unknown')),
+    ('I4', lambda e, j: j[1].update(ended_by='cancelled')),
+    ('I5', lambda e, j: e.acks[1].update(lines=3)),
+    ('I5', lambda e, j: j[1].update(log='/nonexistent')),
+])
+def test_the_checker_finds_what_is_wrong(word, spoil):
+    evidence, jobs = sound()
+    spoil(evidence, jobs)
+    assert any(sentence.startswith(word) for sentence in invariants.check_ends(evidence, jobs))
+
+
+def test_the_checker_finds_a_gpu_given_out_twice():
+    grant = {'index': 0, 'memory': 0}
+    events = [{'seq': 1, 'type': 'allocated', 'job': 1, 'granted': [grant]},
+              {'seq': 2, 'type': 'allocated', 'job': 2, 'granted': [grant]}]
+    assert any('I3' in sentence for sentence in invariants.check_bookings(events))
+    events.insert(1, {'seq': 3, 'type': 'ended', 'job': 1})
+    events.append({'seq': 4, 'type': 'ended', 'job': 2})
+    assert not list(invariants.check_bookings(events))
+    shares = [{'seq': i, 'type': 'allocated', 'job': i, 'granted': [{'index': 0, 'memory': 10 << 30}]} for i in (1, 2, 3)]
+    assert any('memory' in sentence for sentence in invariants.check_bookings(shares))

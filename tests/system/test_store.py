@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""The store under bad conditions: a second daemon, damage, a newer format, a full disk."""
+
+import glob
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+import harness
+
+LIMIT_S = 30
+
+
+def refuse_to_start(instance):
+    """Starts mgpud, expects it to leave by itself with an error; its log."""
+    ready = instance.spawn()
+    try:
+        code = instance.process.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        instance.kill()
+        raise AssertionError(f'mgpud runs:\n{instance.log()}') from None
+    finally:
+        ready.close()
+    assert code not in (0, 99) and code > 0, instance.log()
+    return instance.log()
+
+
+def database(instance):
+    found = glob.glob(f'{instance.state_dir}/store/*.db')
+    assert len(found) == 1, found
+    return found[0]
+
+
+def fsck(instance):
+    return subprocess.run([f'{harness.programs()}/mgpud', '--state-dir', instance.state_dir, '--fsck'], text=True, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, env=instance.environment(),
+                          **instance.user.popen_arguments())
+
+
+def test_a_second_daemon_on_the_same_directories_is_refused(make_instance):
+    first = make_instance()
+    second = make_instance(start=False)
+    second.command = first.command
+    log = refuse_to_start(second)
+    assert first.state_dir in log or first.run_dir in log, log
+    assert 'hint:' in log and str(first.process.pid) in log
+    assert first.run_job(['echo', 'x'])[1] == 'x\n', 'the first one is not disturbed'
+
+
+def test_a_second_daemon_on_the_same_state_with_another_run_directory_is_refused(make_instance):
+    first = make_instance()
+    second = make_instance(start=False, state_dir=first.state_dir)
+    log = refuse_to_start(second)
+    assert f'{first.state_dir}' in log, log
+    assert first.run_job(['echo', 'x'])[1] == 'x\n'
+
+
+def test_instances_side_by_side_do_not_see_each_other(make_instance):
+    first, second = make_instance(gpus='sim:2x8G'), make_instance(gpus='sim:3x8G')
+    assert (len(first.gpus()), len(second.gpus())) == (2, 3)
+    job = first.post_job(['true'])
+    first.wait(job)
+    assert second.api('GET', '/jobs?all=1').json['jobs'] == []
+    assert first.api('GET', '/version').json['instance'] != second.api('GET', '/version').json['instance']
+
+
+def test_a_clean_store_passes_fsck(make_instance):
+    instance = make_instance()
+    for command in (['true'], ['false'], ['no-such-program']):
+        instance.wait(instance.post_job(command))
+    instance.stop()
+    done = fsck(instance)
+    assert done.returncode == 0, done
+    instance.start()
+
+
+def test_fsck_finds_a_table_that_does_not_follow_from_the_events(make_instance):
+    instance = make_instance()
+    job = instance.post_job(['true'])
+    instance.wait(job)
+    instance.stop()
+    with sqlite3.connect(database(instance)) as connection:
+        assert connection.execute('UPDATE jobs SET exit_code = 5 WHERE id = ?', (job,)).rowcount == 1
+    connection.close()
+    done = fsck(instance)
+    assert done.returncode == 1 and str(job) in done.stdout, done
+
+
+@pytest.mark.parametrize('spoil', ['header', 'middle', 'empty', 'garbage'])
+def test_a_corrupt_store_is_refused_and_left_as_it_is(make_instance, spoil):
+    instance = make_instance()
+    for _ in range(20):
+        instance.post_job(['true'], env={'A': 'x' * 2000})
+    for job in instance.open_jobs():
+        instance.wait(job)
+    instance.stop()
+    path = database(instance)
+    size = os.path.getsize(path)
+    with open(path, 'r+b') as store:
+        if spoil == 'header':
+            store.write(b'\0' * 100)
+        elif spoil == 'middle':
+            store.seek(4096)
+            store.write(b'\xa5' * (size - 8192))
+        elif spoil == 'empty':
+            store.truncate(0)
+        else:
+            store.seek(0)
+            store.write(os.urandom(size))
+    with open(path, 'rb') as store:
+        before = store.read()
+    log = refuse_to_start(instance)
+    assert path in log or f'{instance.state_dir}/store' in log, log
+    assert 'hint:' in log, log
+    with open(path, 'rb') as store:
+        assert store.read() == before, 'nothing was written over the damage'
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(make_instance):
+    instance = make_instance()
+    instance.wait(instance.post_job(['true']))
+    instance.stop()
+    connection = sqlite3.connect(database(instance))
+    connection.execute('PRAGMA user_version = 9999')
+    connection.commit()
+    connection.close()
+    log = refuse_to_start(instance)
+    assert '9999' in log or 'newer' in log, log
+    connection = sqlite3.connect(database(instance))
+    assert connection.execute('PRAGMA user_version').fetchone() == (9999,)
+    connection.close()
+
+
+def test_the_database_itself_refuses_a_gpu_given_out_twice(make_instance, gate):
+    instance = make_instance()
+    job = instance.post_job(gate.command())
+    instance.wait(job, 'running')
+    instance.stop()
+    connection = sqlite3.connect(database(instance))
+    columns = [row[1] for row in connection.execute('PRAGMA table_info(gpu_alloc)')]
+    row = connection.execute('SELECT * FROM gpu_alloc').fetchone()
+    assert row is not None
+    marks = ','.join('?' * len(columns))
+    with pytest.raises(sqlite3.IntegrityError):
+        connection.execute(f'INSERT INTO gpu_alloc VALUES ({marks})', row)
+    connection.close()
+    instance.start()
+    gate.open()
+    assert instance.wait(job)['state'] == 'done'
+
+
+def test_a_state_directory_that_cannot_be_made_is_told(make_instance, place):
+    with open(f'{place}/file', 'w', encoding='ascii'):
+        pass
+    instance = make_instance(start=False, state_dir=f'{place}/file/state')
+    assert f'{place}/file' in refuse_to_start(instance)
+
+
+def test_a_state_directory_that_others_may_write_is_refused(make_instance, place):
+    folder = f'{place}/open'
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    instance = make_instance(start=False, state_dir=folder)
+    assert folder in refuse_to_start(instance)
+
+
+@pytest.mark.root
+def test_a_full_disk_refuses_submits_and_loses_nothing(make_instance, place, gate):
+    """State on a tiny tmpfs: submits are refused with a reason, jobs end with their status, and all heals by itself."""
+    small = f'{place}/small'
+    os.mkdir(small)
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=80m,mode=755', 'tmpfs', small], check=True)
+    try:
+        instance = make_instance(state_dir=f'{small}/state')
+        running = instance.post_job(gate.command('exit 8'))
+        instance.wait(running, 'running')
+        acked, refused = [], None
+        hog = f'{small}/hog'
+        with open(hog, 'wb') as out:
+            try:
+                while True:
+                    out.write(b'\0' * (1 << 20))
+                    out.flush()
+            except OSError:
+                pass
+        for _ in range(20000):
+            answer = instance.api('POST', '/jobs', {'command': ['true'], 'gpus': 8, 'env': {'A': 'x' * 100000}})
+            if answer.status != 201:
+                refused = answer
+                break
+            acked.append(answer.json['id'])
+        assert refused is not None and refused.status == 507, refused
+        assert refused.json['code'] == 'store_full' and refused.json['detail']
+        assert instance.process.poll() is None, instance.log()
+        gate.open()
+        assert instance.wait(running)['exit_code'] == 8, 'the end of a running job is stored all the same'
+        os.unlink(hog)
+        job = instance.wait(instance.post_job(['true'], gpus=0))
+        assert job['state'] == 'done'
+        for number in acked:
+            assert instance.wait(number)['state'] == 'done'
+        instance.stop()
+        done = fsck(instance)
+        assert done.returncode == 0, done
+    finally:
+        for pid in harness.processes(small):
+            os.kill(pid, 9)
+            harness.wait_process(pid)
+        subprocess.run(['umount', '-l', small], check=True)
+
+
+def test_a_snapshot_directory_does_not_grow_without_bound(make_instance):
+    instance = make_instance()
+    for _ in range(5):
+        instance.restart()
+    assert len(os.listdir(f'{instance.state_dir}/store/backup')) <= 3 \
+        if os.path.isdir(f'{instance.state_dir}/store/backup') else True

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: MIT
+"""Every verb and option of the command line: what goes to which stream, exit codes, and what is said on mistakes."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+
+import pytest
+
+import harness
+
+LIMIT_S = 30
+
+
+def lines(text):
+    return text.splitlines()
+
+
+# --- in general ---
+
+def test_help_lists_the_verbs_and_every_verb_has_help(box):
+    done = box.mgpu('help', check=True)
+    for verb in ('run', 'submit', 'ps', 'show', 'logs', 'wait', 'cancel', 'gpus', 'doctor', 'version', 'help'):
+        assert re.search(rf'^\s+{verb}\b', done.out, re.M), f'{verb} is not in mgpu help'
+        page = box.mgpu(verb, '--help')
+        assert page.code == 0 and verb in page.out, page
+        assert box.mgpu('help', verb).code == 0
+    assert box.mgpu('--help').out == done.out
+
+
+def test_help_and_version_need_no_daemon(box):
+    nowhere = {'MGPU_SOCKET': '/nonexistent/mgpud.sock'}
+    assert box.mgpu('help', env=nowhere).code == 0
+    done = box.mgpu('version', env=nowhere)
+    assert '0.1' in done.out
+    assert box.mgpu('--version', env=nowhere).code == 0
+
+
+@pytest.mark.parametrize('typed, meant', [('sbmit', 'submit'), ('cancle', 'cancel'), ('log', 'logs'), ('que', 'queue')])
+def test_a_mistyped_verb_gets_a_suggestion(box, typed, meant):
+    done = box.mgpu(typed)
+    assert done.code == 2 and done.out == '', done
+    assert f"unknown command '{typed}'" in done.err and f"Did you mean '{meant}'?" in done.err
+
+
+def test_an_unknown_verb_is_a_usage_error(box):
+    done = box.mgpu('xyzzyplugh')
+    assert done.code == 2 and 'mgpu help' in done.err, done
+
+
+@pytest.mark.parametrize('verb, option, meant', [('submit', '--gpu', None), ('submit', '--prioritty', '--priority'),
+                                                 ('ps', '--usr', '--user'), ('logs', '--folow', '--follow')])
+def test_a_mistyped_option_gets_a_suggestion(box, verb, option, meant):
+    done = box.mgpu(verb, option, '--', 'true')
+    assert done.code == 2 and done.out == '', done
+    assert option in done.err
+    if meant:
+        assert meant in done.err
+
+
+@pytest.mark.parametrize('arguments', [
+    ['submit'], ['submit', '--'], ['run'], ['show'], ['logs'], ['wait'], ['cancel'], ['show', 'x', '--bad'],
+    ['submit', '-g'], ['submit', '-g', 'two', '--', 'true'], ['submit', '-g', '-1', '--', 'true'],
+    ['submit', '-g', '99999999999999999999', '--', 'true'], ['submit', '-g', '0.5', '--', 'true'],
+    ['submit', '-G', '0,0', '--', 'true'], ['submit', '-G', '', '--', 'true'], ['submit', '-G', '3-1', '--', 'true'],
+    ['submit', '-m', '8X', '--', 'true'], ['submit', '-m', '-1', '--', 'true'], ['submit', '-m', '0', '--', 'true'],
+    ['submit', '-p', '1001', '--', 'true'], ['submit', '-p', 'high', '--', 'true'], ['submit', '-e', '=x', '--', 'true'],
+    ['submit', '-n', '4', '--', 'true'], ['submit', '-J', '', '--', 'true'], ['submit', '-J', 'x' * 200, '--', 'true'],
+    ['ps', '-o', 'nosuchcolumn'], ['ps', '-s', 'sleeping'], ['gpus', 'extra'], ['version', '--bad'],
+], ids=' '.join)
+def test_a_usage_error_is_exit_2_and_one_clear_sentence(box, arguments):
+    done = box.mgpu(*arguments)
+    # For the verbs that hand a job's own status on, 2 could be the job's: what is ours is 125, as with docker.
+    assert done.code == (125 if arguments[0] in ('run', 'wait') else 2), done
+    assert done.out == ''
+    first = lines(done.err)[0]
+    assert first.startswith(f'mgpu {arguments[0]}: ') or first.startswith('mgpu: '), done
+    assert box.open_jobs() == []
+
+
+def test_the_hint_for_n_says_what_was_meant(box):
+    done = box.mgpu('run', '-n', '4', '--', 'true')
+    assert done.code == 125 and '-g 4' in done.err, done
+
+
+def test_requests_beyond_the_machine_are_refused_with_what_it_has(box):
+    count = len(box.gpus())
+    done = box.mgpu('submit', '-g', count + 1, '--', 'true')
+    assert done.code == 2 and str(count + 1) in done.err and str(count) in done.err, done
+    done = box.mgpu('run', '-g', count + 1, '--', 'true')
+    assert done.code in (2, 125) and str(count) in done.err, done
+    assert box.mgpu('submit', '-G', count, '--', 'true').code == 2
+    assert box.mgpu('submit', '-m', '1000G', '--', 'true').code == 2
+
+
+def test_an_unreachable_daemon_is_exit_5_with_a_hint(box, place):
+    for arguments in (['ps'], ['submit', '--', 'true'], ['cancel', '1'], ['gpus'], ['show', '1']):
+        done = box.mgpu(*arguments, env={'MGPU_SOCKET': f'{place}/none.sock'})
+        assert done.code == 5 and f'{place}/none.sock' in done.err and 'hint:' in done.err, done
+    assert box.mgpu('run', '--', 'true', env={'MGPU_SOCKET': f'{place}/none.sock'}).code == 125
+
+
+def test_the_socket_option_wins_over_the_variable(box, place):
+    assert box.mgpu('ps', '--socket', box.socket, env={'MGPU_SOCKET': f'{place}/none.sock'}).code == 0
+
+
+def test_job_names_cannot_drive_the_terminal(box):
+    job = box.post_job(['echo', '\x1b[31mred\x07'])
+    box.wait(job)
+    for arguments in (['ps', '-a'], ['show', job]):
+        assert '\x1b' not in box.mgpu(*arguments, check=True).out
+    assert '\x07' not in box.mgpu('show', job).out
+
+
+# --- submit ---
+
+def test_submit_prints_the_id_and_nothing_else(box):
+    done = box.mgpu('submit', '--', 'true', check=True)
+    assert re.fullmatch(r'\d+\n', done.out) and done.err == '', done
+
+
+def test_ids_grow(box):
+    ids = [box.submit('--', 'true') for _ in range(5)]
+    assert ids == sorted(set(ids))
+
+
+def test_submit_json_prints_the_job(box):
+    job = box.mgpu('submit', '--json', '-g', '2', '-J', 'x', '-p', '7', '--', 'true', check=True).json
+    assert (job['name'], job['gpus'], job['priority']) == ('x', 2, 7)
+    box.wait(job['id'])
+
+
+def test_every_option_reaches_the_job(box, place):
+    job = box.submit('--gpus=2', '--gpu-mem', '1G', '--priority', '-3', '--name', 'all', '--chdir', place, '--env', 'A=1',
+                     '-e', 'B=2 3', '--setup', 'export C=4', '--output', 'out-%j.log', '--', 'sh', '-c',
+                     'echo "$A|$B|$C|$PWD"')
+    done = box.wait(job)
+    assert done['state'] == 'done', done
+    assert (done['gpus'], done['gpu_mem'], done['priority'], done['name']) == (2, 1 << 30, -3, 'all')
+    with open(f'{place}/out-{job}.log', encoding='ascii') as out:
+        assert out.read() == f'1|2 3|4|{place}\n'
+
+
+def test_letters_may_be_joined_and_a_double_dash_is_optional(box):
+    job = box.submit('-g1', '-p5', 'echo', '-n', 'x')
+    box.wait(job)
+    assert box.output(job) == 'x'
+
+
+def test_one_word_with_blanks_is_a_shell_command(box):
+    job = box.submit('echo a; echo b | tr b c')
+    box.wait(job)
+    assert box.output(job) == 'a\nc\n'
+
+
+def test_a_bare_memory_number_is_mebibytes(box):
+    job = box.mgpu('submit', '--json', '-m', '2048', '--', 'true', check=True).json
+    assert job['gpu_mem'] == 2 << 30
+    box.wait(job['id'])
+
+
+def test_the_directory_of_the_submission_is_the_jobs(box, place):
+    job = box.submit('--', 'pwd', cwd=place)
+    box.wait(job)
+    assert box.output(job) == place + '\n'
+
+
+# --- run ---
+
+def test_run_shows_the_output_and_exits_with_the_status(box):
+    done = box.mgpu('run', '--', 'sh', '-c', 'echo out; echo err >&2; exit 42')
+    assert done.code == 42
+    assert sorted(lines(done.out)) == ['err', 'out'], done
+
+
+def test_run_passes_large_output_through_unchanged(box):
+    done = box.mgpu('run', '--', '/usr/bin/python3', '-c', 'import sys; [print(i) for i in range(200000)]')
+    assert done.code == 0
+    assert done.out == ''.join(f'{i}\n' for i in range(200000))
+
+
+def test_run_quiet_says_nothing_of_its_own(box):
+    done = box.mgpu('run', '-q', '--', 'echo', 'x')
+    assert (done.code, done.out, done.err) == (0, 'x\n', '')
+
+
+def test_run_waits_for_its_turn_and_says_so(box, gate):
+    blocker = box.post_job(gate.command(), gpus=len(box.gpus()))
+    box.wait(blocker, 'running')
+    process = box.popen('run', '--', 'echo', 'my turn')
+    said = process.stderr.readline().decode()
+    assert re.search(r'job \d+ .*queued', said), said
+    gate.open()
+    out, _ = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0 and out == b'my turn\n'
+
+
+def test_ctrl_c_while_waiting_cancels_and_is_130(box, gate):
+    blocker = box.post_job(gate.command(), gpus=len(box.gpus()))
+    box.wait(blocker, 'running')
+    process = box.popen('run', '-J', 'interrupted', '--', 'true')
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130
+    job = box.api('GET', '/jobs?all=1&name=interrupted').json['jobs'][-1]
+    assert box.wait(job['id'])['state'] == 'cancelled'
+    gate.open()
+
+
+def test_ctrl_c_while_running_ends_the_job_and_is_130(box, gate, bell):
+    process = box.popen('run', '-J', 'interrupted-2', '--', 'sh', '-c', f'echo up > {bell.path}; read x < {gate.path}')
+    bell.wait()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130
+    job = box.api('GET', '/jobs?all=1&name=interrupted-2').json['jobs'][-1]
+    assert box.wait(job['id'])['state'] == 'cancelled'
+
+
+def test_a_job_cancelled_by_another_command_is_143(box, gate):
+    process = box.popen('run', '-J', 'victim', '--', *gate.command())
+    process.stderr.readline()
+    box.mgpu('cancel', 'victim', check=True)
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 143
+
+
+def test_the_job_outlives_a_client_that_is_killed(box, gate):
+    process = box.popen('run', '-J', 'orphan', '--', *gate.command('exit 5'))
+    process.stderr.readline()
+    job = box.api('GET', '/jobs?name=orphan').json['jobs'][-1]['id']
+    box.wait(job, 'running')
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    gate.open()
+    assert box.wait(job)['exit_code'] == 5
+
+
+# --- ps ---
+
+def test_ps_in_a_pipe_is_a_plain_table_with_a_header(box):
+    job = box.submit('-J', 'named', '--', 'echo', 'x' * 300)
+    box.wait(job)
+    done = box.mgpu('ps', '-a', check=True)
+    assert lines(done.out)[0].split()[:2] == ['ID', 'USER']
+    assert '\x1b' not in done.out and '\t' not in done.out
+    assert 'x' * 100 in box.mgpu('ps', job, '-o', 'id,command', check=True).out, 'nothing is cut in a pipe'
+    assert 'ID' not in lines(box.mgpu('ps', '-a', '-H', check=True).out)[0].split()
+
+
+def test_ps_columns_come_in_the_order_asked(box):
+    job = box.submit('-J', 'cols', '-g', '2', '--', 'true')
+    box.wait(job)
+    done = box.mgpu('ps', job, '-o', 'state,id,gpus', check=True)
+    assert [line.split() for line in lines(done.out)] == [['STATE', 'ID', 'GPUS'], ['done', str(job), '2']]
+
+
+def test_ps_formats_for_programs(box):
+    job = box.submit('-J', 'a,"b"', '--', 'true')
+    box.wait(job)
+    whole = box.mgpu('ps', '-a', '-o', 'json', check=True).json
+    assert whole['schema'] == 'mgpu/v1' and any(row['id'] == job for row in whole['jobs'])
+    assert box.mgpu('ps', '-a', '--json', check=True).json['schema'] == 'mgpu/v1'
+    rows = [json.loads(line) for line in lines(box.mgpu('ps', job, '-o', 'jsonl', check=True).out)]
+    assert [row['id'] for row in rows] == [job]
+    table = list(csv.DictReader(io.StringIO(box.mgpu('ps', job, '-o', 'csv', check=True).out)))
+    assert len(table) == 1 and 'a,"b"' in table[0].values(), table
+
+
+def test_ps_help_lists_the_columns_and_mistakes_get_a_suggestion(box):
+    done = box.mgpu('ps', '-o', 'help', check=True)
+    assert 'gpus' in done.out and 'state' in done.out
+    done = box.mgpu('ps', '-o', 'stat')
+    assert done.code == 2 and "Did you mean 'state'" in done.err, done
+
+
+def test_ps_filters(box, gate):
+    running = box.post_job(gate.command(), name='filter-a')
+    ended = box.wait(box.post_job(['true'], name='filter-b'))['id']
+    box.wait(running, 'running')
+
+    def ids(*arguments):
+        return [int(line) for line in box.mgpu('ps', '-H', '-o', 'id', *arguments, check=True).out.split()]
+    assert running in ids() and ended in ids()
+    assert ids('-s', 'running') == [running]
+    assert running not in ids('-s', 'done,failed') and ended in ids('-s', 'done,failed')
+    assert ids('-n', 'filter-*', '-s', 'running,done')[-2:] == [running, ended]
+    assert ids('-u', 'nobody') == []
+    assert ids(f'{running}-{ended}') == [running, ended]
+    gate.open()
+
+
+def test_ps_sorts(box):
+    jobs = [box.submit('-p', p, '--', 'true') for p in (1, 3, 2)]
+    for job in jobs:
+        box.wait(job)
+    done = box.mgpu('ps', '-H', '-o', 'id', '--sort', '-priority', *jobs, check=True)
+    assert [int(word) for word in done.out.split()] == [jobs[1], jobs[2], jobs[0]]
+
+
+@pytest.mark.parametrize('alias', ['queue', 'list', 'ls', 'squeue'])
+def test_ps_answers_to_its_other_names(box, alias):
+    assert box.mgpu(alias, '-a', check=True).out.startswith('ID')
+
+
+# --- show ---
+
+def test_show_tells_everything_about_a_job(box):
+    job = box.submit('-J', 'shown', '-E', 'true', '-e', 'A=1', '--', 'sh', '-c', 'exit 6')
+    box.wait(job)
+    done = box.mgpu('show', job, check=True)
+    for word in (str(job), 'shown', 'failed', 'sh -c', '6'):
+        assert word in done.out, word
+    whole = box.mgpu('show', job, '--json', check=True).json
+    whole = whole['jobs'][0] if 'jobs' in whole else whole
+    assert whole['argv'] == ['sh', '-c', 'exit 6'] and whole['env']['A'] == '1' and whole['setup'] == 'true'
+    assert [event['type'] for event in whole['events']][0] == 'submitted'
+    assert [event['type'] for event in whole['events']][-1] == 'ended'
+
+
+def test_a_job_that_does_not_exist_is_exit_3(box):
+    for verb in ('show', 'logs', 'cancel', 'wait'):
+        done = box.mgpu(verb, '99999999')
+        assert done.code == 3 or (verb == 'wait' and done.code == 125), done
+        assert '99999999' in done.err
+    assert box.mgpu('show', 'no-such-name').code == 3
+
+
+def test_a_job_goes_by_number_range_name_and_at(box):
+    first = box.submit('-J', 'by-name', '--', 'echo', 'one')
+    second = box.submit('-J', 'by-name', '--', 'echo', 'two')
+    for job in (first, second):
+        box.wait(job)
+    assert box.mgpu('logs', 'by-name', check=True).out == 'two\n', 'the newest of that name'
+    assert box.mgpu('logs', '@', check=True).out == 'two\n'
+    assert box.mgpu('wait', f'{first}-{second}').code == 0
+    shown = box.mgpu('show', first, second, check=True).out
+    assert str(first) in shown and str(second) in shown
+
+
+# --- logs ---
+
+def test_logs_prints_the_output_so_far(box, gate, bell):
+    job = box.post_job(['sh', '-c', f'echo first; echo up > {bell.path}; read x < {gate.path}; echo second'])
+    bell.wait()
+    assert box.mgpu('logs', job, check=True).out == 'first\n'
+    gate.open()
+    box.wait(job)
+    assert box.mgpu('logs', job, check=True).out == 'first\nsecond\n'
+
+
+def test_logs_follow_ends_with_the_job(box, gate, bell):
+    job = box.post_job(['sh', '-c', f'echo first; echo up > {bell.path}; read x < {gate.path}; echo second; exit 9'])
+    bell.wait()
+    process = box.popen('logs', '-f', job)
+    assert process.stdout.readline() == b'first\n'
+    gate.open()
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert out == b'second\n', (out, err)
+    assert process.returncode == 0
+
+
+def test_follow_waits_for_a_job_that_has_not_started(box, gate):
+    blocker = box.post_job(gate.command(), gpus=len(box.gpus()))
+    box.wait(blocker, 'running')
+    job = box.post_job(['echo', 'at last'])
+    process = box.popen('follow', job)
+    gate.open()
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert out == b'at last\n', err
+
+
+def test_logs_follow_is_130_on_ctrl_c_and_leaves_the_job(box, gate, bell):
+    job = box.post_job(['sh', '-c', f'echo x; echo up > {bell.path}; read x < {gate.path}'])
+    bell.wait()
+    process = box.popen('logs', '-f', job)
+    assert process.stdout.readline() == b'x\n'
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode in (130, -signal.SIGINT), 'a shell shows both as 130'
+    assert box.job(job)['state'] == 'running'
+    gate.open()
+
+
+def test_logs_keep_every_byte(box):
+    job = box.post_job(['/usr/bin/python3', '-c', 'import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000)'])
+    box.wait(job)
+    process = box.popen('logs', job)
+    out, _ = process.communicate(timeout=LIMIT_S)
+    assert out == bytes(range(256)) * 1000
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours(box):
+    job = box.post_job(['seq', '100000'])
+    box.wait(job)
+    process = box.popen('logs', job)
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b''
+    assert process.wait(LIMIT_S) != 99
+
+
+# --- wait ---
+
+def test_wait_exits_like_the_last_job_that_failed(box):
+    good, bad = box.submit('--', 'true'), box.submit('--', 'sh', '-c', 'exit 17')
+    assert box.mgpu('wait', good).code == 0
+    assert box.mgpu('wait', good, bad).code == 17
+    assert box.mgpu('wait', bad, good).code == 17
+
+
+def test_wait_with_a_time_limit_is_124(box, gate):
+    job = box.post_job(gate.command())
+    assert box.mgpu('wait', '--timeout', '50ms', job).code == 124
+    gate.open()
+    assert box.mgpu('wait', job).code == 0
+
+
+# --- cancel ---
+
+def test_cancel_of_a_queued_job_and_of_a_running_one(box, gate):
+    running = box.post_job(gate.command(), gpus=len(box.gpus()))
+    box.wait(running, 'running')
+    queued = box.post_job(['true'])
+    done = box.mgpu('cancel', queued)
+    assert done.code == 0, done
+    assert box.wait(queued)['state'] == 'cancelled'
+    assert box.mgpu('cancel', running).code == 0
+    assert box.wait(running)['state'] == 'cancelled'
+
+
+def test_cancel_of_an_ended_job_is_exit_6(box):
+    job = box.submit('--', 'true')
+    box.wait(job)
+    done = box.mgpu('cancel', job)
+    assert done.code == 6 and str(job) in done.err, done
+
+
+def test_cancel_that_fails_in_part_is_exit_1(box, gate):
+    ended = box.wait(box.post_job(['true']))['id']
+    running = box.post_job(gate.command())
+    box.wait(running, 'running')
+    done = box.mgpu('cancel', running, ended)
+    assert done.code == 1 and str(ended) in done.err, done
+    assert box.wait(running)['state'] == 'cancelled'
+
+
+@pytest.mark.parametrize('alias', ['kill', 'rm', 'scancel'])
+def test_cancel_answers_to_its_other_names(box, gate, alias):
+    job = box.post_job(gate.command())
+    assert box.mgpu(alias, job).code == 0
+    assert box.wait(job)['state'] == 'cancelled'
+
+
+# --- gpus ---
+
+def test_gpus_shows_one_line_for_each(box):
+    count = len(box.gpus())
+    assert len(lines(box.mgpu('gpus', check=True).out)) == count + 1
+    assert len(box.mgpu('gpus', '--json', check=True).json['gpus']) == count
+    table = list(csv.DictReader(io.StringIO(box.mgpu('gpus', '-o', 'csv', check=True).out)))
+    assert len(table) == count
+
+
+def test_gpus_shows_who_has_them(box, gate):
+    job = box.post_job(gate.command())
+    box.wait(job, 'running')
+    assert re.search(rf'\b{job}\b.*{box.client.name}', box.mgpu('gpus', check=True).out)
+    gate.open()
+
+
+# --- the daemon's own command line ---
+
+@pytest.mark.parametrize('arguments, word', [
+    (['--gpus', 'sim:0x24G'], 'gpus'), (['--gpus', 'sim:8x'], 'sim:8x'), (['--gpus', 'many'], 'many'),
+    (['--listen', 'nowhere'], 'HOST:PORT'), (['--no-such'], '--no-such'), (['extra'], 'extra'),
+    (['--config', '/nonexistent.yaml'], '/nonexistent.yaml'), (['--state-dir'], '--state-dir'),
+], ids=str)
+def test_the_daemon_refuses_bad_options_with_a_sentence(place, arguments, word):
+    import subprocess
+    done = subprocess.run([f'{harness.programs()}/mgpud', '--state-dir', f'{place}/s', '--run-dir', f'{place}/r',
+                           '--user', 'nobody', *arguments], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode not in (0, 99) and done.returncode > 0, done
+    assert word in done.stderr, done
+
+
+def test_the_daemon_explains_itself():
+    import subprocess
+    done = subprocess.run([f'{harness.programs()}/mgpud', '--help'], capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False)
+    assert done.returncode == 0
+    for option in ('--config', '--state-dir', '--run-dir', '--listen', '--gpus', '--detach', '--verbose', '--fsck'):
+        assert option in done.stdout
+
+
+def test_completion_is_a_script_that_bash_can_read(box):
+    done = box.mgpu('completion', 'bash', check=True)
+    assert 'complete' in done.out
+    assert os.system(f'{harness.programs()}/mgpu completion bash | bash -n') == 0

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "agent/attempt.h"
+
+struct expectation {
+    struct attempt_sight sight;
+    enum attempt_want want;
+    enum attempt_action action;
+};
+
+static void check(const struct expectation *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum attempt_action action = attempt_decide(&rows[i].sight, rows[i].want);
+        if (action != rows[i].action)
+            fail_msg("row %zu: %s instead of %s", i, attempt_action_name(action),
+                attempt_action_name(rows[i].action));
+    }
+}
+#define CHECK(rows) check(rows, sizeof(rows) / sizeof((rows)[0]))
+
+#define GO   .verdict = VERDICT_GO
+#define NOGO .verdict = VERDICT_NOGO
+
+static void a_launch_is_staged_started_and_waited_for(void **state)
+{
+    const struct expectation rows[] = {
+        { { 0 }, WANT_RUN, ATTEMPT_STAGE },
+        { { .has_spec = true }, WANT_RUN, ATTEMPT_START },
+        { { .has_spec = true, .is_alive = true }, WANT_RUN, ATTEMPT_WAIT },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_RUN, ATTEMPT_SAY_STARTED },
+        { { .has_spec = true, .is_alive = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+    };
+    CHECK(rows);
+}
+
+static void what_nobody_asked_for_yet_is_left_alone(void **state)
+{
+    const struct expectation rows[] = {
+        { { 0 }, WANT_NOTHING, ATTEMPT_WAIT },
+        { { .has_spec = true }, WANT_NOTHING, ATTEMPT_WAIT },
+        { { .has_spec = true, .is_alive = true }, WANT_NOTHING, ATTEMPT_WAIT },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_NOTHING, ATTEMPT_SAY_STARTED },
+        { { .has_spec = true, NOGO }, WANT_NOTHING, ATTEMPT_SAY_RETURNED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_NOTHING, ATTEMPT_SAY_EXITED },
+    };
+    CHECK(rows);
+}
+
+static void a_dead_shepherd_is_finished_for_whatever_is_wanted(void **state)
+{
+    for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
+        const struct expectation rows[] = { { { .has_spec = true, GO }, want, ATTEMPT_ADOPT } };
+        CHECK(rows);
+    }
+}
+
+static void a_stop_settles_what_has_no_verdict_and_tells_what_runs(void **state)
+{
+    const struct expectation rows[] = {
+        { { 0 }, WANT_STOP, ATTEMPT_SETTLE },
+        { { .has_spec = true }, WANT_STOP, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true }, WANT_STOP, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true, NOGO }, WANT_STOP, ATTEMPT_SAY_RETURNED },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_STOP, ATTEMPT_COMMAND },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_STOPPED, ATTEMPT_SAY_STARTED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_STOP, ATTEMPT_SAY_EXITED },
+    };
+    CHECK(rows);
+}
+
+static void a_forgotten_attempt_goes_when_nothing_of_it_is_left(void **state)
+{
+    const struct expectation rows[] = {
+        { { 0 }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+        { { .has_spec = true }, WANT_FORGOTTEN, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_SETTLE },
+        { { .has_spec = true, NOGO }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+        { { .has_spec = true, NOGO, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_WAIT },
+        { { .has_spec = true, GO, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_WAIT },
+        { { .has_spec = true, GO, .is_alive = true, .has_exit = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+    };
+    CHECK(rows);
+}
+
+static void what_outlived_the_exit_record_is_killed_first(void **state)
+{
+    for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
+        const struct expectation rows[] = {
+            { { .has_spec = true, GO, .has_exit = true, .is_populated = true }, want, ATTEMPT_KILL },
+        };
+        CHECK(rows);
+    }
+}
+
+static void check_safety(const struct attempt_sight *sight, enum attempt_want want)
+{
+    enum attempt_action action = attempt_decide(sight, want);
+    bool is_start = action == ATTEMPT_STAGE || action == ATTEMPT_START;
+    if (is_start) {
+        assert_int_equal(sight->verdict, VERDICT_NONE);
+        assert_false(sight->is_alive);
+        assert_false(sight->has_exit);
+        assert_int_equal(want, WANT_RUN);
+    }
+    if (action == ATTEMPT_SAY_RETURNED)
+        assert_int_equal(sight->verdict, VERDICT_NOGO);
+    if (action == ATTEMPT_SAY_EXITED)
+        assert_true(sight->has_exit && !sight->is_populated);
+    if (action == ATTEMPT_REMOVE)
+        assert_true(want == WANT_FORGOTTEN && !(sight->has_exit && sight->is_populated));
+    if (action == ATTEMPT_SETTLE)
+        assert_int_equal(sight->verdict, VERDICT_NONE);
+    if (action == ATTEMPT_COMMAND)
+        assert_true(sight->is_alive && want == WANT_STOP && sight->verdict == VERDICT_GO);
+    if (want != WANT_FORGOTTEN && sight->has_exit && !sight->is_populated)
+        assert_int_equal(action, ATTEMPT_SAY_EXITED);
+}
+
+static void no_look_leads_to_a_second_start_or_a_lost_end(void **state)
+{
+    for (unsigned int bits = 0; bits < 16; bits++) {
+        for (enum spool_verdict verdict = VERDICT_NONE; verdict <= VERDICT_NOGO; verdict++) {
+            for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
+                struct attempt_sight sight = {
+                    .has_spec = bits & 1,
+                    .is_alive = bits & 2,
+                    .has_exit = bits & 4,
+                    .is_populated = bits & 8,
+                    .verdict = verdict,
+                };
+                check_safety(&sight, want);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launch_is_staged_started_and_waited_for),
+        cmocka_unit_test(what_nobody_asked_for_yet_is_left_alone),
+        cmocka_unit_test(a_dead_shepherd_is_finished_for_whatever_is_wanted),
+        cmocka_unit_test(a_stop_settles_what_has_no_verdict_and_tells_what_runs),
+        cmocka_unit_test(a_forgotten_attempt_goes_when_nothing_of_it_is_left),
+        cmocka_unit_test(what_outlived_the_exit_record_is_killed_first),
+        cmocka_unit_test(no_look_leads_to_a_second_start_or_a_lost_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Against the real kernel; skipped where cgroups cannot be made. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/confine.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+static const struct spool_id id = { .job = 5, .attempt = 2, .step = 1, .task = 3 };
+
+struct place {
+    char run_dir[64];
+    struct confine_state *cells;
+    char *cell;
+    int shepherd_fd;
+};
+
+static int setup(void **state)
+{
+    struct place *place = xcalloc(1, sizeof(*place));
+    struct error err = { 0 };
+    (void)snprintf(place->run_dir, sizeof(place->run_dir), "/tmp/mgpu-confine.XXXXXX");
+    assert_non_null(mkdtemp(place->run_dir));
+    *state = place;
+    if (confine_cgroup2.open(place->run_dir, &place->cells, &err) < 0) {
+        assert_true(err.message[0] != '\0' && err.hint[0] != '\0');
+        return 0;
+    }
+    assert_int_equal(confine_cgroup2.prepare(place->cells, &id, &place->cell, &place->shepherd_fd, &err), 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *place = *state;
+    char path[96];
+    (void)snprintf(path, sizeof(path), "%s/cgroup", place->run_dir);
+    if (place->cells != NULL) {
+        _cleanup_buffer_ struct buffer instance = { 0 };
+        (void)confine_cgroup2.remove(place->cells, &id);
+        assert_int_equal(file_read(AT_FDCWD, path, 4096, &instance), 0);
+        _cleanup_free_ char *shepherds = xasprintf("%s/shepherds", buffer_text(&instance));
+        (void)rmdir(shepherds);
+        assert_int_equal(rmdir(buffer_text(&instance)), 0);
+    }
+    confine_cgroup2.close(place->cells);
+    (void)unlink(path);
+    (void)rmdir(place->run_dir);
+    free(place->cell);
+    free(place);
+    return 0;
+}
+
+/* A child that sleeps in the cell. */
+static pid_t enter(const struct place *place)
+{
+    _cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", place->cell);
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            (void)pause();
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d", (int)pid);
+    _cleanup_close_ int fd = open(procs, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, text, (size_t)n), n);
+    return pid;
+}
+
+static void await_empty(const struct place *place)
+{
+    _cleanup_free_ char *events = xasprintf("%s/cgroup.events", place->cell);
+    _cleanup_close_ int fd = open(events, O_RDONLY | O_CLOEXEC);
+    struct pollfd source = { fd, POLLPRI, 0 };
+    char text[64];
+    while (pread(fd, text, sizeof(text), 0) > 0 && confine_cgroup2.is_populated(place->cells, &id) == 1)
+        assert_int_equal(poll(&source, 1, 10000), 1);
+}
+
+static void a_cell_knows_whether_it_is_empty(void **state)
+{
+    struct place *place = *state;
+    if (place->cells == NULL)
+        skip();
+    assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 0);
+    pid_t pid = enter(place);
+    assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 1);
+    assert_int_equal(confine_cgroup2.remove(place->cells, &id), -EBUSY);
+    assert_int_equal(confine_cgroup2.kill(place->cells, &id), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    await_empty(place);
+    assert_int_equal(confine_cgroup2.remove(place->cells, &id), 0);
+    assert_int_equal(access(place->cell, F_OK), -1);
+}
+
+static void preparing_and_removing_twice_is_harmless(void **state)
+{
+    struct place *place = *state;
+    if (place->cells == NULL)
+        skip();
+    char *again = NULL;
+    int shepherd_fd;
+    assert_int_equal(confine_cgroup2.prepare(place->cells, &id, &again, &shepherd_fd, NULL), 0);
+    assert_string_equal(again, place->cell);
+    free(again);
+    assert_int_equal(confine_cgroup2.remove(place->cells, &id), 0);
+    assert_int_equal(confine_cgroup2.remove(place->cells, &id), 0);
+    assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 0);
+    assert_int_equal(confine_cgroup2.kill(place->cells, &id), 0);
+}
+
+static void note_cell(void *arg, const struct spool_id *found, bool is_populated)
+{
+    int *count = arg;
+    assert_memory_equal(found, &id, sizeof(id));
+    assert_false(is_populated);
+    (*count)++;
+}
+
+static void cells_are_found_again_by_the_next_agent(void **state)
+{
+    struct place *place = *state;
+    int count = 0;
+    if (place->cells == NULL)
+        skip();
+    confine_cgroup2.close(place->cells);
+    assert_int_equal(confine_cgroup2.open(place->run_dir, &place->cells, NULL), 0);
+    assert_int_equal(confine_cgroup2.list(place->cells, note_cell, &count), 0);
+    assert_int_equal(count, 1);
+}
+
+static void the_last_kind_always_opens(void **state)
+{
+    struct confine_state *cells = NULL;
+    const struct confine *last = NULL;
+    char *cell = (char[]){ "" };
+    int shepherd_fd = 7;
+    for (size_t i = 0; confine_kinds[i] != NULL; i++)
+        last = confine_kinds[i];
+    assert_string_equal(last->name, "none");
+    assert_int_equal(last->open("/nosuchdir", &cells, NULL), 0);
+    assert_int_equal(last->prepare(cells, &id, &cell, &shepherd_fd, NULL), 0);
+    assert_null(cell);
+    assert_int_equal(shepherd_fd, -1);
+    assert_int_equal(last->is_populated(cells, &id), -EOPNOTSUPP);
+    assert_int_equal(last->kill(cells, &id), 0);
+    assert_int_equal(last->remove(cells, &id), 0);
+    last->close(cells);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_cell_knows_whether_it_is_empty),
+        CASE(preparing_and_removing_twice_is_harmless),
+        CASE(cells_are_found_again_by_the_next_agent),
+        cmocka_unit_test(the_last_kind_always_opens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: MIT */
+/* The core with a modelled node: one attempt whose spool is a struct, and a list of what was sent. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/agent_core.h"
+
+#define TOKEN    77
+#define SENT_MAX 64
+
+struct node {
+    struct agent_core *core;
+    struct attempt_sight spool; // of attempt 5.1.0.0
+    bool is_there;
+    int stages, starts, adopts, commands, kills, removes, logs;
+    uint32_t signal;
+    int64_t grace_ms;
+    int stage_fails, start_fails, command_fails, epoch_fails, remove_fails; // negative errno
+    bool is_refused;                                                        // stage leaves an exit record
+    bool loses_race;                                                        // "go" wins against the next nogo
+    uint64_t saved_epoch;
+    int64_t armed_at;
+    uint16_t sent[SENT_MAX];
+    size_t sent_count;
+    char text[EVENT_TEXT_MAX]; // of the last RETURNED
+    uint64_t known;            // attempts in the last HELLO
+    uint32_t phase;
+};
+
+static const struct spool_id id = { 5, 1, 0, 0 };
+
+static void node_send(void *arg, const struct record_type *type, const void *message)
+{
+    struct node *node = arg;
+    assert_true(node->sent_count < SENT_MAX);
+    node->sent[node->sent_count++] = type->id;
+    if (type->id == MESSAGE_RETURNED)
+        (void)snprintf(
+            node->text, sizeof(node->text), "%s", ((const struct message_returned *)message)->text);
+    if (type->id == MESSAGE_HELLO) {
+        const struct message_hello *hello = message;
+        const struct known_attempt *known = hello->attempts.items;
+        node->known = hello->attempts.count;
+        node->phase = node->known > 0 ? known[0].phase : 99;
+    }
+}
+
+static void node_inspect(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+{
+    struct node *node = arg;
+    *sight = node->spool;
+    sight->started.log_path = NULL;
+}
+
+static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    node->stages++;
+    if (node->stage_fails != 0)
+        return error_set(err, node->stage_fails, "the spool is full");
+    node->spool.has_spec = true;
+    if (node->is_refused) {
+        node->spool.has_exit = true;
+        node->spool.verdict = VERDICT_NOGO;
+        node->spool.exit.job = launch->job;
+    }
+    return 0;
+}
+
+static int node_start(void *arg, const struct spool_id *which, bool adopt, struct error *err)
+{
+    struct node *node = arg;
+    *(adopt ? &node->adopts : &node->starts) += 1;
+    if (node->start_fails != 0)
+        return error_set(err, node->start_fails, "no more processes");
+    node->spool.is_alive = true;
+    node->spool.is_watched = true;
+    return 0;
+}
+
+static bool node_watch(void *arg, const struct spool_id *which, const struct attempt_sight *sight)
+{
+    struct node *node = arg;
+    return node->spool.is_watched;
+}
+
+static int node_settle(void *arg, const struct spool_id *which, uint64_t token, struct error *err)
+{
+    struct node *node = arg;
+    if (node->loses_race)
+        node->spool.verdict = VERDICT_GO;
+    if (node->spool.verdict == VERDICT_NONE)
+        node->spool.verdict = VERDICT_NOGO;
+    return (int)node->spool.verdict;
+}
+
+static int node_command(void *arg, const struct spool_id *which, uint32_t signal, int64_t grace_ms)
+{
+    struct node *node = arg;
+    node->commands++;
+    node->signal = signal;
+    node->grace_ms = grace_ms;
+    return node->command_fails;
+}
+
+static void node_kill(void *arg, const struct spool_id *which)
+{
+    struct node *node = arg;
+    node->kills++;
+}
+
+static int node_remove(void *arg, const struct spool_id *which)
+{
+    struct node *node = arg;
+    node->removes++;
+    if (node->remove_fails == 0)
+        node->spool = (struct attempt_sight){ 0 };
+    return node->remove_fails;
+}
+
+static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
+{
+    struct node *node = arg;
+    if (node->epoch_fails != 0)
+        return error_set(err, node->epoch_fails, "the disk is full");
+    node->saved_epoch = epoch;
+    return 0;
+}
+
+static void node_open_log(void *arg, const struct message_open_log *request)
+{
+    struct node *node = arg;
+    node->logs++;
+}
+
+static void node_arm(void *arg, int64_t boot_ms)
+{
+    struct node *node = arg;
+    node->armed_at = boot_ms;
+}
+
+static void hello(struct node *node)
+{
+    struct message_hello facts = { .protocol = LINK_PROTOCOL };
+    agent_core_link_up(node->core, 0, &facts);
+}
+
+static int welcome(struct node *node, uint64_t epoch)
+{
+    struct error err = { 0 };
+    struct message_welcome message = { epoch };
+    return agent_core_message(node->core, 0, MESSAGE_WELCOME, &message, &err);
+}
+
+static struct node *node_new(uint64_t epoch)
+{
+    struct node *node = xcalloc(1, sizeof(*node));
+    struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
+        node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_arm };
+    node->core = agent_core_new(&effects, epoch);
+    return node;
+}
+
+static struct node *node_connected(void)
+{
+    struct node *node = node_new(0);
+    hello(node);
+    assert_int_equal(welcome(node, 1), 0);
+    node->sent_count = 0;
+    return node;
+}
+
+static void node_free(struct node *node)
+{
+    agent_core_free(node->core);
+    free(node);
+}
+
+static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
+{
+    struct error err = { 0 };
+    struct job_spec spec = { 0 };
+    struct message_launch launch = { .job = 5, .attempt = 1, .token = token, .spec = { &spec, 1 } };
+    struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
+    struct message_forget forget = { .job = 5, .attempt = 1, .token = token };
+    const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
+                          : which == MESSAGE_STOP ? (const void *)&stop
+                                                  : (const void *)&forget;
+    return agent_core_message(node->core, now, which, message, &err);
+}
+
+static void gate_opens(struct node *node)
+{
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.job = 5;
+    agent_core_look(node->core, 0, &id);
+}
+
+static void step_ends(struct node *node)
+{
+    node->spool.has_exit = true;
+    node->spool.exit.job = 5;
+    agent_core_look(node->core, 0, &id);
+}
+
+static void shepherd_dies(struct node *node, int64_t now)
+{
+    node->spool.is_alive = false;
+    node->spool.is_watched = false;
+    agent_core_look(node->core, now, &id);
+}
+
+#define assert_sent(node, ...)                                                                               \
+    do {                                                                                                     \
+        const uint16_t wanted[] = { __VA_ARGS__ };                                                           \
+        assert_int_equal((node)->sent_count, sizeof(wanted) / sizeof(wanted[0]));                            \
+        assert_memory_equal((node)->sent, wanted, sizeof(wanted));                                           \
+        (node)->sent_count = 0;                                                                              \
+    } while (0)
+
+static void an_attempt_lives_from_launch_to_forget(void **state)
+{
+    struct node *node = node_connected();
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    assert_int_equal(node->stages, 1);
+    assert_int_equal(node->starts, 1);
+    gate_opens(node);
+    assert_sent(node, MESSAGE_STARTED);
+    step_ends(node);
+    assert_sent(node, MESSAGE_EXITED);
+    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(node->removes, 1);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
+static void a_repeated_launch_starts_nothing_twice(void **state)
+{
+    struct node *node = node_connected();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    gate_opens(node);
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    step_ends(node);
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    assert_int_equal(node->stages, 1);
+    assert_int_equal(node->starts, 1);
+    assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+    node_free(node);
+}
+
+static void reports_are_repeated_after_each_hello_until_forget(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    assert_sent(node, MESSAGE_STARTED);
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_int_equal(node->known, 1);
+    assert_int_equal(node->phase, PHASE_RUNNING);
+    assert_int_equal(welcome(node, 1), 0);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_STARTED);
+    agent_core_link_down(node->core);
+    step_ends(node);
+    assert_int_equal(node->sent_count, 0);
+    for (int i = 0; i < 2; i++) {
+        hello(node);
+        assert_int_equal(node->phase, PHASE_EXITED);
+        assert_int_equal(welcome(node, 2), 0);
+        assert_sent(node, MESSAGE_HELLO, MESSAGE_EXITED);
+        agent_core_link_down(node->core);
+    }
+    node_free(node);
+}
+
+static void a_stop_before_the_verdict_returns_the_attempt(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_int_equal(node->commands, 0);
+    assert_sent(node, MESSAGE_RETURNED);
+    (void)order(node, MESSAGE_FORGET, 0, TOKEN);
+    assert_int_equal(node->removes, 0); // its shepherd still ends
+    shepherd_dies(node, 0);
+    assert_int_equal(node->removes, 1);
+    node_free(node);
+}
+
+static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->loses_race = true;
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->commands, 1);
+    assert_int_equal(node->signal, 15);
+    assert_int_equal(node->grace_ms, 9);
+    assert_int_equal(node->sent_count, 0);
+    gate_opens(node);
+    assert_int_equal(node->commands, 1);
+    assert_sent(node, MESSAGE_STARTED);
+    node_free(node);
+}
+
+static void a_stop_of_an_unknown_attempt_keeps_it_from_ever_running(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_sent(node, MESSAGE_RETURNED);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->stages + node->starts, 0);
+    node_free(node);
+}
+
+static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->commands, 1);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->adopts, 1);
+    agent_core_look(node->core, 1, &id); // "I am here"
+    assert_int_equal(node->commands, 2);
+    node_free(node);
+}
+
+static void a_second_stop_is_told_too(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->commands, 2);
+    node_free(node);
+}
+
+static void a_command_nobody_hears_is_sent_again(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    node->command_fails = -ECONNREFUSED;
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    node->command_fails = 0;
+    assert_int_equal(node->armed_at, 100);
+    agent_core_timer(node->core, 100);
+    assert_int_equal(node->commands, 2);
+    agent_core_timer(node->core, 1000);
+    assert_int_equal(node->commands, 2);
+    node_free(node);
+}
+
+static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    shepherd_dies(node, 0);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->starts, 3);
+    assert_int_equal(node->sent_count, 0);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->starts, 3);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_non_null(strstr(node->text, "again and again"));
+    node_free(node);
+}
+
+static void a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason(void **state)
+{
+    struct node *node = node_connected();
+    node->start_fails = -EAGAIN;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_string_equal(node->text, "no more processes");
+    node_free(node);
+}
+
+static void an_attempt_that_cannot_be_staged_is_returned_with_the_reason(void **state)
+{
+    struct node *node = node_connected();
+    node->stage_fails = -ENOSPC;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_string_equal(node->text, "the spool is full");
+    assert_int_equal(node->starts, 0);
+    node_free(node);
+}
+
+static void an_attempt_that_can_never_run_here_ends_with_an_exit_record(void **state)
+{
+    struct node *node = node_connected();
+    node->is_refused = true;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->starts, 0);
+    assert_sent(node, MESSAGE_EXITED);
+    node_free(node);
+}
+
+static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly(void **state)
+{
+    struct node *node = node_new(0);
+    node->spool = (struct attempt_sight){ .has_spec = true, .verdict = VERDICT_GO };
+    agent_core_load(node->core, 0, &id, TOKEN);
+    assert_int_equal(node->adopts, 1);
+    shepherd_dies(node, 10);
+    assert_int_equal(node->adopts, 1);
+    agent_core_timer(node->core, 100);
+    assert_int_equal(node->adopts, 2);
+    shepherd_dies(node, 110);
+    agent_core_timer(node->core, 200);
+    assert_int_equal(node->adopts, 2);
+    agent_core_timer(node->core, 300);
+    assert_int_equal(node->adopts, 3);
+    node_free(node);
+}
+
+static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
+{
+    struct node *node = node_new(0);
+    node->spool = (struct attempt_sight){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
+    agent_core_load(node->core, 0, &id, TOKEN);
+    assert_int_equal(node->armed_at, 1000);
+    node->spool.is_alive = false;
+    agent_core_timer(node->core, 1000);
+    assert_int_equal(node->adopts, 1);
+    node_free(node);
+}
+
+static void leftovers_are_killed_before_the_end_is_reported(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    node->sent_count = 0;
+    node->spool.is_populated = true;
+    step_ends(node);
+    assert_int_equal(node->kills, 1);
+    assert_int_equal(node->sent_count, 0);
+    node->spool.is_populated = false;
+    agent_core_timer(node->core, 100);
+    assert_sent(node, MESSAGE_EXITED);
+    node_free(node);
+}
+
+static void a_removal_that_must_wait_is_tried_again(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    step_ends(node);
+    node->remove_fails = -EBUSY;
+    (void)order(node, MESSAGE_FORGET, 0, TOKEN);
+    assert_int_equal(agent_core_attempts(node->core), 1);
+    node->remove_fails = 0;
+    agent_core_timer(node->core, 100);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
+static void an_epoch_that_is_over_is_refused(void **state)
+{
+    struct node *node = node_new(7);
+    hello(node);
+    assert_int_equal(welcome(node, 6), -ESTALE);
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), -EPROTO);
+    assert_int_equal(node->saved_epoch, 0);
+    node_free(node);
+}
+
+static void an_epoch_is_durable_before_it_is_obeyed(void **state)
+{
+    struct node *node = node_new(7);
+    hello(node);
+    node->epoch_fails = -ENOSPC;
+    assert_int_equal(welcome(node, 8), -ENOSPC);
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), -EPROTO);
+    node->epoch_fails = 0;
+    assert_int_equal(welcome(node, 8), 0);
+    assert_int_equal(node->saved_epoch, 8);
+    node_free(node);
+}
+
+static void the_epoch_of_before_is_obeyed_without_a_write(void **state)
+{
+    struct node *node = node_new(7);
+    hello(node);
+    assert_int_equal(welcome(node, 7), 0);
+    assert_int_equal(node->saved_epoch, 0);
+    node_free(node);
+}
+
+static void an_order_with_another_token_is_refused(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(order(node, MESSAGE_STOP, 0, TOKEN + 1), -EPROTO);
+    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN + 1), -EPROTO);
+    assert_int_equal(node->spool.verdict, VERDICT_NONE);
+    node_free(node);
+}
+
+static void what_only_an_agent_may_say_is_refused(void **state)
+{
+    struct node *node = node_connected();
+    struct error err = { 0 };
+    struct message_gpus gpus = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_GPUS, &gpus, &err), -EPROTO);
+    assert_non_null(strstr(err.message, "GPUS"));
+    assert_int_equal(welcome(node, 9), -EPROTO);
+    node_free(node);
+}
+
+static void a_found_attempt_waits_for_the_controllers_word(void **state)
+{
+    struct node *node = node_new(0);
+    node->spool = (struct attempt_sight){ .has_spec = true };
+    agent_core_load(node->core, 0, &id, TOKEN);
+    hello(node);
+    assert_int_equal(node->phase, PHASE_STAGED);
+    (void)welcome(node, 1);
+    assert_int_equal(node->starts, 0);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->stages, 0);
+    assert_int_equal(node->starts, 1);
+    node_free(node);
+}
+
+static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **state)
+{
+    struct node *node = node_new(0);
+    struct message_gpus gpus = { 0 };
+    struct message_open_log request = { .stream = 1 };
+    struct error err = { 0 };
+    agent_core_gpus(node->core, &gpus);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_LOG, &request, &err), -EPROTO);
+    hello(node);
+    (void)welcome(node, 1);
+    agent_core_gpus(node->core, &gpus);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_GPUS);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_LOG, &request, &err), 0);
+    assert_int_equal(node->logs, 1);
+    node_free(node);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
+        cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
+        cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
+        cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
+        cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
+        cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
+        cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
+        cmocka_unit_test(a_second_stop_is_told_too),
+        cmocka_unit_test(a_command_nobody_hears_is_sent_again),
+        cmocka_unit_test(a_shepherd_that_dies_before_its_verdict_is_tried_three_times),
+        cmocka_unit_test(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason),
+        cmocka_unit_test(an_attempt_that_cannot_be_staged_is_returned_with_the_reason),
+        cmocka_unit_test(an_attempt_that_can_never_run_here_ends_with_an_exit_record),
+        cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),
+        cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
+        cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
+        cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
+        cmocka_unit_test(an_epoch_that_is_over_is_refused),
+        cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
+        cmocka_unit_test(the_epoch_of_before_is_obeyed_without_a_write),
+        cmocka_unit_test(an_order_with_another_token_is_refused),
+        cmocka_unit_test(what_only_an_agent_may_say_is_refused),
+        cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
+        cmocka_unit_test(samples_and_logs_pass_only_while_the_controller_is_obeyed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

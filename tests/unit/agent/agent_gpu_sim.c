@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/gpu.h"
+
+static void simulated_gpus_are_complete_and_stable(void **state)
+{
+    struct gpu_spec spec;
+    void *sim;
+    assert_int_equal(gpu_spec_parse("sim:3x24G:Toy", &spec, NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        struct gpu_state gpu = { 0 };
+        assert_int_equal(gpu_sim.open(&spec, &sim, NULL), 0);
+        assert_int_equal(gpu_sim.count(sim), 3);
+        gpu_sim.describe(sim, 2, &gpu);
+        gpu_sim.sample(sim, 2, &gpu);
+        assert_int_equal(gpu.index, 2);
+        assert_string_equal(gpu.uuid, "GPU-sim-2");
+        assert_string_equal(gpu.model, "Toy");
+        assert_string_equal(gpu.pci, "0000:03:00.0");
+        assert_int_equal(gpu.memory_bytes, UINT64_C(24) << 30);
+        assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER);
+        assert_true(gpu.memory_used_bytes < gpu.memory_bytes);
+        assert_in_range(gpu.temperature_c, 20, 90);
+        assert_int_equal(gpu.is_lost, 0);
+        record_clear(&gpu_state_record, &gpu);
+        gpu_sim.close(sim);
+    }
+}
+
+static void the_none_backend_has_no_gpus(void **state)
+{
+    struct gpu_spec spec = { .kind = GPU_SPEC_NONE };
+    void *none;
+    assert_int_equal(gpu_none.open(&spec, &none, NULL), 0);
+    assert_int_equal(gpu_none.count(none), 0);
+    gpu_none.close(none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulated_gpus_are_complete_and_stable),
+        cmocka_unit_test(the_none_backend_has_no_gpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "wire/gpu_spec.h"
+
+static void the_words_and_a_shape_are_read(void **state)
+{
+    struct gpu_spec spec;
+    struct error err = { 0 };
+    assert_int_equal(gpu_spec_parse("auto", &spec, &err), 0);
+    assert_int_equal(spec.kind, GPU_SPEC_AUTO);
+    assert_int_equal(gpu_spec_parse("none", &spec, &err), 0);
+    assert_int_equal(spec.kind, GPU_SPEC_NONE);
+    assert_int_equal(gpu_spec_parse("sim:8x24G", &spec, &err), 0);
+    assert_int_equal(spec.kind, GPU_SPEC_SIM);
+    assert_int_equal(spec.count, 8);
+    assert_int_equal(spec.memory_bytes, UINT64_C(24) << 30);
+    assert_string_equal(spec.model, "Simulated GPU");
+}
+
+static void a_model_may_hold_colons_and_blanks(void **state)
+{
+    struct gpu_spec spec;
+    assert_int_equal(gpu_spec_parse("sim:2x80G:NVIDIA H100: 80GB", &spec, NULL), 0);
+    assert_string_equal(spec.model, "NVIDIA H100: 80GB");
+}
+
+static void bad_text_gets_one_sentence_and_a_hint(void **state)
+{
+    static const char *const texts[] = { "", "Auto", "sim", "sim:", "sim:8", "sim:x24G", "sim:8x",
+        "sim:-1x24G", "sim:257x24G", "sim:99999999999999999999x1G", "sim:8x0G", "sim:8x9999999999T",
+        "sim:8x24G:", "sim:8x24Gfoo", "sim:8x24G:a\nb", "nvml" };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct gpu_spec spec = { .count = 77 };
+        struct error err = { 0 };
+        assert_true(gpu_spec_parse(texts[i], &spec, &err) < 0);
+        assert_true(err.message[0] != '\0');
+        assert_non_null(strstr(err.hint, "sim:8x24G"));
+        assert_int_equal(spec.count, 77);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_words_and_a_shape_are_read),
+        cmocka_unit_test(a_model_may_hold_colons_and_blanks),
+        cmocka_unit_test(bad_text_gets_one_sentence_and_a_hint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch_spec.h"
+#include "base/memory.h"
+#include "job/spec.h"
+
+struct request {
+    struct message_launch launch;
+    struct job_spec job;
+    struct user user;
+    struct launch_node node;
+    gid_t groups[2];
+    struct launch_spec spec;
+};
+
+static int setup(void **state)
+{
+    struct request *request = xcalloc(1, sizeof(*request));
+    job_spec_init(&request->job);
+    strings_add(&request->job.command, "/usr/bin/python3");
+    request->job.cwd = xstrdup("/data/run");
+    request->groups[0] = 50;
+    request->groups[1] = 1001;
+    request->launch = (struct message_launch){ .job = 42,
+        .attempt = 1,
+        .token = 9,
+        .uid = 1001,
+        .gid = 50,
+        .spec = { .items = &request->job, .count = 1 } };
+    gpu_grants_add(&request->launch.gpus, 2, "GPU-b", 0, 0);
+    gpu_grants_add(&request->launch.gpus, 0, "GPU-a", 0, 0);
+    request->user = (struct user){ .uid = 1001,
+        .gid = 1001,
+        .name = xstrdup("ada"),
+        .groups = request->groups,
+        .n_groups = 2,
+        .home = xstrdup("/home/ada"),
+        .shell = xstrdup("/usr/bin/fish") };
+    request->node = (struct launch_node){ .name = "box",
+        .run_dir = "/run/mgpu",
+        .state_dir = "/var/lib/mgpu",
+        .log_dir = "home",
+        .exit_dir = "/var/lib/mgpu/exits",
+        .is_root = true };
+    *state = request;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct request *request = *state;
+    gpu_grants_clear(&request->launch.gpus);
+    job_spec_clear(&request->job);
+    record_clear(&launch_spec_record, &request->spec);
+    free(request->user.name);
+    free(request->user.home);
+    free(request->user.shell);
+    free(request);
+    return 0;
+}
+
+static void make(struct request *request)
+{
+    struct error err = { 0 };
+    if (launch_spec_make(&request->launch, &request->user, &request->node, &request->spec, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
+{
+    struct request *request = *state;
+    make(request);
+    const struct strings *env = &request->spec.gpu_env;
+    assert_string_equal(strings_get_env(env, "CUDA_VISIBLE_DEVICES"), "2,0");
+    assert_string_equal(strings_get_env(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
+    assert_string_equal(strings_get_env(env, "MGPU_GPUS"), "2,0");
+    assert_string_equal(strings_get_env(env, "MGPU_NUM_GPUS"), "2");
+    assert_string_equal(strings_get_env(env, "MGPU_JOB_ID"), "42");
+    assert_string_equal(strings_get_env(env, "MGPU_JOB_NAME"), "python3");
+    assert_string_equal(strings_get_env(env, "MGPU_ATTEMPT"), "1");
+    assert_string_equal(strings_get_env(env, "MGPU_STEP"), "0");
+    assert_string_equal(strings_get_env(env, "MGPU_NODE"), "box");
+    assert_string_equal(strings_get_env(env, "MGPU_SOCKET"), "/run/mgpu/mgpud.sock");
+}
+
+static void no_gpus_means_none_and_not_all(void **state)
+{
+    struct request *request = *state;
+    gpu_grants_clear(&request->launch.gpus);
+    make(request);
+    assert_string_equal(strings_get_env(&request->spec.gpu_env, "CUDA_VISIBLE_DEVICES"), "");
+}
+
+static void missing_variables_are_completed_and_given_ones_kept(void **state)
+{
+    struct request *request = *state;
+    strings_set_env(&request->job.env, "HOME", "/elsewhere");
+    make(request);
+    const struct strings *env = &request->spec.env;
+    assert_string_equal(strings_get_env(env, "HOME"), "/elsewhere");
+    assert_string_equal(strings_get_env(env, "USER"), "ada");
+    assert_string_equal(strings_get_env(env, "LOGNAME"), "ada");
+    assert_string_equal(strings_get_env(env, "SHELL"), "/usr/bin/fish");
+    assert_string_equal(strings_get_env(env, "PWD"), "/data/run");
+    assert_non_null(strings_get_env(env, "PATH"));
+}
+
+static void the_log_is_in_the_users_home_with_a_fallback(void **state)
+{
+    struct request *request = *state;
+    make(request);
+    assert_true(request->spec.is_output_default);
+    assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
+    assert_string_equal(request->spec.output_fallback, "/var/lib/mgpu/logs/1001/42.log");
+}
+
+static void a_later_attempt_has_a_log_of_its_own(void **state)
+{
+    struct request *request = *state;
+    request->launch.attempt = 3;
+    request->node.log_dir = "/logs";
+    make(request);
+    assert_string_equal(request->spec.output, "/logs/1001/42.3.log");
+    assert_null(request->spec.output_fallback);
+}
+
+static void a_rootless_instance_needs_no_directory_for_each_user(void **state)
+{
+    struct request *request = *state;
+    request->node.is_root = false;
+    request->node.log_dir = "/home/ada/.local/state/mgpu/logs";
+    make(request);
+    assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
+}
+
+static void placeholders_are_replaced_and_names_are_no_paths(void **state)
+{
+    struct request *request = *state;
+    char *path = launch_expand_path("out/%j.%a-%n@%h%%%x%", &request->launch, "../etc/x", "box");
+    assert_string_equal(path, "out/42.1-.._etc_x@box%%x%");
+    free(path);
+    request->job.output = xstrdup("%j.txt");
+    make(request);
+    assert_string_equal(request->spec.output, "42.txt");
+    assert_false(request->spec.is_output_default);
+    assert_null(request->spec.output_fallback);
+}
+
+static void a_group_that_is_not_the_users_is_not_given(void **state)
+{
+    struct request *request = *state;
+    make(request);
+    assert_int_equal(request->spec.gid, 50);
+    record_clear(&launch_spec_record, &request->spec);
+    request->launch.gid = 0;
+    make(request);
+    assert_int_equal(request->spec.gid, 1001);
+    assert_int_equal(request->spec.groups.count, 2);
+}
+
+static void a_setup_gets_a_shell_that_understands_it(void **state)
+{
+    struct request *request = *state;
+    request->job.setup = xstrdup("module load cuda");
+    make(request);
+    assert_true(strcmp(request->spec.shell, "/bin/bash") == 0 || strcmp(request->spec.shell, "/bin/sh") == 0);
+    record_clear(&launch_spec_record, &request->spec);
+    free(request->user.shell);
+    request->user.shell = xstrdup("/usr/bin/zsh");
+    make(request);
+    assert_string_equal(request->spec.shell, "/usr/bin/zsh");
+}
+
+static void a_message_without_a_command_is_refused(void **state)
+{
+    struct request *request = *state;
+    struct error err = { 0 };
+    strings_clear(&request->job.command);
+    assert_int_equal(
+        launch_spec_make(&request->launch, &request->user, &request->node, &request->spec, &err), -EINVAL);
+    assert_string_equal(err.message, "the job has no command");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_assignment_names_the_gpus_in_the_order_asked),
+        CASE(no_gpus_means_none_and_not_all),
+        CASE(missing_variables_are_completed_and_given_ones_kept),
+        CASE(the_log_is_in_the_users_home_with_a_fallback),
+        CASE(a_later_attempt_has_a_log_of_its_own),
+        CASE(a_rootless_instance_needs_no_directory_for_each_user),
+        CASE(placeholders_are_replaced_and_names_are_no_paths),
+        CASE(a_group_that_is_not_the_users_is_not_given),
+        CASE(a_setup_gets_a_shell_that_understands_it),
+        CASE(a_message_without_a_command_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

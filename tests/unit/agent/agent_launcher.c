@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/* From a launch message to an exit record, with the real shepherd. Runs as whoever runs the test. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/launcher.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/launch.h"
+#include "job/state.h"
+
+#define DEADLINE_MS 20000
+
+struct node {
+    char top[64];
+    char *run_dir, *state_dir;
+    struct confine_state *cells;
+    const struct confine *confine;
+    struct launcher *launcher;
+    int notify_fd;
+    struct message_launch launch;
+    struct job_spec job;
+    struct spool_id id;
+    struct launch_exit exit;
+};
+
+static void open_launcher(struct node *node)
+{
+    struct error err = { 0 };
+    struct launcher_options options = { .run_dir = node->run_dir,
+        .state_dir = node->state_dir,
+        .log_dir = NULL,
+        .shepherd = getenv("MGPU_SHEPHERD"),
+        .node = "box",
+        .is_root = geteuid() == 0,
+        .is_root_job_allowed = true };
+    _cleanup_free_ char *logs = xasprintf("%s/logs", node->state_dir);
+    options.log_dir = logs;
+    assert_non_null(options.shepherd);
+    if (launcher_open(&options, node->confine, node->cells, &node->launcher, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static void bind_notify(struct node *node)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/spool/" SPOOL_NOTIFY, node->run_dir);
+    node->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(node->notify_fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+static int setup(void **state)
+{
+    struct node *node = xcalloc(1, sizeof(*node));
+    (void)snprintf(node->top, sizeof(node->top), "/tmp/mgpu-launcher.XXXXXX");
+    assert_non_null(mkdtemp(node->top));
+    node->run_dir = xasprintf("%s/run", node->top);
+    node->state_dir = xasprintf("%s/state", node->top);
+    assert_int_equal(mkdir(node->run_dir, 0755), 0);
+    for (size_t i = 0; confine_kinds[i] != NULL && node->confine == NULL; i++)
+        if (confine_kinds[i]->open(node->run_dir, &node->cells, NULL) == 0)
+            node->confine = confine_kinds[i];
+    open_launcher(node);
+    bind_notify(node);
+    job_spec_init(&node->job);
+    strings_add(&node->job.command, "/bin/sh");
+    strings_add(&node->job.command, "-c");
+    strings_add(&node->job.command, "echo \"$MGPU_JOB_ID $CUDA_VISIBLE_DEVICES $PWD\"; exit 17");
+    node->job.cwd = xstrdup("/");
+    node->launch = (struct message_launch){ .job = 42,
+        .attempt = 1,
+        .token = 9,
+        .uid = geteuid(),
+        .gid = getegid(),
+        .spec = { .items = &node->job, .count = 1 } };
+    node->id = (struct spool_id){ .job = 42, .attempt = 1 };
+    gpu_grants_add(&node->launch.gpus, 3, "GPU-d", 0, 0);
+    *state = node;
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
+{
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct node *node = *state;
+    launcher_close(node->launcher);
+    if (node->confine == &confine_cgroup2) {
+        _cleanup_free_ char *file = xasprintf("%s/cgroup", node->run_dir);
+        _cleanup_buffer_ struct buffer instance = { 0 };
+        assert_int_equal(file_read(AT_FDCWD, file, 4096, &instance), 0);
+        _cleanup_free_ char *shepherds = xasprintf("%s/shepherds", buffer_text(&instance));
+        (void)rmdir(shepherds);
+        (void)rmdir(buffer_text(&instance));
+    }
+    node->confine->close(node->cells);
+    closep(&node->notify_fd);
+    record_clear(&launch_exit_record, &node->exit);
+    gpu_grants_clear(&node->launch.gpus);
+    job_spec_clear(&node->job);
+    (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    free(node->run_dir);
+    free(node->state_dir);
+    free(node);
+    return 0;
+}
+
+static void await_hint(struct node *node, const char *expected)
+{
+    for (;;) {
+        struct pollfd source = { node->notify_fd, POLLIN, 0 };
+        char text[96] = "";
+        assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
+        assert_true(recv(node->notify_fd, text, sizeof(text) - 1, 0) > 0);
+        if (strcmp(text, expected) == 0)
+            return;
+    }
+}
+
+static int open_entry(const struct node *node)
+{
+    return openat(launcher_spool_fd(node->launcher), "42.1.0.0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void read_exit(struct node *node)
+{
+    struct error err = { 0 };
+    _cleanup_close_ int fd = open_entry(node);
+    record_clear(&launch_exit_record, &node->exit);
+    if (file_read_record(fd, SPOOL_EXIT, &launch_exit_record, &node->exit, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static int reap(struct launcher_process *process)
+{
+    siginfo_t ended = { 0 };
+    assert_int_equal(waitid(P_PIDFD, (id_t)process->pidfd, &ended, WEXITED), 0);
+    (void)close(process->pidfd);
+    return ended.si_status;
+}
+
+static struct launcher_process stage_and_start(struct node *node)
+{
+    struct error err = { 0 };
+    struct launcher_process process;
+    if (launcher_stage(node->launcher, &node->launch, &err) != LAUNCHER_STAGED)
+        fail_msg("%s", err.message);
+    if (launcher_start(node->launcher, &node->id, &process, &err) < 0)
+        fail_msg("%s", err.message);
+    return process;
+}
+
+static void a_launch_message_becomes_an_exit_record(void **state)
+{
+    struct node *node = *state;
+    struct launcher_process process = stage_and_start(node);
+    await_hint(node, "42.1.0.0 exit");
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_EXIT);
+    assert_int_equal(node->exit.exit_code, 17);
+    _cleanup_buffer_ struct buffer log = { 0 };
+    assert_int_equal(file_read(AT_FDCWD, node->exit.log_path, 4096, &log), 0);
+    assert_string_equal(buffer_text(&log), "42 3 /\n");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(reap(&process), 0);
+    assert_int_equal(open_entry(node), -1);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static void staging_twice_changes_nothing(void **state)
+{
+    struct node *node = *state;
+    struct launch_spec spec;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    node->launch.token = 77;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
+    assert_int_equal(spec.token, 9);
+    record_clear(&launch_spec_record, &spec);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static void an_unknown_user_is_refused_for_good(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    node->launch.uid = 4000000001U;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_START_FAILED);
+    assert_int_equal(node->exit.exit_code, 125);
+    assert_int_equal(node->exit.token, 9);
+    assert_non_null(strstr(node->exit.text, "4000000001"));
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(spool_verdict(fd), VERDICT_GO);
+}
+
+static void roots_jobs_need_to_be_allowed(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    struct launcher *strict = NULL;
+    struct launcher_options options = { .run_dir = node->run_dir,
+        .state_dir = node->state_dir,
+        .shepherd = getenv("MGPU_SHEPHERD"),
+        .node = "box",
+        .is_root = true };
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(launcher_open(&options, node->confine, node->cells, &strict, &err), 0);
+    assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_string_equal(err.message, "jobs of root are not allowed on node box");
+    launcher_close(strict);
+}
+
+static void a_command_reaches_the_shepherd(void **state)
+{
+    struct node *node = *state;
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "sleep");
+    strings_add(&node->job.command, "98721");
+    assert_int_equal(launcher_command(node->launcher, &node->id, SIGTERM, 5000), -ENOENT);
+    struct launcher_process process = stage_and_start(node);
+    await_hint(node, "42.1.0.0 started");
+    assert_int_equal(launcher_command(node->launcher, &node->id, SIGTERM, 5000), 0);
+    await_hint(node, "42.1.0.0 exit");
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_CANCELLED);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(reap(&process), 0);
+}
+
+static void a_dead_shepherd_is_replaced_by_an_adopter(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "/bin/sh");
+    strings_add(&node->job.command, "-c");
+    strings_add(&node->job.command, "sleep 0.2; exit 19");
+    struct launcher_process process = stage_and_start(node);
+    await_hint(node, "42.1.0.0 started");
+    (void)kill(process.pid, SIGKILL);
+    assert_int_equal(reap(&process), SIGKILL);
+    assert_int_equal(launcher_adopt(node->launcher, &node->id, &process, &err), 0);
+    await_hint(node, "42.1.0.0 exit");
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_EXIT);
+    assert_int_equal(node->exit.exit_code, 19);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(reap(&process), 0);
+}
+
+static void a_living_step_is_not_discarded(void **state)
+{
+    struct node *node = *state;
+    if (node->confine != &confine_cgroup2)
+        skip();
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "sleep");
+    strings_add(&node->job.command, "98722");
+    struct launcher_process process = stage_and_start(node);
+    await_hint(node, "42.1.0.0 started");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), -EBUSY);
+    _cleanup_close_ int fd = open_entry(node);
+    assert_true(fd >= 0);
+    assert_int_equal(launcher_command(node->launcher, &node->id, SIGKILL, 0), 0);
+    await_hint(node, "42.1.0.0 exit");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(reap(&process), 0);
+}
+
+static void an_exit_record_survives_the_loss_of_the_spool(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    struct launcher_process process = stage_and_start(node);
+    /* Nobody fetches it: the shepherd copies it and leaves. */
+    assert_int_equal(reap(&process), 0);
+    assert_int_equal(spool_remove(launcher_spool_fd(node->launcher), "42.1.0.0"), 0);
+    assert_int_equal(launcher_restore(node->launcher, &err), 0);
+    assert_int_equal(launcher_restore(node->launcher, &err), 0);
+    read_exit(node);
+    assert_int_equal(node->exit.exit_code, 17);
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(spool_verdict(fd), VERDICT_GO);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    _cleanup_free_ char *copy = xasprintf("%s/exits/42.1.0.0.exit", node->state_dir);
+    assert_int_equal(access(copy, F_OK), -1);
+}
+
+static void each_user_gets_a_log_directory_of_his_own(void **state)
+{
+    struct node *node = *state;
+    struct stat st;
+    if (geteuid() != 0)
+        skip();
+    node->launch.uid = 65534;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    _cleanup_free_ char *path = xasprintf("%s/logs/65534", node->state_dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, 65534);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_launch_message_becomes_an_exit_record),
+        CASE(staging_twice_changes_nothing),
+        CASE(an_unknown_user_is_refused_for_good),
+        CASE(roots_jobs_need_to_be_allowed),
+        CASE(a_command_reaches_the_shepherd),
+        CASE(a_dead_shepherd_is_replaced_by_an_adopter),
+        CASE(a_living_step_is_not_discarded),
+        CASE(an_exit_record_survives_the_loss_of_the_spool),
+        CASE(each_user_gets_a_log_directory_of_his_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

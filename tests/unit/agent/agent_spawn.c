@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/spawn.h"
+#include "base/memory.h"
+
+static char *const environment[] = { (char[]){ "ONLY=this" }, NULL };
+
+/* Runs a shell script; returns its exit status, or a negative errno. */
+static int run(const char *shell, const char *script)
+{
+    char sh[] = "sh", c[] = "-c";
+    _cleanup_free_ char *copy = xstrdup(script);
+    _cleanup_close_ int pidfd = -1;
+    char *argv[] = { sh, c, copy, NULL };
+    pid_t pid;
+    siginfo_t ended = { 0 };
+    int r = spawn_program(shell, argv, environment, -1, &pid, &pidfd);
+    if (r < 0)
+        return r;
+    assert_int_equal(waitid(P_PIDFD, (id_t)pidfd, &ended, WEXITED), 0);
+    assert_int_equal(ended.si_pid, pid);
+    return ended.si_status;
+}
+
+static void the_program_runs_and_is_reaped_by_its_pidfd(void **state)
+{
+    assert_int_equal(run("/bin/sh", "exit 21"), 21);
+}
+
+static void it_gets_the_fixed_environment_only(void **state)
+{
+    assert_int_equal(run("/bin/sh", "test \"$ONLY\" = this && test -z \"$HOME\""), 0);
+}
+
+static void it_gets_no_descriptors_of_ours(void **state)
+{
+    int fd = dup2(STDERR_FILENO, 50);
+    assert_int_equal(run("/bin/sh", "test -e /proc/$$/fd/50"), 1);
+    assert_int_equal(run("/bin/sh", "test \"$(readlink /proc/$$/fd/0)\" = /dev/null"), 0);
+    (void)close(fd);
+}
+
+static void it_leads_its_own_session(void **state)
+{
+    assert_int_equal(run("/bin/sh", "read -r line < /proc/$$/stat; set -- $line; test $1 = $6"), 0);
+}
+
+static void a_program_that_is_missing_is_an_error(void **state)
+{
+    int r = run("/nosuchprogram", "");
+    /* A sanitizer forbids the child on our memory, and then only its status tells. */
+    assert_true(r == -ENOENT || r == 127);
+}
+
+static void our_signals_are_as_before(void **state)
+{
+    sigset_t before, after;
+    (void)sigprocmask(SIG_BLOCK, NULL, &before);
+    assert_int_equal(run("/bin/sh", ":"), 0);
+    (void)sigprocmask(SIG_BLOCK, NULL, &after);
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        assert_int_equal(sigismember(&before, signal_number), sigismember(&after, signal_number));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_program_runs_and_is_reaped_by_its_pidfd),
+        cmocka_unit_test(it_gets_the_fixed_environment_only),
+        cmocka_unit_test(it_gets_no_descriptors_of_ours),
+        cmocka_unit_test(it_leads_its_own_session),
+        cmocka_unit_test(a_program_that_is_missing_is_an_error),
+        cmocka_unit_test(our_signals_are_as_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

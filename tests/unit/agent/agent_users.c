@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/users.h"
+
+static void root_is_known_everywhere(void **state)
+{
+    struct user user;
+    struct error err = { 0 };
+    assert_int_equal(user_lookup(0, &user, &err), 0);
+    assert_string_equal(user.name, "root");
+    assert_int_equal(user.gid, 0);
+    assert_int_equal(user.home[0], '/');
+    assert_int_equal(user.shell[0], '/');
+    assert_true(user_is_member(&user, 0));
+    assert_false(user_is_member(&user, 54321));
+    user_clear(&user);
+}
+
+static void each_group_is_listed_once(void **state)
+{
+    struct user user;
+    assert_int_equal(user_lookup(0, &user, NULL), 0);
+    assert_true(user.n_groups >= 1);
+    for (size_t i = 1; i < user.n_groups; i++)
+        assert_true(user.groups[i - 1] < user.groups[i]);
+    user_clear(&user);
+}
+
+static void an_unknown_uid_is_told_in_words(void **state)
+{
+    struct user user;
+    struct error err = { 0 };
+    assert_int_equal(user_lookup(4000000001U, &user, &err), -ENOENT);
+    assert_string_equal(err.message, "this node knows no user with uid 4000000001");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(root_is_known_everywhere),
+        cmocka_unit_test(each_group_is_listed_once),
+        cmocka_unit_test(an_unknown_uid_is_told_in_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The daemons' log: one line per call on standard error, and nothing in it that a user can forge. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+static char text[4096];
+static int saved_stderr, ends[2];
+
+static int redirect(void **state)
+{
+    memset(text, 0, sizeof(text));
+    saved_stderr = dup(STDERR_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    (void)close(ends[1]);
+    return unsetenv("JOURNAL_STREAM");
+}
+
+static int restore(void **state)
+{
+    return close(saved_stderr) | close(ends[0]);
+}
+
+/* Ends the redirection; what was logged is in `text`. */
+static void collect(void)
+{
+    assert_true(dup2(saved_stderr, STDERR_FILENO) >= 0);
+    size_t length = 0;
+    for (ssize_t n; (n = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0;)
+        length += (size_t)n;
+}
+
+static size_t count_lines(void)
+{
+    size_t n = 0;
+    for (const char *p = text; *p != '\0'; p++)
+        n += *p == '\n';
+    return n;
+}
+
+static void a_line_names_the_program_and_its_level(void **state)
+{
+    log_open("mgpud", false);
+    log_error("job %d is lost", 7);
+    log_info("ready");
+    collect();
+    assert_non_null(strstr(text, "Z mgpud: error: job 7 is lost\n"));
+    assert_non_null(strstr(text, "Z mgpud: ready\n"));
+}
+
+static void debug_lines_need_verbose(void **state)
+{
+    log_open("mgpud", false);
+    log_debug("hidden");
+    log_open("mgpud", true);
+    log_debug("shown");
+    collect();
+    assert_null(strstr(text, "hidden"));
+    assert_non_null(strstr(text, "shown"));
+}
+
+static void a_user_cannot_forge_a_line(void **state)
+{
+    log_open("mgpud", false);
+    log_warning("name is %s", "a\nerror: all is lost\x1b[31m");
+    collect();
+    assert_int_equal(count_lines(), 1);
+    assert_null(strchr(text, '\x1b'));
+    assert_non_null(strstr(text, "warning: name is a\\x0aerror"));
+}
+
+static void the_journal_gets_a_level_it_understands(void **state)
+{
+    assert_int_equal(setenv("JOURNAL_STREAM", "8:1", 1), 0);
+    log_open("mgpud", false);
+    log_warning("careful");
+    collect();
+    assert_string_equal(text, "<4>warning: careful\n");
+}
+
+static void a_line_that_is_too_long_is_cut(void **state)
+{
+    char long_text[5000];
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    log_open("mgpud", false);
+    log_info("%s", long_text);
+    collect();
+    assert_int_equal(count_lines(), 1);
+    assert_true(strlen(text) < 2200);
+}
+
+#define redirected(test) cmocka_unit_test_setup_teardown(test, redirect, restore)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        redirected(a_line_names_the_program_and_its_level),
+        redirected(debug_lines_need_verbose),
+        redirected(a_user_cannot_forge_a_line),
+        redirected(the_journal_gets_a_level_it_understands),
+        redirected(a_line_that_is_too_long_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

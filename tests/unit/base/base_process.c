@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* A process is a pid together with its start time; a reused or wrong pair is never taken for it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/process.h"
+
+/* A child that waits to be killed. */
+static pid_t start_child(const char *name)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_NAME, name);
+        (void)!write(ready[1], "x", 1);
+        for (;;)
+            (void)pause();
+    }
+    char byte;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return pid;
+}
+
+static void reap(pid_t pid)
+{
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void the_boot_has_an_id_of_36_characters(void **state)
+{
+    char boot_id[BOOT_ID_SIZE], again[BOOT_ID_SIZE];
+    assert_int_equal(process_boot_id(boot_id), 0);
+    assert_int_equal(process_boot_id(again), 0);
+    assert_int_equal(strlen(boot_id), 36);
+    assert_string_equal(boot_id, again);
+}
+
+static void this_process_is_alive_with_its_own_start_time_only(void **state)
+{
+    uint64_t start = process_start_time(getpid());
+    assert_true(start > 0);
+    assert_true(process_is_alive(getpid(), start));
+    assert_false(process_is_alive(getpid(), start + 1));
+    assert_false(process_is_alive(getpid(), 0));
+}
+
+static void a_name_with_blanks_and_parentheses_does_not_confuse(void **state)
+{
+    pid_t plain = start_child("plain");
+    pid_t odd = start_child(") R 1 (x) y");
+    uint64_t a = process_start_time(plain), b = process_start_time(odd);
+    assert_true(b >= a && b - a < 1000);
+    reap(plain);
+    reap(odd);
+}
+
+static void a_process_that_is_gone_has_no_start_time(void **state)
+{
+    pid_t pid = start_child("gone");
+    uint64_t start = process_start_time(pid);
+    reap(pid);
+    assert_int_equal(process_start_time(pid), 0);
+    assert_false(process_is_alive(pid, start));
+    assert_int_equal(process_open(pid, start), -ESRCH);
+}
+
+static void a_reused_pid_is_not_opened(void **state)
+{
+    pid_t pid = start_child("other");
+    uint64_t start = process_start_time(pid);
+    assert_int_equal(process_open(pid, start - 1), -ESRCH);
+    reap(pid);
+}
+
+static void a_signal_reaches_the_opened_process(void **state)
+{
+    pid_t pid = start_child("target");
+    _cleanup_close_ int pidfd = process_open(pid, process_start_time(pid));
+    assert_true(pidfd >= 0);
+    assert_int_equal(process_signal(pidfd, SIGTERM), 0);
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    assert_int_equal(process_signal(pidfd, SIGTERM), -ESRCH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_boot_has_an_id_of_36_characters),
+        cmocka_unit_test(this_process_is_alive_with_its_own_start_time_only),
+        cmocka_unit_test(a_name_with_blanks_and_parentheses_does_not_confuse),
+        cmocka_unit_test(a_process_that_is_gone_has_no_start_time),
+        cmocka_unit_test(a_reused_pid_is_not_opened),
+        cmocka_unit_test(a_signal_reaches_the_opened_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Structs as bytes: what was encoded comes back, and no run of bytes, however torn or forged, does harm. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/record.h"
+
+struct part {
+    uint32_t index;
+    char *label;
+};
+static const struct record_field part_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct part, index, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct part, label, 16),
+};
+static const struct record_type part_record = RECORD_TYPE(901, "part", struct part, part_fields);
+
+struct whole {
+    bool flag;
+    uint32_t u32;
+    int32_t i32;
+    uint64_t u64;
+    int64_t i64;
+    uint64_t bytes;
+    char *text;
+    struct strings words;
+    struct strings env;
+    struct record_list parts;
+};
+static const struct record_field whole_fields[] = {
+    RECORD_FIELD(1, RECORD_BOOL, struct whole, flag, 0),
+    RECORD_FIELD(2, RECORD_U32, struct whole, u32, 0),
+    RECORD_FIELD(3, RECORD_I32, struct whole, i32, 0),
+    RECORD_FIELD(4, RECORD_U64, struct whole, u64, 0),
+    RECORD_FIELD(5, RECORD_I64, struct whole, i64, 0),
+    RECORD_FIELD(6, RECORD_SIZE, struct whole, bytes, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct whole, text, 16),
+    RECORD_FIELD(8, RECORD_STRINGS, struct whole, words, 32),
+    RECORD_FIELD(9, RECORD_ENV, struct whole, env, 32),
+    RECORD_SUBLIST(10, struct whole, parts, 3, &part_record),
+};
+static const struct record_type whole_record = RECORD_TYPE(902, "whole", struct whole, whole_fields);
+
+/* The same type as an older program knows it: some fields are missing. */
+static const struct record_field old_fields[] = {
+    RECORD_FIELD(2, RECORD_U32, struct whole, u32, 0),
+};
+static const struct record_type old_record = RECORD_TYPE(902, "whole", struct whole, old_fields);
+
+static void fill(struct whole *whole, size_t n_parts)
+{
+    *whole = (struct whole){
+        .flag = true, .u32 = UINT32_MAX, .i32 = INT32_MIN, .u64 = UINT64_MAX, .i64 = INT64_MIN, .bytes = 1
+    };
+    whole->text = xstrdup("text");
+    strings_add(&whole->words, "");
+    strings_add(&whole->words, "two words");
+    strings_add(&whole->env, "A=b");
+    whole->parts.items = xcalloc(n_parts, sizeof(struct part));
+    whole->parts.count = n_parts;
+    for (size_t i = 0; i < n_parts; i++)
+        ((struct part *)whole->parts.items)[i] = (struct part){ (uint32_t)i + 1, xstrdup("part") };
+}
+
+static void assert_filled(const struct whole *whole)
+{
+    assert_true(whole->flag);
+    assert_int_equal(whole->u32, UINT32_MAX);
+    assert_int_equal(whole->i32, INT32_MIN);
+    assert_true(whole->u64 == UINT64_MAX && whole->i64 == INT64_MIN && whole->bytes == 1);
+    assert_string_equal(whole->text, "text");
+    assert_int_equal(whole->words.count, 2);
+    assert_string_equal(whole->words.items[0], "");
+    assert_string_equal(whole->words.items[1], "two words");
+    assert_null(whole->words.items[2]);
+    assert_string_equal(whole->env.items[0], "A=b");
+    assert_int_equal(whole->parts.count, 2);
+    const struct part *parts = whole->parts.items;
+    assert_int_equal(parts[1].index, 2);
+    assert_string_equal(parts[1].label, "part");
+}
+
+static void encode(struct buffer *bytes, size_t n_parts)
+{
+    struct whole whole;
+    fill(&whole, n_parts);
+    record_encode(&whole_record, &whole, bytes);
+    record_clear(&whole_record, &whole);
+}
+
+static void every_kind_of_field_comes_back(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct whole back;
+    encode(&bytes, 2);
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_filled(&back);
+    record_clear(&whole_record, &back);
+    assert_null(back.text);
+}
+
+static void an_empty_record_is_header_and_checksum_only(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    const struct whole empty = { 0 };
+    struct whole back;
+    record_encode(&whole_record, &empty, &bytes);
+    assert_int_equal(bytes.length, RECORD_HEADER_SIZE + RECORD_CRC_SIZE);
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_null(back.text);
+    assert_int_equal(back.parts.count, 0);
+}
+
+static void an_unknown_field_is_passed_over(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct whole back;
+    encode(&bytes, 2);
+    assert_int_equal(record_decode(&old_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_int_equal(back.u32, UINT32_MAX);
+    assert_null(back.text);
+}
+
+static void every_cut_is_noticed(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    encode(&bytes, 2);
+    for (size_t length = 0; length < bytes.length; length++) {
+        struct whole back;
+        _cleanup_free_ uint8_t *copy = xcalloc(length, 1); // exact size: a read beyond it is caught
+        memcpy(copy, bytes.bytes, length);
+        assert_int_equal(record_decode(&whole_record, copy, length, &back, NULL), -EBADMSG);
+        assert_null(back.text);
+    }
+}
+
+static void every_flipped_bit_is_noticed(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    encode(&bytes, 2);
+    for (size_t bit = 0; bit < bytes.length * 8; bit++) {
+        struct whole back;
+        bytes.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), -EBADMSG);
+        bytes.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    }
+}
+
+/* Puts the right checksum on changed bytes, as an attacker would. */
+static void seal(struct buffer *bytes)
+{
+    size_t covered = bytes->length - RECORD_CRC_SIZE;
+    uint32_t crc = crc32c(0, bytes->bytes, covered);
+    for (size_t i = 0; i < RECORD_CRC_SIZE; i++)
+        bytes->bytes[covered + i] = (uint8_t)(crc >> (8 * i));
+}
+
+static void forged_bytes_with_a_true_checksum_do_no_harm(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    encode(&bytes, 2);
+    uint32_t random = 1;
+    for (int round = 0; round < 20000; round++) {
+        _cleanup_buffer_ struct buffer forged = { 0 };
+        buffer_append(&forged, bytes.bytes, bytes.length);
+        for (int change = 0; change < 3; change++) {
+            random = random * 1664525U + 1013904223U;
+            size_t at =
+                RECORD_HEADER_SIZE + (random >> 8) % (bytes.length - RECORD_HEADER_SIZE - RECORD_CRC_SIZE);
+            forged.bytes[at] = (uint8_t)random;
+        }
+        seal(&forged);
+        struct whole back;
+        if (record_decode(&whole_record, forged.bytes, forged.length, &back, NULL) == 0)
+            record_clear(&whole_record, &back);
+    }
+}
+
+static void another_type_is_refused_by_name(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct part part;
+    struct error err = { 0 };
+    encode(&bytes, 2);
+    assert_int_equal(record_decode(&part_record, bytes.bytes, bytes.length, &part, &err), -EBADMSG);
+    assert_non_null(strstr(err.message, "part"));
+}
+
+static void a_text_over_its_limit_is_refused(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char text[] = "seventeen letters";
+    const struct whole whole = { .text = text };
+    struct whole back;
+    struct error err = { 0 };
+    record_encode(&whole_record, &whole, &bytes);
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, &err), -EBADMSG);
+    assert_non_null(strstr(err.message, "text"));
+}
+
+static void a_list_over_its_limit_is_refused(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct whole back;
+    encode(&bytes, 4);
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), -EBADMSG);
+    assert_null(back.parts.items);
+}
+
+static void bytes_after_the_record_are_refused(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct whole back;
+    encode(&bytes, 1);
+    buffer_append_text(&bytes, "x");
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), -EBADMSG);
+}
+
+static void peeking_tells_length_and_type_once_the_header_is_there(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    uint16_t id = 0;
+    size_t length = 99;
+    encode(&bytes, 1);
+    assert_int_equal(record_peek(bytes.bytes, RECORD_HEADER_SIZE - 1, 1000, &id, &length), 0);
+    assert_int_equal(length, 0);
+    assert_int_equal(record_peek(bytes.bytes, RECORD_HEADER_SIZE, 1000, &id, &length), 0);
+    assert_int_equal(length, bytes.length);
+    assert_int_equal(id, 902);
+    assert_int_equal(record_peek(bytes.bytes, bytes.length, bytes.length - 1, &id, &length), -EBADMSG);
+    assert_int_equal(record_peek("GET / HTTP/1.1\r\n", 16, 1000, &id, &length), -EBADMSG);
+}
+
+static void a_copy_shares_nothing(void **state)
+{
+    struct whole whole, copy;
+    fill(&whole, 2);
+    record_copy(&whole_record, &copy, &whole);
+    record_clear(&whole_record, &whole);
+    assert_filled(&copy);
+    record_clear(&whole_record, &copy);
+}
+
+static void the_checksum_is_castagnolis(void **state)
+{
+    assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283U);
+    assert_int_equal(crc32c(crc32c(0, "1234", 4), "56789", 5), 0xe3069283U);
+    uint8_t zeros[32] = { 0 };
+    assert_int_equal(crc32c(0, zeros, sizeof(zeros)), 0x8a9136aaU);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_field_comes_back),
+        cmocka_unit_test(an_empty_record_is_header_and_checksum_only),
+        cmocka_unit_test(an_unknown_field_is_passed_over),
+        cmocka_unit_test(every_cut_is_noticed),
+        cmocka_unit_test(every_flipped_bit_is_noticed),
+        cmocka_unit_test(forged_bytes_with_a_true_checksum_do_no_harm),
+        cmocka_unit_test(another_type_is_refused_by_name),
+        cmocka_unit_test(a_text_over_its_limit_is_refused),
+        cmocka_unit_test(a_list_over_its_limit_is_refused),
+        cmocka_unit_test(bytes_after_the_record_are_refused),
+        cmocka_unit_test(peeking_tells_length_and_type_once_the_header_is_there),
+        cmocka_unit_test(a_copy_shares_nothing),
+        cmocka_unit_test(the_checksum_is_castagnolis),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

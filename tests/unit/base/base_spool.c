@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* The spool: names, the verdict that is settled once, and the lock that proves life. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/spool.h"
+
+struct place {
+    char path[64];
+    int spoolfd, dirfd;
+};
+
+static int enter(void **state)
+{
+    struct place *place = xcalloc(1, sizeof(*place));
+    (void)snprintf(place->path, sizeof(place->path), "/tmp/mgpu-unit-XXXXXX");
+    assert_non_null(mkdtemp(place->path));
+    place->spoolfd = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(place->spoolfd, "42.1.0.0", 0700), 0);
+    place->dirfd = openat(place->spoolfd, "42.1.0.0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(place->dirfd >= 0);
+    *state = place;
+    return 0;
+}
+
+static int leave(void **state)
+{
+    struct place *place = *state;
+    _cleanup_free_ char *command = xasprintf("rm -rf %s", place->path);
+    assert_int_equal(system(command), 0);
+    (void)close(place->dirfd);
+    (void)close(place->spoolfd);
+    free(place);
+    return 0;
+}
+
+static void a_name_reads_back_to_its_id(void **state)
+{
+    const struct spool_id id = { UINT64_MAX, UINT32_MAX, 3, 4 };
+    struct spool_id back = { 0 };
+    char name[SPOOL_NAME_SIZE];
+    spool_name(&id, name);
+    assert_string_equal(name, "18446744073709551615.4294967295.3.4");
+    assert_true(spool_parse_name(name, &back));
+    assert_true(
+        back.job == id.job && back.attempt == id.attempt && back.step == id.step && back.task == id.task);
+}
+
+static void only_exact_names_are_ids(void **state)
+{
+    static const char *const names[] = { "", "notify", "1.2.3", "1.2.3.4.5", "1.2.3.4x", "01.2.3.4",
+        "+1.2.3.4", " 1.2.3.4", "1.2.3.-4", "../1.2.3.4", "1.2.3.4 ", "99999999999999999999999.1.1.1",
+        "1.4294967296.0.0" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct spool_id id = { 7, 7, 7, 7 };
+        assert_false(spool_parse_name(names[i], &id));
+        assert_int_equal(id.job, 7);
+    }
+}
+
+static void there_is_no_verdict_before_one_is_settled(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(spool_verdict(place->dirfd), VERDICT_NONE);
+}
+
+static void the_first_verdict_stands(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(spool_settle(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_settle(place->dirfd, VERDICT_GO), VERDICT_NOGO);
+    assert_int_equal(spool_settle(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_verdict(place->dirfd), VERDICT_NOGO);
+}
+
+static void of_many_racers_all_see_the_same_verdict(void **state)
+{
+    struct place *place = *state;
+    for (int round = 0; round < 20; round++) {
+        pid_t pids[8];
+        (void)unlinkat(place->dirfd, SPOOL_VERDICT, 0);
+        for (size_t i = 0; i < 8; i++) {
+            pids[i] = fork();
+            assert_true(pids[i] >= 0);
+            if (pids[i] == 0)
+                _exit(spool_settle(place->dirfd, i % 2 == 0 ? VERDICT_GO : VERDICT_NOGO));
+        }
+        for (size_t i = 0; i < 8; i++) {
+            int status = 0;
+            assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+            assert_int_equal(WEXITSTATUS(status), spool_verdict(place->dirfd));
+        }
+    }
+}
+
+static void a_damaged_verdict_is_an_error_not_a_go(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(file_write(place->dirfd, SPOOL_VERDICT, "g", 1, false), 0);
+    assert_true(spool_verdict(place->dirfd) < 0);
+    assert_true(spool_settle(place->dirfd, VERDICT_GO) < 0);
+}
+
+static void the_lock_tells_whether_the_shepherd_lives(void **state)
+{
+    struct place *place = *state;
+    assert_false(spool_is_alive(place->dirfd));
+    int fd = openat(place->dirfd, SPOOL_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_false(spool_is_alive(place->dirfd));
+    assert_int_equal(lock_file(fd), 0);
+    assert_true(spool_is_alive(place->dirfd));
+    (void)close(fd);
+    assert_false(spool_is_alive(place->dirfd));
+}
+
+static void removing_takes_the_known_files_and_the_directory(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(file_write(place->dirfd, SPOOL_SPEC, "x", 1, false), 0);
+    assert_int_equal(file_write(place->dirfd, "exit.tmp", "x", 1, false), 0);
+    assert_int_equal(spool_settle(place->dirfd, VERDICT_GO), VERDICT_GO);
+    assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
+    assert_int_equal(faccessat(place->spoolfd, "42.1.0.0", F_OK, 0), -1);
+    assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
+}
+
+static void removing_leaves_a_strangers_file_alone(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(file_write(place->dirfd, "precious", "x", 1, false), 0);
+    assert_true(spool_remove(place->spoolfd, "42.1.0.0") < 0);
+    assert_int_equal(faccessat(place->dirfd, "precious", F_OK, 0), 0);
+}
+
+#define in_place(test) cmocka_unit_test_setup_teardown(test, enter, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_reads_back_to_its_id),
+        cmocka_unit_test(only_exact_names_are_ids),
+        in_place(there_is_no_verdict_before_one_is_settled),
+        in_place(the_first_verdict_stands),
+        in_place(of_many_racers_all_see_the_same_verdict),
+        in_place(a_damaged_verdict_is_an_error_not_a_go),
+        in_place(the_lock_tells_whether_the_shepherd_lives),
+        in_place(removing_takes_the_known_files_and_the_directory),
+        in_place(removing_leaves_a_strangers_file_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Lists of strings and the text helpers: environments, shell quoting, escaping, the nearest word. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strings.h"
+
+static void a_list_is_an_argv_at_every_length(void **state)
+{
+    _cleanup_strings_ struct strings list = { 0 };
+    for (size_t i = 0; i < 200; i++) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%zu", i);
+        strings_add(&list, text);
+        assert_int_equal(list.count, i + 1);
+        assert_null(list.items[list.count]);
+    }
+    assert_string_equal(list.items[199], "199");
+}
+
+static void an_environment_keeps_one_entry_a_name(void **state)
+{
+    _cleanup_strings_ struct strings env = { 0 };
+    strings_set_env(&env, "A", "1");
+    strings_set_env(&env, "AB", "2");
+    strings_set_env(&env, "A", "3");
+    assert_int_equal(env.count, 2);
+    assert_string_equal(env.items[0], "A=3");
+    assert_string_equal(strings_get_env(&env, "A"), "3");
+    assert_string_equal(strings_get_env(&env, "AB"), "2");
+    assert_null(strings_get_env(&env, "B"));
+}
+
+static void unsetting_removes_every_entry_of_that_name(void **state)
+{
+    _cleanup_strings_ struct strings env = { 0 };
+    strings_add(&env, "A=1");
+    strings_add(&env, "B=2");
+    strings_add(&env, "A=3");
+    strings_unset_env(&env, "A");
+    assert_int_equal(env.count, 1);
+    assert_string_equal(env.items[0], "B=2");
+    assert_null(env.items[1]);
+}
+
+static void a_copy_of_a_list_is_deep_and_replaces(void **state)
+{
+    _cleanup_strings_ struct strings from = { 0 }, to = { 0 };
+    strings_add(&from, "x");
+    strings_add(&to, "old");
+    strings_copy(&to, &from);
+    from.items[0][0] = 'y';
+    assert_int_equal(to.count, 1);
+    assert_string_equal(to.items[0], "x");
+}
+
+static void null_equals_only_null(void **state)
+{
+    assert_true(text_equal(NULL, NULL));
+    assert_false(text_equal(NULL, ""));
+    assert_false(text_equal("a", NULL));
+    assert_true(text_equal("a", "a"));
+}
+
+static void a_quoted_command_survives_a_shell(void **state)
+{
+    static const char *const words[] = { "printf", "%s\\n", "a b", "it's", "$HOME", "", "`id`", "-x", "é" };
+    _cleanup_strings_ struct strings command = { 0 };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        strings_add(&command, words[i]);
+    _cleanup_free_ char *line = text_quote_command(&command);
+    FILE *out = popen(line, "r");
+    assert_non_null(out);
+    char text[200];
+    size_t n = fread(text, 1, sizeof(text) - 1, out);
+    text[n] = '\0';
+    assert_int_equal(pclose(out), 0);
+    assert_string_equal(text, "a b\nit's\n$HOME\n\n`id`\n-x\né\n");
+}
+
+static void plain_words_are_not_quoted(void **state)
+{
+    _cleanup_strings_ struct strings command = { 0 };
+    strings_add(&command, "python3");
+    strings_add(&command, "--lr=1e-3");
+    strings_add(&command, "./train.py");
+    _cleanup_free_ char *line = text_quote_command(&command);
+    assert_string_equal(line, "python3 --lr=1e-3 ./train.py");
+}
+
+static void nothing_that_drives_a_terminal_passes(void **state)
+{
+    const struct {
+        const char *text, *escaped;
+    } cases[] = { { "plain é €", "plain é €" }, { "a\nb", "a\\x0ab" }, { "\x1b[31m", "\\x1b[31m" },
+        { "\xc2\x9b", "\\xc2\\x9b" }, { "\x7f", "\\x7f" }, { "\xff", "\\xff" }, { "\xc0\xaf", "\\xc0\\xaf" },
+        { "\xed\xa0\x80", "\\xed\\xa0\\x80" }, { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_free_ char *escaped = text_escape(cases[i].text, 100);
+        assert_string_equal(escaped, cases[i].escaped);
+    }
+}
+
+static void a_cut_is_shown_and_never_splits_a_character(void **state)
+{
+    _cleanup_free_ char *cut = text_escape("abcdef", 3);
+    assert_string_equal(cut, "abc…");
+    _cleanup_free_ char *whole = text_escape("abc", 3);
+    assert_string_equal(whole, "abc");
+    _cleanup_free_ char *split = text_escape("ab€", 3);
+    assert_string_equal(split, "ab…");
+}
+
+static void slips_of_the_fingers_find_the_word(void **state)
+{
+    static const char *const words[] = { "run", "submit", "ps", "show", "logs", "wait", "cancel", "gpus",
+        NULL };
+    const struct {
+        const char *typed, *nearest;
+    } cases[] = { { "submti", "submit" }, { "sbmit", "submit" }, { "log", "logs" }, { "cancle", "cancel" },
+        { "can", "cancel" }, { "gpu", "gpus" }, { "rum", "run" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_string_equal(text_nearest(cases[i].typed, words), cases[i].nearest);
+    assert_null(text_nearest("elephant", words));
+    assert_null(text_nearest("a_word_of_more_than_forty_letters_is_no_slip_of_any", words));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_is_an_argv_at_every_length),
+        cmocka_unit_test(an_environment_keeps_one_entry_a_name),
+        cmocka_unit_test(unsetting_removes_every_entry_of_that_name),
+        cmocka_unit_test(a_copy_of_a_list_is_deep_and_replaces),
+        cmocka_unit_test(null_equals_only_null),
+        cmocka_unit_test(a_quoted_command_survives_a_shell),
+        cmocka_unit_test(plain_words_are_not_quoted),
+        cmocka_unit_test(nothing_that_drives_a_terminal_passes),
+        cmocka_unit_test(a_cut_is_shown_and_never_splits_a_character),
+        cmocka_unit_test(slips_of_the_fingers_find_the_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

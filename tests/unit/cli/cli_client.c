@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "cli/client.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "server.h"
+
+static int problem(unsigned status, const char *body, struct error *err)
+{
+    struct http_answer answer = { .status = status };
+    buffer_append_text(&answer.body, body);
+    int r = client_problem(&answer, err);
+    buffer_clear(&answer.body);
+    return r;
+}
+
+static void a_problem_becomes_its_sentence_and_hint(void **state)
+{
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(
+        problem(404, "{\"code\":\"not_found\",\"detail\":\"there is no job 9\",\"hint\":\"mgpu ps\"}", &err),
+        -ENOENT);
+    assert_string_equal(err.message, "there is no job 9");
+    assert_string_equal(err.hint, "mgpu ps");
+}
+
+static void every_problem_has_its_exit_status(void **state)
+{
+    static const struct {
+        unsigned status;
+        const char *code;
+        int exit;
+    } rows[] = {
+        { 400, "invalid", EXIT_USAGE },
+        { 401, "who_are_you", EXIT_REFUSED },
+        { 403, "not_allowed", EXIT_REFUSED },
+        { 404, "not_found", EXIT_MISSING },
+        { 408, "timeout", EXIT_TIMEOUT },
+        { 409, "already_done", EXIT_WRONG_STATE },
+        { 409, "key_conflict", EXIT_WRONG_STATE },
+        { 413, "too_large", EXIT_PARTLY },
+        { 429, "queue_full", EXIT_PARTLY },
+        { 503, "node_away", EXIT_UNREACHABLE },
+        { 503, "something_new", EXIT_UNREACHABLE },
+        { 507, "store_full", EXIT_PARTLY },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct error err = { 0 };
+        char body[128];
+        (void)snprintf(body, sizeof(body), "{\"code\":\"%s\",\"detail\":\"x\"}", rows[i].code);
+        assert_int_equal(exit_code_of_error(problem(rows[i].status, body, &err)), rows[i].exit);
+    }
+}
+
+static void an_answer_without_json_still_says_something(void **state)
+{
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(problem(502, "<html>", &err), -EIO);
+    assert_string_equal(err.message, "mgpud answered with status 502");
+}
+
+static void an_unreachable_daemon_is_told_with_its_path(void **state)
+{
+    struct client client = { .asked_path = "/nonexistent/mgpud.sock" };
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(client_get(&client, "/", NULL, &err), -EHOSTDOWN);
+    assert_string_equal(
+        err.message, "cannot reach mgpud at /nonexistent/mgpud.sock: No such file or directory");
+    assert_int_not_equal(err.hint[0], '\0');
+    client_clear(&client);
+}
+
+static void the_users_own_daemon_comes_before_the_systems(void **state)
+{
+    struct client client = { 0 };
+    struct strings places = { 0 };
+    (void)state;
+    (void)setenv("XDG_RUNTIME_DIR", "/r", 1);
+    (void)setenv("HOME", "/h", 1);
+    client_places(&client, &places);
+    assert_int_equal(places.count, 3);
+    assert_string_equal(places.items[0], "/r/mgpu/mgpud.sock");
+    assert_string_equal(places.items[1], "/h/.local/state/mgpu/run/mgpud.sock");
+    assert_string_equal(places.items[2], "/run/mgpu/mgpud.sock");
+    strings_clear(&places);
+}
+
+static void an_asked_socket_is_the_only_place(void **state)
+{
+    struct client client;
+    struct strings places = { 0 };
+    (void)state;
+    (void)setenv("MGPU_SOCKET", "/env", 1);
+    client_init(&client, NULL);
+    assert_string_equal(client.asked_path, "/env");
+    client_init(&client, "/option");
+    client_places(&client, &places);
+    assert_int_equal(places.count, 1);
+    assert_string_equal(places.items[0], "/option");
+    strings_clear(&places);
+    (void)unsetenv("MGPU_SOCKET");
+}
+
+/* Listens as a stranger, for which the test needs root. */
+static void listen_as_stranger(struct server *server)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        (void)chmod(server->directory, 0777);
+        _exit(setuid(65533) != 0 || listen(server->fd, 8) != 0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_strangers_socket_gets_nothing(void **state)
+{
+    struct server server;
+    struct client client = { 0 };
+    struct error err = { 0 };
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    server_open(&server);
+    listen_as_stranger(&server);
+    client.asked_path = server.path;
+    assert_int_equal(client_get(&client, "/", NULL, &err), -EPERM);
+    assert_non_null(strstr(err.message, "belongs to uid 65533"));
+    server_close(&server);
+    client_clear(&client);
+}
+
+static void members_of_another_type_are_absent(void **state)
+{
+    _cleanup_json_ json_t *object = json_pack("{s:i, s:s, s:n, s:s}", "n", 4, "s", "x", "z", "e", "\033[1m");
+    (void)state;
+    assert_null(field_text(object, "n"));
+    assert_int_equal(field_integer(object, "s", -1), -1);
+    assert_int_equal(field_integer(object, "n", -1), 4);
+    assert_false(field_is_known(object, "z"));
+    assert_null(field_text(NULL, "s"));
+    _cleanup_free_ char *escaped = field_shown(object, "e");
+    assert_string_equal(escaped, "\\x1b[1m");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_problem_becomes_its_sentence_and_hint),
+        cmocka_unit_test(every_problem_has_its_exit_status),
+        cmocka_unit_test(an_answer_without_json_still_says_something),
+        cmocka_unit_test(an_unreachable_daemon_is_told_with_its_path),
+        cmocka_unit_test(the_users_own_daemon_comes_before_the_systems),
+        cmocka_unit_test(an_asked_socket_is_the_only_place),
+        cmocka_unit_test(a_strangers_socket_gets_nothing),
+        cmocka_unit_test(members_of_another_type_are_absent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/memory.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+
+static void check(const char *text, int status, const char *words)
+{
+    _cleanup_json_ json_t *job = json_loads(text, 0, NULL);
+    assert_non_null(job);
+    assert_int_equal(exit_code_of_job(job), status);
+    _cleanup_free_ char *outcome = job_outcome(job);
+    if (words == NULL)
+        assert_null(outcome);
+    else
+        assert_string_equal(outcome, words);
+}
+
+static void a_job_lends_its_status(void **state)
+{
+    (void)state;
+    check("{\"ended_by\":\"exit\",\"exit_code\":0}", 0, "exit 0");
+    check("{\"ended_by\":\"exit\",\"exit_code\":255}", 255, "exit 255");
+}
+
+static void a_signal_is_told_as_the_shell_does(void **state)
+{
+    (void)state;
+    check("{\"ended_by\":\"signal\",\"signal\":9,\"exit_code\":137}", 137, "killed by signal 9 (SIGKILL)");
+}
+
+static void a_cancelled_job_counts_as_terminated(void **state)
+{
+    (void)state;
+    check("{\"ended_by\":\"cancelled\",\"exit_code\":0,\"stopped_by\":\"ana\"}", 143, "cancelled by ana");
+}
+
+static void a_job_that_did_not_start_keeps_its_own_code(void **state)
+{
+    (void)state;
+    check("{\"ended_by\":\"start_failed\",\"exit_code\":127,\"message\":\"no such command\"}", 127,
+        "did not start, exit 127: no such command");
+    check("{\"ended_by\":\"start_failed\",\"exit_code\":0}", 125, "did not start, exit 0");
+}
+
+static void an_unknown_end_is_mgpus_own_failure(void **state)
+{
+    (void)state;
+    check("{\"ended_by\":\"unknown\"}", 125, "ended, but how is not known");
+    check("{\"ended_by\":\"reboot\",\"exit_code\":0}", 125, "its node started anew");
+    check("{\"ended_by\":\"a word of the future\",\"exit_code\":0}", 125, "a word of the future");
+    check("{\"ended_by\":null}", 125, NULL);
+    check("{}", 125, NULL);
+}
+
+static void errors_have_documented_statuses(void **state)
+{
+    (void)state;
+    assert_int_equal(exit_code_of_error(-EINVAL), 2);
+    assert_int_equal(exit_code_of_error(-ENOENT), 3);
+    assert_int_equal(exit_code_of_error(-EPERM), 4);
+    assert_int_equal(exit_code_of_error(-EHOSTDOWN), 5);
+    assert_int_equal(exit_code_of_error(-EALREADY), 6);
+    assert_int_equal(exit_code_of_error(-ETIME), 124);
+    assert_int_equal(exit_code_of_error(-EIO), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_lends_its_status),
+        cmocka_unit_test(a_signal_is_told_as_the_shell_does),
+        cmocka_unit_test(a_cancelled_job_counts_as_terminated),
+        cmocka_unit_test(a_job_that_did_not_start_keeps_its_own_code),
+        cmocka_unit_test(an_unknown_end_is_mgpus_own_failure),
+        cmocka_unit_test(errors_have_documented_statuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/field.h"
+#include "cli/gpu_columns.h"
+#include "cli/job_columns.h"
+
+static const struct list_kind kind = {
+    .member = "jobs",
+    .columns = job_columns,
+    .normal = "id,name,state,where,why",
+    .wide = "id",
+};
+
+static const char jobs_text[] =
+    "{\"schema\":\"mgpu/v1\",\"jobs\":["
+    "{\"id\":9,\"name\":\"a,\\\"b\\\"\",\"state\":\"running\",\"node\":\"gpu1\",\"command\":\"x\\u001b[2J\","
+    "\"granted\":[{\"index\":0},{\"index\":1},{\"index\":2},{\"index\":5}],\"run_seconds\":1.5},"
+    "{\"id\":10,\"name\":\"b\",\"state\":\"queued\",\"position\":2,\"reason\":\"priority\",\"wait_seconds\":"
+    "65},"
+    "{\"id\":11,\"name\":\"c\",\"state\":\"failed\",\"ended_by\":\"exit\",\"exit_code\":1,\"node\":\"gpu1\","
+    "\"granted\":[{\"index\":3},{\"index\":1},{\"index\":2}]}]}";
+
+static int print(const struct call *call, char **ret_text, struct error *err)
+{
+    struct screen screen = { 0 };
+    size_t size = 0;
+    _cleanup_json_ json_t *answer = json_loads(jobs_text, 0, NULL);
+    FILE *out = open_memstream(ret_text, &size);
+    int r = list_print(call, &kind, &screen, answer, out, err);
+    (void)fclose(out);
+    return r;
+}
+
+static void check(const struct call *call, const char *expected)
+{
+    _cleanup_free_ char *text = NULL;
+    assert_int_equal(print(call, &text, NULL), 0);
+    assert_string_equal(text, expected);
+}
+
+static void a_table_tells_each_state_its_own_way(void **state)
+{
+    struct call call = { 0 };
+    (void)state;
+    check(&call, "ID  NAME   STATE      WHERE       WHY / COMMAND\n"
+                 " 9  a,\"b\"  running    gpu1:0-2,5  x\\x1b[2J\n"
+                 "10  b      queued #2  -           priority\n"
+                 "11  c      failed     gpu1:3,1,2  exit 1\n");
+}
+
+static void columns_come_in_the_order_asked(void **state)
+{
+    struct call call = { .list = { .output = "time,id", .is_headless = true } };
+    (void)state;
+    check(&call, "1s           9\n"
+                 "wait 1m05s  10\n"
+                 "-           11\n");
+}
+
+static void rows_sort_by_number_and_by_text(void **state)
+{
+    struct call call = { .list = { .output = "id", .is_headless = true, .sort = "-id" } };
+    (void)state;
+    check(&call, "11\n10\n 9\n");
+    call.list.sort = "-state,id";
+    check(&call, " 9\n10\n11\n");
+}
+
+static void csv_has_all_columns_and_quotes(void **state)
+{
+    struct call call = { .list = { .output = "csv" } };
+    _cleanup_free_ char *text = NULL;
+    (void)state;
+    assert_int_equal(print(&call, &text, NULL), 0);
+    assert_non_null(strstr(text, "id,user,name,state,gpus,"));
+    assert_non_null(strstr(text, "\n9,,\"a,\"\"b\"\"\",running,"));
+}
+
+static void json_is_the_servers_own(void **state)
+{
+    struct call call = { .is_json = true };
+    _cleanup_free_ char *text = NULL;
+    (void)state;
+    assert_int_equal(print(&call, &text, NULL), 0);
+    _cleanup_json_ json_t *printed = json_loads(text, 0, NULL), *given = json_loads(jobs_text, 0, NULL);
+    assert_true(json_equal(printed, given));
+}
+
+static void json_lines_have_one_job_each(void **state)
+{
+    struct call call = { .list = { .output = "jsonl" } };
+    _cleanup_free_ char *text = NULL;
+    (void)state;
+    assert_int_equal(print(&call, &text, NULL), 0);
+    size_t lines = 0;
+    for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
+        lines++;
+    assert_int_equal(lines, 3);
+    assert_memory_equal(text, "{\"id\":9,", 8);
+}
+
+static void an_unknown_column_gets_a_suggestion(void **state)
+{
+    struct list_choice choice = { .output = "id,gpu" }, sort = { .sort = "-nmae" },
+                       good = { .output = "csv" };
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(list_check(&choice, &kind, &err), -EINVAL);
+    assert_string_equal(err.message, "-o: no column 'gpu'. Did you mean 'gpus'?");
+    assert_int_equal(list_check(&sort, &kind, &err), -EINVAL);
+    assert_int_equal(list_check(&good, &kind, &err), 0);
+}
+
+static void columns_are_few_enough(void **state)
+{
+    size_t count = 0;
+    (void)state;
+    for (const struct list_column *column = job_columns; column->name != NULL; column++)
+        count++;
+    assert_in_range(count, 1, LIST_COLUMNS_MAX);
+}
+
+static void the_status_line_names_every_gpu(void **state)
+{
+    _cleanup_json_ json_t *gpus = json_loads(
+        "[{\"index\":0,\"utilization\":0.97,\"jobs\":[{}],\"state\":\"used\"},{\"index\":1,\"jobs\":[],"
+        "\"state\":\"free\"},{\"index\":2,\"utilization\":null,\"jobs\":[{}],\"state\":\"used\"},"
+        "{\"index\":7,\"jobs\":[],\"state\":\"lost\"}]",
+        0, NULL);
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    gpu_print_line(gpus, out);
+    (void)fclose(out);
+    assert_string_equal(text, "0:97% 1:- 2:+ 7:x\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_tells_each_state_its_own_way),
+        cmocka_unit_test(columns_come_in_the_order_asked),
+        cmocka_unit_test(rows_sort_by_number_and_by_text),
+        cmocka_unit_test(csv_has_all_columns_and_quotes),
+        cmocka_unit_test(json_is_the_servers_own),
+        cmocka_unit_test(json_lines_have_one_job_each),
+        cmocka_unit_test(an_unknown_column_gets_a_suggestion),
+        cmocka_unit_test(columns_are_few_enough),
+        cmocka_unit_test(the_status_line_names_every_gpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

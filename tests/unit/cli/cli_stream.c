@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+
+#include "cli/stream.h"
+#include "server.h"
+
+struct fixture {
+    struct server server;
+    struct client client;
+    struct stream stream;
+    struct buffer taken;
+    char heard[1024];
+};
+
+static int take(void *target, const void *bytes, size_t length)
+{
+    buffer_append(target, bytes, length);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    server_open(&fixture->server);
+    fixture->client = (struct client){ .asked_path = fixture->server.path, .patience_ms = 5000 };
+    stream_start(&fixture->stream, &fixture->client, "/log");
+    fixture->stream.sink = take;
+    fixture->stream.sink_target = &fixture->taken;
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    stream_clear(&fixture->stream);
+    client_clear(&fixture->client);
+    buffer_clear(&fixture->taken);
+    server_close(&fixture->server);
+    free(fixture);
+    return 0;
+}
+
+/* Advances until the stream waits for its server, and takes the connection. */
+static int answer(struct fixture *fixture, const char *text)
+{
+    while (fixture->stream.state == STREAM_AWAY) {
+        (void)poll(NULL, 0, stream_wait_ms(&fixture->stream));
+        assert_int_equal(stream_advance(&fixture->stream, false, NULL), 0);
+    }
+    int fd = server_accept(&fixture->server);
+    server_hear(fd, fixture->heard, sizeof(fixture->heard));
+    server_say(fd, text);
+    return fd;
+}
+
+static void a_lost_log_goes_on_at_its_byte(void **state)
+{
+    struct fixture *fixture = *state;
+    int fd = answer(fixture, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    assert_null(strstr(fixture->heard, "Range:"));
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
+    (void)close(fd);
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
+    fd = answer(fixture, "HTTP/1.1 206 Partial\r\nContent-Range: bytes 3-4/5\r\nContent-Length: 2\r\n\r\nde");
+    assert_non_null(strstr(fixture->heard, "Range: bytes=3-\r\n"));
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
+    assert_string_equal(buffer_text(&fixture->taken), "abcde");
+    (void)close(fd);
+}
+
+static void a_server_that_ignores_ranges_repeats_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->stream.offset = 4;
+    int fd = answer(fixture, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabcdef");
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
+    assert_string_equal(buffer_text(&fixture->taken), "ef");
+    (void)close(fd);
+}
+
+static void a_server_that_is_not_ready_is_asked_again(void **state)
+{
+    struct fixture *fixture = *state;
+    int fd = answer(fixture, "HTTP/1.1 503 Unavailable\r\nContent-Length: 2\r\n\r\n{}");
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
+    assert_int_equal(fixture->stream.state, STREAM_AWAY);
+    (void)close(fd);
+    fd = answer(fixture, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
+    assert_string_equal(buffer_text(&fixture->taken), "x");
+    (void)close(fd);
+}
+
+static void a_server_that_stays_away_is_given_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = { 0 };
+    int fd = answer(fixture, "");
+    server_leave(&fixture->server);
+    (void)close(fd);
+    fixture->client.patience_ms = 50;
+    int r = 0;
+    for (int i = 0; r == 0 && i < 100; i++) {
+        int wait_ms = stream_wait_ms(&fixture->stream);
+        (void)poll(NULL, 0, wait_ms < 0 ? 0 : wait_ms);
+        r = stream_advance(&fixture->stream, true, &err);
+    }
+    assert_int_equal(r, -EHOSTDOWN);
+    assert_non_null(strstr(err.message, "did not come back"));
+}
+
+static void a_server_that_never_was_there_fails_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = { 0 };
+    server_leave(&fixture->server);
+    assert_int_equal(stream_advance(&fixture->stream, false, &err), -EHOSTDOWN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lost_log_goes_on_at_its_byte, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_ignores_ranges_repeats_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_is_not_ready_is_asked_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_stays_away_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_never_was_there_fails_at_once, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/submit.h"
+
+static int try_build(const struct submit_options *options, const char *const *words, json_t **ret,
+    unsigned *ret_left_out, struct error *err)
+{
+    _cleanup_strings_ struct strings argv = { 0 };
+    for (; *words != NULL; words++)
+        strings_add(&argv, *words);
+    return submit_build(options, (int)argv.count, argv.items, ret, ret_left_out, err);
+}
+
+static json_t *build(const struct submit_options *options, const char *const *words)
+{
+    json_t *request = NULL;
+    unsigned left_out = 0;
+    assert_int_equal(try_build(options, words, &request, &left_out, NULL), 0);
+    return request;
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static void several_words_are_sent_as_they_are(void **state)
+{
+    struct submit_options options = { 0 };
+    (void)state;
+    _cleanup_json_ json_t *request = build(&options, WORDS("echo", "a b"));
+    const json_t *command = json_object_get(request, "command");
+    assert_int_equal(json_array_size(command), 2);
+    assert_string_equal(json_string_value(json_array_get(command, 1)), "a b");
+}
+
+static void one_word_of_shell_text_is_for_a_shell(void **state)
+{
+    struct submit_options options = { 0 };
+    (void)state;
+    _cleanup_json_ json_t *request = build(&options, WORDS("echo a | cat"));
+    assert_string_equal(field_text(request, "command"), "echo a | cat");
+    _cleanup_json_ json_t *plain = build(&options, WORDS("./train.sh"));
+    assert_true(json_is_array(json_object_get(plain, "command")));
+}
+
+static void a_file_with_a_blank_in_its_name_is_no_shell_text(void **state)
+{
+    struct submit_options options = { 0 };
+    char name[] = "/tmp/mgpu test XXXXXX";
+    int fd = mkstemp(name);
+    (void)state;
+    assert_true(fd >= 0);
+    _cleanup_json_ json_t *request = build(&options, WORDS(name));
+    assert_true(json_is_array(json_object_get(request, "command")));
+    (void)close(fd);
+    (void)unlink(name);
+}
+
+static void options_become_members_of_the_request(void **state)
+{
+    struct submit_options options = { .gpus = "2",
+        .gpu_ids = "0,3",
+        .gpu_mem = "8G",
+        .priority = "-5",
+        .name = "n",
+        .directory = "/tmp",
+        .setup = "s",
+        .output = "o" };
+    (void)state;
+    _cleanup_json_ json_t *request = build(&options, WORDS("true"));
+    assert_int_equal(field_integer(request, "gpus", 0), 2);
+    assert_string_equal(field_text(request, "gpu_ids"), "0,3");
+    assert_int_equal(field_integer(request, "gpu_mem", 0), 8LL << 30);
+    assert_int_equal(field_integer(request, "priority", 0), -5);
+    assert_string_equal(field_text(request, "name"), "n");
+    assert_string_equal(field_text(request, "cwd"), "/tmp");
+    assert_string_equal(field_text(request, "setup"), "s");
+    assert_string_equal(field_text(request, "output"), "o");
+}
+
+static void what_was_not_asked_is_not_sent(void **state)
+{
+    struct submit_options options = { 0 };
+    (void)state;
+    _cleanup_json_ json_t *request = build(&options, WORDS("true"));
+    assert_null(json_object_get(request, "gpus"));
+    assert_null(json_object_get(request, "name"));
+    assert_null(json_object_get(request, "output"));
+}
+
+static void the_directory_umask_and_environment_are_the_callers(void **state)
+{
+    struct submit_options options = { 0 };
+    (void)state;
+    (void)unsetenv("PWD");
+    (void)setenv("MGPU_TEST_VARIABLE", "inherited", 1);
+    strings_add(&options.env, "MGPU_TEST_OTHER=given");
+    mode_t old = umask(027);
+    _cleanup_json_ json_t *request = build(&options, WORDS("true"));
+    assert_int_equal(umask(old), 027);
+    const json_t *env = json_object_get(request, "env");
+    _cleanup_free_ char *here = getcwd(NULL, 0);
+    assert_string_equal(field_text(env, "MGPU_TEST_VARIABLE"), "inherited");
+    assert_string_equal(field_text(env, "MGPU_TEST_OTHER"), "given");
+    assert_string_equal(field_text(request, "cwd"), here);
+    assert_int_equal(field_integer(request, "umask", 0), 027);
+    submit_options_clear(&options);
+}
+
+static void a_relative_directory_starts_here(void **state)
+{
+    struct submit_options options = { .directory = "sub" };
+    (void)state;
+    assert_int_equal(chdir("/tmp"), 0);
+    (void)setenv("PWD", "/wrong", 1);
+    _cleanup_json_ json_t *request = build(&options, WORDS("true"));
+    assert_string_equal(field_text(request, "cwd"), "/tmp/sub");
+}
+
+static void every_submission_has_a_key_of_its_own(void **state)
+{
+    struct submit_options options = { 0 };
+    (void)state;
+    _cleanup_json_ json_t *first = build(&options, WORDS("true"));
+    _cleanup_json_ json_t *second = build(&options, WORDS("true"));
+    assert_int_equal(strlen(field_text(first, "submit_key")), 32);
+    assert_string_not_equal(field_text(first, "submit_key"), field_text(second, "submit_key"));
+}
+
+static void bytes_that_are_no_text_are_counted_or_refused(void **state)
+{
+    struct submit_options options = { 0 };
+    json_t *request = NULL;
+    unsigned left_out = 0;
+    struct error err = { 0 };
+    (void)state;
+    (void)setenv("MGPU_TEST_VARIABLE", "\xff", 1);
+    assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), 0);
+    assert_int_equal(left_out, 1);
+    json_decref(request);
+    assert_int_equal(try_build(&options, WORDS("echo", "\xff"), &request, &left_out, &err), -EINVAL);
+    assert_string_equal(err.message, "word 2 of the command is not UTF-8 text");
+    assert_int_equal(try_build(&options, WORDS(NULL), &request, &left_out, &err), -EINVAL);
+    (void)unsetenv("MGPU_TEST_VARIABLE");
+}
+
+static void a_list_for_the_count_is_refused_with_a_hint(void **state)
+{
+    struct submit_options options = { 0 };
+    struct call call = { .options = &options };
+    struct error err = { 0 };
+    const struct option_row *row = submit_rows;
+    (void)state;
+    while (strcmp(row->name, "gpus") != 0)
+        row++;
+    assert_int_equal(row->set(&call, "0,1", &err), -EINVAL);
+    assert_string_equal(err.hint, "for exactly these GPUs: -G 0,1");
+    assert_int_equal(row->set(&call, "-1", &err), -ERANGE);
+    assert_int_equal(row->set(&call, "0.5", &err), -EINVAL);
+    assert_int_equal(row->set(&call, "0", &err), 0);
+    assert_string_equal(options.gpus, "0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_words_are_sent_as_they_are),
+        cmocka_unit_test(one_word_of_shell_text_is_for_a_shell),
+        cmocka_unit_test(a_file_with_a_blank_in_its_name_is_no_shell_text),
+        cmocka_unit_test(options_become_members_of_the_request),
+        cmocka_unit_test(what_was_not_asked_is_not_sent),
+        cmocka_unit_test(the_directory_umask_and_environment_are_the_callers),
+        cmocka_unit_test(a_relative_directory_starts_here),
+        cmocka_unit_test(every_submission_has_a_key_of_its_own),
+        cmocka_unit_test(bytes_that_are_no_text_are_counted_or_refused),
+        cmocka_unit_test(a_list_for_the_count_is_refused_with_a_hint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/table.h"
+
+static const struct table_column columns[] = {
+    { "ID", true, 0 },
+    { "NAME", false, 2 },
+    { "COMMAND", false, 1 },
+};
+
+static const char *const rows[][3] = {
+    { "7", "train", "python train.py --lr 0.1" },
+    { "12", "größe", "true" },
+    { "13", "", "x" },
+};
+
+static char *print(const struct screen *screen, bool has_header)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct table *table = table_new(columns, 3);
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 3; j++)
+            table_add(table, xstrdup(rows[i][j]), j == 1 ? COLOR_RED : COLOR_NONE);
+    table_add(table, xstrdup("an incomplete row"), COLOR_NONE);
+    table_print(table, screen, has_header, out);
+    table_free(table);
+    (void)fclose(out);
+    return text;
+}
+
+static void columns_are_as_wide_as_their_text(void **state)
+{
+    struct screen screen = { .is_utf8 = true };
+    (void)state;
+    _cleanup_free_ char *text = print(&screen, true);
+    assert_string_equal(text, "ID  NAME   COMMAND\n"
+                              " 7  train  python train.py --lr 0.1\n"
+                              "12  größe  true\n"
+                              "13         x\n");
+}
+
+static void a_narrow_screen_cuts_the_command_first(void **state)
+{
+    struct screen screen = { .is_utf8 = true, .width = 25 };
+    (void)state;
+    _cleanup_free_ char *text = print(&screen, false);
+    assert_string_equal(text, " 7  train  python train.…\n"
+                              "12  größe  true\n"
+                              "13         x\n");
+}
+
+static void a_pipe_is_never_cut(void **state)
+{
+    struct screen screen = { .width = 0 };
+    (void)state;
+    _cleanup_free_ char *text = print(&screen, false);
+    assert_non_null(strstr(text, "python train.py --lr 0.1"));
+}
+
+static void columns_never_shrink_to_nothing(void **state)
+{
+    struct screen screen = { .width = 5 };
+    (void)state;
+    _cleanup_free_ char *text = print(&screen, false);
+    assert_non_null(strstr(text, "python ~\n"));
+}
+
+static void colours_do_not_count_as_width(void **state)
+{
+    struct screen screen = { .has_color = true, .is_utf8 = true };
+    (void)state;
+    _cleanup_free_ char *text = print(&screen, false);
+    assert_non_null(strstr(text, "12  \033[31mgröße\033[0m  true\n"));
+}
+
+static void wide_characters_take_two_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(screen_text_width("日本"), 4);
+    assert_int_equal(screen_text_fit("日本", 3), 3);
+    assert_int_equal(screen_text_width("e\xcc\x81"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_as_wide_as_their_text),
+        cmocka_unit_test(a_narrow_screen_cuts_the_command_first),
+        cmocka_unit_test(a_pipe_is_never_cut),
+        cmocka_unit_test(columns_never_shrink_to_nothing),
+        cmocka_unit_test(colours_do_not_count_as_width),
+        cmocka_unit_test(wide_characters_take_two_columns),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "cli/time_text.h"
+
+static void check(const char *when, const char *now, enum time_style style, const char *expected)
+{
+    char text[64];
+    time_format(time_parse(when), time_parse(now), style, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void utc_times_are_read_to_the_millisecond(void **state)
+{
+    (void)state;
+    assert_int_equal(time_parse("1970-01-01T00:00:01.250Z"), 1250);
+    assert_int_equal(time_parse("1970-01-02T00:00:00Z"), 86400000);
+}
+
+static void junk_is_no_time(void **state)
+{
+    (void)state;
+    assert_int_equal(time_parse(NULL), 0);
+    assert_int_equal(time_parse("yesterday"), 0);
+    assert_int_equal(time_parse("2026-11-21T10:00:00+01:00"), 0);
+}
+
+static void nearer_times_are_shorter(void **state)
+{
+    (void)state;
+    check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "14:20:05");
+    check("2026-11-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "Fri 14:20");
+    check("2026-10-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "2026-10-20 14:20");
+}
+
+static void local_times_follow_the_zone(void **state)
+{
+    (void)state;
+    check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_LOCAL, "16:20:05");
+    check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ISO, "2026-11-21T16:20:05+0200");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(utc_times_are_read_to_the_millisecond),
+        cmocka_unit_test(junk_is_no_time),
+        cmocka_unit_test(nearer_times_are_shorter),
+        cmocka_unit_test(local_times_follow_the_zone),
+    };
+    (void)setenv("TZ", "UTC-2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

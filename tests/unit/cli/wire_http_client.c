@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "server.h"
+#include "wire/http_client.h"
+
+struct fixture {
+    struct server server;
+    struct http_client *client;
+    int peer; // the server's end of the connection
+};
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    server_open(&fixture->server);
+    assert_int_equal(http_client_connect(fixture->server.path, &fixture->client, NULL), 0);
+    fixture->peer = server_accept(&fixture->server);
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    http_client_free(fixture->client);
+    if (fixture->peer >= 0)
+        (void)close(fixture->peer);
+    server_close(&fixture->server);
+    free(fixture);
+    return 0;
+}
+
+static void a_request_carries_its_body_and_length(void **state)
+{
+    struct fixture *fixture = *state;
+    char heard[1024];
+    struct http_request request = { .method = "POST", .path = "/x", .body = "{}", .body_length = 2 };
+    assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
+    server_hear(fixture->peer, heard, sizeof(heard));
+    assert_memory_equal(heard, "POST /x HTTP/1.1\r\nHost: ", 24);
+    assert_non_null(strstr(heard, "\r\nContent-Length: 2\r\n"));
+    assert_non_null(strstr(heard, "\r\n\r\n{}"));
+}
+
+static void an_answer_may_arrive_in_pieces(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
+    server_say(fixture->peer, "HTTP/1.1 20");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    server_say(fixture->peer, "1 Created\r\nContent-Length: 4\r\nContent-Ra");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    server_say(fixture->peer, "nge: bytes 7");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    server_say(fixture->peer, "0-73/100\r\n\r\nab");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    assert_int_equal(http_client_answer(fixture->client)->status, 201);
+    server_say(fixture->peer, "cd");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 1);
+    assert_int_equal(http_client_answer(fixture->client)->range_start, 70);
+    assert_memory_equal(http_client_answer(fixture->client)->body.bytes, "abcd", 4);
+    assert_true(http_client_is_reusable(fixture->client));
+}
+
+static void one_connection_serves_several_requests(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    for (int i = 0; i < 3; i++) {
+        server_say(fixture->peer, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+        assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), 0);
+        assert_int_equal(http_client_answer(fixture->client)->body.length, 1);
+    }
+}
+
+static void a_connection_that_ends_early_is_a_loss(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
+    server_say(fixture->peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    (void)shutdown(fixture->peer, SHUT_WR);
+    assert_int_equal(http_client_receive(fixture->client, NULL), -ECONNRESET);
+    assert_false(http_client_is_reusable(fixture->client));
+}
+
+static void a_body_without_length_ends_with_the_connection(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
+    server_say(fixture->peer, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall");
+    assert_int_equal(http_client_receive(fixture->client, NULL), 0);
+    (void)shutdown(fixture->peer, SHUT_WR);
+    assert_int_equal(http_client_receive(fixture->client, NULL), 1);
+    assert_false(http_client_is_reusable(fixture->client));
+}
+
+static void junk_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = { 0 };
+    struct http_request request = { .method = "GET", .path = "/" };
+    server_say(fixture->peer, "SSH-2.0-OpenSSH_9.2\r\n");
+    assert_int_equal(http_client_request(fixture->client, &request, 1000, &err), -EBADMSG);
+    assert_non_null(strstr(err.message, "no HTTP"));
+}
+
+static void endless_headers_are_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    char line[1024];
+    int r = http_client_send(fixture->client, &request, NULL);
+    memset(line, 'a', sizeof(line));
+    memcpy(line, "h:", 2);
+    memcpy(line + sizeof(line) - 3, "\r\n", 3);
+    server_say(fixture->peer, "HTTP/1.1 200 OK\r\n");
+    for (int i = 0; r == 0 && i < 200; i++) {
+        server_say(fixture->peer, line);
+        r = http_client_receive(fixture->client, NULL);
+    }
+    assert_int_equal(r, -EBADMSG);
+}
+
+static int take(void *target, const void *bytes, size_t length)
+{
+    buffer_append(target, bytes, length);
+    return ((const char *)bytes)[0] == '!' ? -ECANCELED : 0;
+}
+
+static void a_sink_gets_good_bodies_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_buffer_ struct buffer taken = { 0 };
+    struct http_request request = { .method = "GET", .path = "/", .sink = take, .sink_target = &taken };
+    server_say(fixture->peer, "HTTP/1.1 206 Partial\r\nContent-Length: 3\r\n\r\nlog");
+    assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), 0);
+    assert_int_equal(taken.length, 3);
+    server_say(fixture->peer, "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}");
+    assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), 0);
+    assert_int_equal(taken.length, 3);
+    assert_int_equal(http_client_answer(fixture->client)->body.length, 2);
+    server_say(fixture->peer, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n!");
+    assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), -ECANCELED);
+}
+
+static void a_silent_server_is_given_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    assert_int_equal(http_client_request(fixture->client, &request, 20, NULL), -ETIMEDOUT);
+}
+
+static void nobody_listening_is_told_with_the_path(void **state)
+{
+    struct http_client *client = NULL;
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(http_client_connect("/nonexistent/s", &client, &err), -ENOENT);
+    assert_non_null(strstr(err.message, "/nonexistent/s"));
+    assert_null(client);
+}
+
+static void queries_are_percent_encoded(void **state)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    (void)state;
+    http_append_encoded(&out, "a b&\xc3\xa9~");
+    assert_string_equal(buffer_text(&out), "a%20b%26%C3%A9~");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_carries_its_body_and_length, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_may_arrive_in_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_connection_serves_several_requests, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_that_ends_early_is_a_loss, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_body_without_length_ends_with_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(junk_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(endless_headers_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sink_gets_good_bodies_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_silent_server_is_given_up, setup, teardown),
+        cmocka_unit_test(nobody_listening_is_told_with_the_path),
+        cmocka_unit_test(queries_are_percent_encoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The HTTP API in one process with stand-ins for the core, the store, the links and the streams, and a client
+ * that speaks over real sockets while the same loop runs. Every wait has a deadline.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/controller.h"
+#include "controller/serve.h"
+#include "job/job.h"
+#include "wire/message.h"
+
+#define HARNESS_JOBS_MAX   4096
+#define HARNESS_EVENTS_MAX 4096
+
+struct later;
+struct waiter;
+
+/* The core that the API sees. */
+struct core {
+    struct job *jobs[HARNESS_JOBS_MAX];
+    size_t n_jobs;
+    struct core_node node;
+    uint64_t last_event;
+};
+
+struct harness {
+    struct controller controller;
+    struct core core;
+    char directory[64];
+    char path[96]; // unix socket
+    uint16_t port; // TCP, on loopback
+
+    /* Stored and no longer in memory, or stored as well. */
+    struct job *rows[64];
+    size_t n_rows;
+    struct job_event events[HARNESS_EVENTS_MAX];
+    size_t n_events;
+    bool is_store_full;
+    struct store_token token; // the one that is stored
+    uint8_t token_hash[32];
+    bool has_token;
+
+    /* What the API did. */
+    struct identity asked_by;     // the last submit, cancel or wait
+    struct job_spec *submitted;   // the last one
+    int64_t grace_ms;             // of the last cancel
+    unsigned barriers, forgotten; // calls
+    bool is_barrier_held;         // no barrier is answered while it is set
+    bool is_submit_held;          // no submit is answered
+    int submit_code;              // to answer submits with
+
+    /* The log that the stand-in agent has. */
+    const char *log;
+    size_t log_length;
+    size_t log_missing;             // bytes that the agent announces and does not have
+    int log_error;                  // errno to open it with
+    bool is_log_mute;               // the agent never dials back
+    bool is_log_large;              // it goes on for ever
+    struct message_open_log opened; // the last OPEN_LOG, without its path
+    int agent_fd;                   // of a followed log: the agent's end
+    size_t streams_forgotten;
+    uint64_t agent_sent; // bytes the agent got rid of
+
+    struct later *later;
+    struct waiter *waiters;
+    struct event *later_event, *agent_event;
+};
+
+struct harness *harness_new(void);
+void harness_free(struct harness *harness);
+
+/* A job in memory, its request `sleep`. */
+struct job *harness_add_job(struct harness *harness, uint64_t id, uint32_t uid, enum job_state state);
+
+/* A job that only the store has. */
+struct job *harness_add_row(struct harness *harness, uint64_t id, uint32_t uid);
+
+/* Changes the state and answers who waits for it. */
+void harness_set_state(struct harness *harness, struct job *job, enum job_state state);
+
+/* Stores an event of type "started"; publishes it when `is_published`. */
+void harness_add_event(struct harness *harness, uint64_t job, bool is_published);
+
+/* Lets held barriers go. */
+void harness_release_barriers(struct harness *harness);
+
+/* One turn of the loop, at most `ms` long. */
+void harness_turn(struct harness *harness, int ms);
+
+/* --- the client --- */
+
+struct answer {
+    unsigned status; // 0: none came
+    char *head;      // headers as text
+    char *body;      // terminated
+    size_t length;   // of the body
+    bool is_cut;     // the connection ended before the answer did
+};
+
+int client_connect(struct harness *harness);
+int client_connect_tcp(struct harness *harness);
+
+/* Sends everything, running the loop meanwhile; false when the other side does not take it. */
+bool client_send(struct harness *harness, int fd, const void *bytes, size_t length);
+
+/* Reads one whole answer. `is_head`: to a HEAD, which has no body. */
+struct answer client_receive(struct harness *harness, int fd, bool is_head);
+
+/* Reads until `text` has come, at most some seconds; the caller frees what came so far. */
+char *client_read_until(struct harness *harness, int fd, const char *text);
+
+/* True when the other side closes the connection. */
+bool client_is_closed(struct harness *harness, int fd);
+
+/* Connects, sends, receives, closes. */
+struct answer client_ask(struct harness *harness, const char *request);
+struct answer client_get(struct harness *harness, const char *path);
+struct answer client_post(struct harness *harness, const char *path, const char *body);
+
+void answer_clear(struct answer *answer);
+
+/* The text of a string member of the body, or "" (valid until the answer is cleared with the next call). */
+const char *answer_string(const struct answer *answer, const char *key);
+int64_t answer_integer(const struct answer *answer, const char *key);
+bool answer_has(const struct answer *answer, const char *text);

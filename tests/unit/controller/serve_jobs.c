@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* Submitting, showing, listing, waiting for and cancelling jobs. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "serve_harness.h"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static void a_submit_is_answered_with_the_job(void **state)
+{
+    struct harness *harness = *state;
+    struct answer answer = client_post(harness, "/api/v1/jobs",
+        "{\"command\":[\"python\",\"train.py\"],\"gpus\":2,\"name\":\"train\",\"cwd\":\"/tmp\","
+        "\"env\":{\"A\":\"1\"},\"gpu_mem\":\"8G\",\"priority\":-3,\"umask\":18,\"setup\":null}");
+    assert_int_equal(answer.status, 201);
+    assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
+    assert_string_equal(answer_string(&answer, "state"), "queued");
+    assert_string_equal(answer_string(&answer, "command"), "python train.py");
+    assert_int_equal(answer_integer(&answer, "id"), 1);
+    assert_int_equal(answer_integer(&answer, "gpu_mem"), 8LL << 30);
+    assert_true(harness->asked_by.is_known);
+    assert_int_equal(harness->asked_by.uid, getuid());
+    assert_int_equal(harness->submitted->umask, 18);
+    assert_int_equal(harness->submitted->priority, -3);
+    assert_string_equal(strings_get_env(&harness->submitted->env, "A"), "1");
+    answer_clear(&answer);
+}
+
+static void a_command_of_one_string_goes_to_the_shell(void **state)
+{
+    struct harness *harness = *state;
+    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
+    assert_int_equal(answer.status, 201);
+    assert_int_equal(harness->submitted->command.count, 3);
+    assert_string_equal(harness->submitted->command.items[0], "/bin/sh");
+    assert_string_equal(harness->submitted->command.items[2], "a | b");
+    assert_int_equal(harness->submitted->cwd[0], '/');
+    assert_int_equal(harness->submitted->gpus, 1);
+    answer_clear(&answer);
+}
+
+static void gpus_follow_the_ids(void **state)
+{
+    struct harness *harness = *state;
+    struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\",\"gpu_ids\":\"0,2-3\"}");
+    assert_int_equal(answer.status, 201);
+    assert_int_equal(harness->submitted->gpus, 3);
+    answer_clear(&answer);
+}
+
+static void a_full_store_takes_no_job(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_store_full = true;
+    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    assert_int_equal(answer.status, 507);
+    assert_string_equal(answer_string(&answer, "code"), "store_full");
+    answer_clear(&answer);
+}
+
+static void the_cores_refusals_have_their_status(void **state)
+{
+    static const struct {
+        int code;
+        unsigned status;
+        const char *word;
+    } cases[] = { { -EDQUOT, 429, "queue_full" }, { -EEXIST, 409, "key_conflict" },
+        { -ERANGE, 400, "invalid" }, { -EPERM, 403, "not_allowed" } };
+    struct harness *harness = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        harness->submit_code = cases[i].code;
+        struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+        assert_int_equal(answer.status, cases[i].status);
+        assert_string_equal(answer_string(&answer, "code"), cases[i].word);
+        answer_clear(&answer);
+    }
+}
+
+static void a_rootless_mgpud_takes_no_jobs_of_others(void **state)
+{
+    struct harness *harness = *state;
+    harness->controller.is_root = false;
+    harness->controller.admin_uid = getuid() + 1;
+    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    assert_int_equal(answer.status, 403);
+    answer_clear(&answer);
+}
+
+static void a_failed_commit_is_told_as_unknown(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_submit_held = true;
+    int fd = client_connect(harness);
+    static const char ask[] =
+        "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    while (harness->submitted == NULL)
+        harness_turn(harness, 10);
+    struct error err = { 0 };
+    (void)error_set(&err, -EIO, "disk I/O error");
+    serve_fail_all(harness->controller.serve, &err);
+    struct answer answer = client_receive(harness, fd, false);
+    assert_int_equal(answer.status, 503);
+    assert_string_equal(answer_string(&answer, "outcome"), "unknown");
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void a_client_that_leaves_is_forgotten(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_submit_held = true;
+    int fd = client_connect(harness);
+    static const char ask[] =
+        "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    while (harness->submitted == NULL)
+        harness_turn(harness, 10);
+    struct job *job = harness_add_job(harness, 77, getuid(), JOB_RUNNING);
+    static const char wait[] = "GET /api/v1/jobs/77/wait HTTP/1.1\r\nHost: x\r\n\r\n";
+    int waiting = client_connect(harness);
+    assert_true(client_send(harness, waiting, wait, sizeof(wait) - 1));
+    while (harness->waiters == NULL)
+        harness_turn(harness, 10);
+    unsigned before = harness->forgotten;
+    close(waiting);
+    while (harness->waiters != NULL)
+        harness_turn(harness, 10);
+    assert_int_equal(harness->forgotten, before + 1);
+    harness_set_state(harness, job, JOB_DONE);
+    close(fd);
+}
+
+static void nothing_is_read_before_it_is_durable(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, 1234, JOB_QUEUED);
+    harness->is_barrier_held = true;
+    static const char ask[] = "GET /api/v1/jobs/3 HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = client_connect(harness);
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    while (harness->barriers == 0)
+        harness_turn(harness, 10);
+    char byte;
+    assert_int_equal(read(fd, &byte, 1), -1);
+    harness_release_barriers(harness);
+    struct answer answer = client_receive(harness, fd, false);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer_integer(&answer, "position"), 3);
+    assert_string_equal(answer_string(&answer, "reason"), "waits for a GPU");
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void the_environment_is_shown_to_the_owner_only(void **state)
+{
+    struct harness *harness = *state;
+    harness->controller.admin_uid = 4321; // whoever runs this test is not an administrator, unless root
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    (void)harness_add_job(harness, 4, getuid() + 1, JOB_RUNNING);
+    harness_add_event(harness, 3, true);
+    struct answer answer = client_get(harness, "/api/v1/jobs/3");
+    assert_int_equal(answer.status, 200);
+    assert_true(answer_has(&answer, "treasure"));
+    assert_true(answer_has(&answer, "\"argv\":[\"sleep\",\"1\"]"));
+    assert_true(answer_has(&answer, "\"events\":[{\"seq\":1,\"type\":\"started\""));
+    answer_clear(&answer);
+    if (getuid() == 0)
+        return;
+    answer = client_get(harness, "/api/v1/jobs/4");
+    assert_int_equal(answer.status, 200);
+    assert_false(answer_has(&answer, "treasure"));
+    assert_false(answer_has(&answer, "argv"));
+    answer_clear(&answer);
+}
+
+static void an_old_job_is_read_from_the_store(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_row(harness, 9, getuid());
+    struct answer answer = client_get(harness, "/api/v1/jobs/9");
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer_string(&answer, "state"), "done");
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/jobs/10");
+    assert_int_equal(answer.status, 404);
+    assert_string_equal(answer_string(&answer, "detail"), "there is no job 10");
+    answer_clear(&answer);
+    answer = client_post(harness, "/api/v1/jobs/9/cancel", "");
+    assert_int_equal(answer.status, 409);
+    assert_string_equal(answer_string(&answer, "code"), "already_done");
+    answer_clear(&answer);
+}
+
+static void a_list_is_in_order_and_filtered(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 30, 1, JOB_QUEUED);
+    (void)harness_add_job(harness, 10, 2, JOB_RUNNING);
+    struct job *old = harness_add_job(harness, 20, 1, JOB_DONE);
+    old->ended_ms -= 7200000;
+    (void)harness_add_job(harness, 40, 1, JOB_DONE);
+    (void)harness_add_row(harness, 5, 1);
+    static const struct {
+        const char *query;
+        const char *ids;
+    } cases[] = {
+        { "", "10 30 40 " },
+        { "?all=1", "5 10 20 30 40 " },
+        { "?state=done", "20 40 " },
+        { "?state=queued,running", "10 30 " },
+        { "?state=failed", "" },
+        { "?user=2", "10 " },
+        { "?name=sl*p&state=queued", "30 " },
+        { "?name=x*", "" },
+        { "?ids=40,5,10,99", "5 10 40 " },
+        { "?limit=1", "40 " },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", cases[i].query);
+        struct answer answer = client_get(harness, path);
+        assert_int_equal(answer.status, 200);
+        char ids[100] = "";
+        for (const char *at = answer.body; (at = strstr(at, "{\"id\":")) != NULL; at++)
+            (void)snprintf(ids + strlen(ids), sizeof(ids) - strlen(ids), "%d ", atoi(at + 6));
+        assert_string_equal(ids, cases[i].ids);
+        assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
+        answer_clear(&answer);
+    }
+}
+
+static void a_bad_filter_is_refused(void **state)
+{
+    static const char *const queries[] = { "?state=qeued", "?state=", "?user=nobody-of-that-name", "?ids=x",
+        "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued" };
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", queries[i]);
+        struct answer answer = client_get(*state, path);
+        assert_int_equal(answer.status, 400);
+        answer_clear(&answer);
+    }
+}
+
+static void a_long_list_is_streamed_with_bounded_memory(void **state)
+{
+    struct harness *harness = *state;
+    for (uint64_t id = 1; id <= 4000; id++)
+        (void)harness_add_job(harness, id, 1, JOB_QUEUED);
+    struct answer answer = client_get(harness, "/api/v1/jobs");
+    assert_int_equal(answer.status, 200);
+    assert_false(answer.is_cut);
+    assert_non_null(strstr(answer.head, "chunked"));
+    assert_true(harness->barriers > 4);
+    assert_true(answer_has(&answer, "{\"id\":4000,"));
+    assert_true(answer_has(&answer, "\"position\":null"));
+    assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
+    answer_clear(&answer);
+    answer = client_ask(harness, "HEAD /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+}
+
+static void a_wait_ends_with_the_job(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    static const char ask[] = "GET /api/v1/jobs/3/wait?states=done&timeout=5 HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fd = client_connect(harness);
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    while (harness->waiters == NULL)
+        harness_turn(harness, 10);
+    job->end = END_EXIT;
+    job->exit_code = 3;
+    job->ended_ms = job->submitted_ms;
+    harness_set_state(harness, job, JOB_DONE);
+    struct answer answer = client_receive(harness, fd, false);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer_string(&answer, "state"), "failed");
+    assert_int_equal(answer_integer(&answer, "exit_code"), 3);
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void a_wait_that_takes_too_long_is_408(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
+    assert_int_equal(answer.status, 408);
+    assert_string_equal(answer_string(&answer, "code"), "timeout");
+    assert_null(harness->waiters);
+    answer_clear(&answer);
+}
+
+static void a_wait_for_what_cannot_come_is_409(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?states=queued");
+    assert_int_equal(answer.status, 409);
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/jobs/3/wait?states=running");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=never");
+    assert_int_equal(answer.status, 400);
+    answer_clear(&answer);
+}
+
+static void a_cancel_is_accepted(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    struct answer answer = client_post(harness, "/api/v1/jobs/3/cancel", "{\"grace_s\":4}");
+    assert_int_equal(answer.status, 202);
+    assert_int_equal(harness->grace_ms, 4000);
+    assert_string_equal(answer_string(&answer, "state"), "cancelled");
+    answer_clear(&answer);
+    answer = client_post(harness, "/api/v1/jobs/3/cancel", "");
+    assert_int_equal(answer.status, 409);
+    answer_clear(&answer);
+    (void)harness_add_job(harness, 4, getuid(), JOB_RUNNING);
+    answer = client_post(harness, "/api/v1/jobs/4/cancel", "{\"grace_s\":-4}");
+    assert_int_equal(answer.status, 400);
+    answer_clear(&answer);
+    answer = client_post(harness, "/api/v1/jobs/4/cancel", "");
+    assert_int_equal(answer.status, 202);
+    assert_int_equal(harness->grace_ms, -1);
+    answer_clear(&answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_submit_is_answered_with_the_job, start, stop),
+        cmocka_unit_test_setup_teardown(a_command_of_one_string_goes_to_the_shell, start, stop),
+        cmocka_unit_test_setup_teardown(gpus_follow_the_ids, start, stop),
+        cmocka_unit_test_setup_teardown(a_full_store_takes_no_job, start, stop),
+        cmocka_unit_test_setup_teardown(the_cores_refusals_have_their_status, start, stop),
+        cmocka_unit_test_setup_teardown(a_rootless_mgpud_takes_no_jobs_of_others, start, stop),
+        cmocka_unit_test_setup_teardown(a_failed_commit_is_told_as_unknown, start, stop),
+        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_forgotten, start, stop),
+        cmocka_unit_test_setup_teardown(nothing_is_read_before_it_is_durable, start, stop),
+        cmocka_unit_test_setup_teardown(the_environment_is_shown_to_the_owner_only, start, stop),
+        cmocka_unit_test_setup_teardown(an_old_job_is_read_from_the_store, start, stop),
+        cmocka_unit_test_setup_teardown(a_list_is_in_order_and_filtered, start, stop),
+        cmocka_unit_test_setup_teardown(a_bad_filter_is_refused, start, stop),
+        cmocka_unit_test_setup_teardown(a_long_list_is_streamed_with_bounded_memory, start, stop),
+        cmocka_unit_test_setup_teardown(a_wait_ends_with_the_job, start, stop),
+        cmocka_unit_test_setup_teardown(a_wait_that_takes_too_long_is_408, start, stop),
+        cmocka_unit_test_setup_teardown(a_wait_for_what_cannot_come_is_409, start, stop),
+        cmocka_unit_test_setup_teardown(a_cancel_is_accepted, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

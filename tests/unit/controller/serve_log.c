@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* Output of jobs: whole, in parts, and while it grows. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "serve_harness.h"
+#include "wire/limits.h"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static struct answer get_range(struct harness *harness, const char *path, const char *range)
+{
+    _cleanup_free_ char *request = xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nRange: %s\r\n\r\n", path, range);
+    return client_ask(harness, request);
+}
+
+static void set_log(struct harness *harness, const char *log)
+{
+    harness->log = log;
+    harness->log_length = strlen(log);
+}
+
+static void a_log_is_sent_byte_for_byte(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "hello\nworld\n");
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body, "hello\nworld\n");
+    assert_non_null(strstr(answer.head, "Content-Length: 12\r\n"));
+    assert_int_equal(harness->opened.uid, job->uid);
+    assert_int_equal(harness->opened.follow, 0);
+    answer_clear(&answer);
+}
+
+static void ranges_follow_the_rfc(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "0123456789");
+    static const struct {
+        const char *range;
+        unsigned status;
+        const char *body, *span;
+    } cases[] = {
+        { "bytes=0-", 206, "0123456789", "bytes 0-9/10" },
+        { "bytes=4-", 206, "456789", "bytes 4-9/10" },
+        { "bytes=4-5", 206, "45", "bytes 4-5/10" },
+        { "bytes=4-400", 206, "456789", "bytes 4-9/10" },
+        { "bytes=-3", 206, "789", "bytes 7-9/10" },
+        { "bytes=-300", 206, "0123456789", "bytes 0-9/10" },
+        { "bytes=10-", 416, NULL, "bytes */10" },
+        { "bytes=5-4", 416, NULL, NULL },
+        { "bytes=a-", 416, NULL, NULL },
+        { "lines=1-", 416, NULL, NULL },
+        { "bytes=-0", 416, NULL, NULL },
+        { "bytes=1-2,4-5", 416, NULL, NULL },
+        { "bytes=99999999999999999999-", 416, NULL, NULL },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct answer answer = get_range(harness, "/api/v1/jobs/3/log", cases[i].range);
+        assert_int_equal(answer.status, cases[i].status);
+        if (cases[i].body != NULL)
+            assert_string_equal(answer.body, cases[i].body);
+        if (cases[i].span != NULL)
+            assert_non_null(strstr(answer.head, cases[i].span));
+        answer_clear(&answer);
+    }
+}
+
+static void an_empty_log_is_an_empty_answer(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "");
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.length, 0);
+    assert_false(answer.is_cut);
+    answer_clear(&answer);
+}
+
+static void head_of_a_log_tells_its_size(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "0123456789");
+    struct answer answer = client_ask(harness, "HEAD /api/v1/jobs/3/log HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "Content-Length: 10\r\n"));
+    answer_clear(&answer);
+}
+
+static void a_job_without_output_is_404(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 404);
+    assert_string_equal(answer_string(&answer, "hint"), "mgpu logs -f 3 waits for it");
+    answer_clear(&answer);
+}
+
+static void a_node_that_is_away_is_503(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    harness->core.node.is_up = false;
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 503);
+    assert_string_equal(answer_string(&answer, "code"), "node_away");
+    answer_clear(&answer);
+    harness->core.node.is_up = true;
+    harness->is_log_mute = true;
+    answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 503);
+    answer_clear(&answer);
+}
+
+static void a_log_that_cannot_be_opened_tells_why(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    harness->log_error = ENOENT;
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 404);
+    answer_clear(&answer);
+    harness->log_error = EACCES;
+    answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 403);
+    answer_clear(&answer);
+}
+
+static void a_log_that_shrank_is_cut_off_not_ended(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "01234");
+    harness->log_missing = 5; // it had ten bytes when it was opened
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "Content-Length: 10\r\n"));
+    assert_true(answer.is_cut);
+    answer_clear(&answer);
+}
+
+/* Sends the request for a followed log; returns the client once the agent has been asked. */
+static int follow(struct harness *harness, const char *range)
+{
+    _cleanup_free_ char *ask =
+        xasprintf("GET /api/v1/jobs/3/log?follow=1 HTTP/1.1\r\nHost: x\r\n%s\r\n", range);
+    int fd = client_connect(harness);
+    assert_true(client_send(harness, fd, ask, strlen(ask)));
+    return fd;
+}
+
+static void await_agent(struct harness *harness)
+{
+    while (harness->agent_fd < 0)
+        harness_turn(harness, 10);
+}
+
+static void following_waits_for_the_start_and_ends_with_the_job(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    set_log(harness, "first ");
+    int fd = follow(harness, "");
+    while (harness->waiters == NULL)
+        harness_turn(harness, 10);
+    job->node = xstrdup("here");
+    job->log_path = xstrdup("/log");
+    harness_set_state(harness, job, JOB_RUNNING);
+    await_agent(harness);
+    assert_int_equal(harness->opened.follow, 1);
+    char *text = client_read_until(harness, fd, "first ");
+    assert_non_null(strstr(text, "Transfer-Encoding: chunked"));
+    free(text);
+    assert_int_equal(send(harness->agent_fd, "second ", 7, 0), 7);
+    text = client_read_until(harness, fd, "second ");
+    assert_non_null(strstr(text, "second "));
+    free(text);
+    harness_set_state(harness, job, JOB_DONE);
+    assert_true(client_is_closed(harness, harness->agent_fd)); // our side is shut down
+    assert_int_equal(send(harness->agent_fd, "last", 4, 0), 4);
+    close(harness->agent_fd);
+    harness->agent_fd = -1;
+    text = client_read_until(harness, fd, "0\r\n\r\n");
+    assert_string_equal(text, "4\r\nlast\r\n0\r\n\r\n");
+    free(text);
+    close(fd);
+}
+
+static void following_a_job_that_never_starts_is_404(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    int fd = follow(harness, "");
+    while (harness->waiters == NULL)
+        harness_turn(harness, 10);
+    job->end = END_CANCELLED;
+    harness_set_state(harness, job, JOB_DONE);
+    struct answer answer = client_receive(harness, fd, false);
+    assert_int_equal(answer.status, 404);
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void following_may_begin_anywhere(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    set_log(harness, "0123456789");
+    int fd = follow(harness, "Range: bytes=-2\r\n");
+    char *text = client_read_until(harness, fd, "89\r\n");
+    assert_non_null(strstr(text, "HTTP/1.1 206"));
+    assert_non_null(strstr(text, "\r\n\r\n2\r\n89\r\n"));
+    free(text);
+    assert_int_equal(harness->opened.offset, 8);
+    close(fd);
+}
+
+static void a_node_that_breaks_off_cuts_the_answer_off(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    set_log(harness, "abc");
+    int fd = follow(harness, "");
+    await_agent(harness);
+    free(client_read_until(harness, fd, "abc"));
+    close(harness->agent_fd);
+    harness->agent_fd = -1;
+    char *text = client_read_until(harness, fd, "0\r\n\r\n");
+    assert_null(strstr(text, "0\r\n\r\n"));
+    free(text);
+    close(fd);
+}
+
+static void a_client_that_leaves_takes_its_stream_along(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    set_log(harness, "abc");
+    int fd = follow(harness, "");
+    await_agent(harness);
+    close(fd);
+    assert_true(client_is_closed(harness, harness->agent_fd));
+}
+
+static void a_slow_reader_holds_back_the_agent(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    harness->is_log_large = true;
+    int fd = follow(harness, "");
+    await_agent(harness);
+    uint64_t before;
+    do { // until nothing moves any more
+        before = harness->agent_sent;
+        for (int i = 0; i < 20; i++)
+            harness_turn(harness, 5);
+    } while (harness->agent_sent != before);
+    assert_true(harness->agent_sent > LIMIT_STREAM_BUFFER_BYTES);
+    assert_true(harness->agent_sent < LIMIT_STREAM_BUFFER_BYTES + (2U << 20)); // and what sockets hold
+    char *text = client_read_until(harness, fd, "xxxx");
+    free(text);
+    struct answer answer = client_get(harness, "/healthz");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    for (int i = 0; i < 100 && harness->agent_sent == before; i++)
+        free(client_read_until(harness, fd, "xxxx"));
+    assert_true(harness->agent_sent > before);
+    close(fd);
+}
+
+static void one_user_may_not_open_all_logs(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    int clients[LIMIT_USER_FOLLOWS];
+    for (int i = 0; i < LIMIT_USER_FOLLOWS; i++)
+        clients[i] = follow(harness, "");
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log?follow=1");
+    assert_int_equal(answer.status, 429);
+    assert_string_equal(answer_string(&answer, "code"), "too_many");
+    answer_clear(&answer);
+    for (int i = 0; i < LIMIT_USER_FOLLOWS; i++)
+        close(clients[i]);
+    while (harness->waiters != NULL)
+        harness_turn(harness, 5);
+    answer = client_get(harness, "/api/v1/jobs/3/log");
+    assert_int_equal(answer.status, 404);
+    answer_clear(&answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_log_is_sent_byte_for_byte, start, stop),
+        cmocka_unit_test_setup_teardown(ranges_follow_the_rfc, start, stop),
+        cmocka_unit_test_setup_teardown(an_empty_log_is_an_empty_answer, start, stop),
+        cmocka_unit_test_setup_teardown(head_of_a_log_tells_its_size, start, stop),
+        cmocka_unit_test_setup_teardown(a_job_without_output_is_404, start, stop),
+        cmocka_unit_test_setup_teardown(a_node_that_is_away_is_503, start, stop),
+        cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_tells_why, start, stop),
+        cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
+        cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
+        cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),
+        cmocka_unit_test_setup_teardown(following_may_begin_anywhere, start, stop),
+        cmocka_unit_test_setup_teardown(a_node_that_breaks_off_cuts_the_answer_off, start, stop),
+        cmocka_unit_test_setup_teardown(a_client_that_leaves_takes_its_stream_along, start, stop),
+        cmocka_unit_test_setup_teardown(a_slow_reader_holds_back_the_agent, start, stop),
+        cmocka_unit_test_setup_teardown(one_user_may_not_open_all_logs, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Which request reaches which handler, and what is said to those that reach none. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "controller/serve_route.h"
+#include "serve_harness.h"
+#include "wire/json_job.h"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static void health_needs_no_identity(void **state)
+{
+    struct answer answer = client_get(*state, "/healthz");
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body, "ok\n");
+    answer_clear(&answer);
+}
+
+static void an_unknown_path_is_404_with_a_hint(void **state)
+{
+    struct answer answer = client_get(*state, "/api/v1/jbos");
+    assert_int_equal(answer.status, 404);
+    assert_string_equal(answer_string(&answer, "code"), "not_found");
+    assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists what there is");
+    assert_non_null(strstr(answer.head, "application/problem+json"));
+    answer_clear(&answer);
+}
+
+static void a_wrong_method_is_405_and_tells_the_right_ones(void **state)
+{
+    struct answer answer = client_ask(*state, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(answer.status, 405);
+    assert_non_null(strstr(answer.head, "Allow: POST, GET, HEAD\r\n"));
+    answer_clear(&answer);
+    answer = client_get(*state, "/api/v1/jobs/1/cancel");
+    assert_int_equal(answer.status, 405);
+    assert_non_null(strstr(answer.head, "Allow: POST\r\n"));
+    answer_clear(&answer);
+}
+
+static void a_job_number_that_is_none_is_404(void **state)
+{
+    static const char *const paths[] = { "/api/v1/jobs/x", "/api/v1/jobs/0", "/api/v1/jobs/-1",
+        "/api/v1/jobs/01", "/api/v1/jobs/99999999999999999999", "/api/v1/jobs/", "/api/v1/jobs/1/logs" };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        struct answer answer = client_get(*state, paths[i]);
+        assert_int_equal(answer.status, 404);
+        answer_clear(&answer);
+    }
+}
+
+static void an_unknown_query_parameter_is_refused_with_the_nearest(void **state)
+{
+    struct answer answer = client_get(*state, "/api/v1/jobs?sate=queued");
+    assert_int_equal(answer.status, 400);
+    assert_string_equal(answer_string(&answer, "hint"), "did you mean 'state'?");
+    answer_clear(&answer);
+}
+
+static void head_answers_as_get_without_a_body(void **state)
+{
+    struct answer answer = client_ask(*state, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "Content-Length: "));
+    assert_int_equal(answer.length, 0);
+    answer_clear(&answer);
+}
+
+static void a_connection_serves_many_requests(void **state)
+{
+    int fd = client_connect(*state);
+    static const char both[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+                               "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_true(client_send(*state, fd, both, sizeof(both) - 1));
+    char *text = client_read_until(*state, fd, "\"epoch\":4");
+    assert_non_null(strstr(text, "ok\n"));
+    assert_non_null(strstr(text, "\"epoch\":4"));
+    free(text);
+    close(fd);
+}
+
+static void an_old_client_is_answered_and_closed(void **state)
+{
+    int fd = client_connect(*state);
+    static const char ask[] = "GET /healthz HTTP/1.0\r\n\r\n";
+    assert_true(client_send(*state, fd, ask, sizeof(ask) - 1));
+    struct answer answer = client_receive(*state, fd, false);
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "Connection: close"));
+    assert_true(client_is_closed(*state, fd));
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void gpus_show_what_is_on_them(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 5, 0, JOB_RUNNING);
+    gpu_grants_add(&job->grants, 1, "GPU-1", 0, 0);
+    struct answer answer = client_get(harness, "/api/v1/gpus");
+    assert_int_equal(answer.status, 200);
+    assert_true(answer_has(&answer, "\"state\":\"free\""));
+    assert_true(answer_has(&answer, "\"state\":\"used\",\"jobs\":[{\"id\":5"));
+    assert_true(answer_has(&answer, "\"utilization\":0.5"));
+    assert_true(answer_has(&answer, "\"power_w\":null"));
+    answer_clear(&answer);
+    harness->core.node.is_up = false;
+    answer = client_get(harness, "/api/v1/gpus");
+    assert_true(answer_has(&answer, "\"utilization\":null"));
+    assert_true(answer_has(&answer, "\"state\":\"node_down\""));
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/nodes");
+    assert_true(answer_has(&answer, "\"name\":\"here\",\"up\":false"));
+    assert_true(answer_has(&answer, "\"gpus\":2"));
+    answer_clear(&answer);
+}
+
+static void openapi_has_every_route(void **state)
+{
+    struct answer answer = client_get(*state, "/openapi.json");
+    assert_int_equal(answer.status, 200);
+    json_t *body = json_loads(answer.body, 0, NULL);
+    assert_non_null(body);
+    const json_t *paths = json_object_get(body, "paths");
+    size_t count;
+    const struct route *routes = route_all(&count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *path = json_object_get(paths, routes[i].path);
+        assert_non_null(json_object_get(path, strcmp(routes[i].method, "GET") == 0 ? "get" : "post"));
+    }
+    json_decref(body);
+    answer_clear(&answer);
+}
+
+static void limits_are_public(void **state)
+{
+    struct answer answer = client_get(*state, "/api/v1/limits");
+    assert_int_equal(answer.status, 200);
+    assert_true(answer_has(&answer, "{\"name\":\"body_bytes\",\"value\":2097152"));
+    answer_clear(&answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(health_needs_no_identity, start, stop),
+        cmocka_unit_test_setup_teardown(an_unknown_path_is_404_with_a_hint, start, stop),
+        cmocka_unit_test_setup_teardown(a_wrong_method_is_405_and_tells_the_right_ones, start, stop),
+        cmocka_unit_test_setup_teardown(a_job_number_that_is_none_is_404, start, stop),
+        cmocka_unit_test_setup_teardown(an_unknown_query_parameter_is_refused_with_the_nearest, start, stop),
+        cmocka_unit_test_setup_teardown(head_answers_as_get_without_a_body, start, stop),
+        cmocka_unit_test_setup_teardown(a_connection_serves_many_requests, start, stop),
+        cmocka_unit_test_setup_teardown(an_old_client_is_answered_and_closed, start, stop),
+        cmocka_unit_test_setup_teardown(gpus_show_what_is_on_them, start, stop),
+        cmocka_unit_test_setup_teardown(openapi_has_every_route, start, stop),
+        cmocka_unit_test_setup_teardown(limits_are_public, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

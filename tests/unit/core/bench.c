@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+static void commit(void *arg, struct store_batch *batch)
+{
+    struct bench *bench = arg;
+    assert_null(bench->flying);
+    bench->flying = batch;
+}
+
+static void send_message(void *arg, uint32_t link, const struct record_type *type, const void *message)
+{
+    struct bench *bench = arg;
+    assert_true(bench->n_sent < BENCH_MAX);
+    struct sent *sent = &bench->sent[bench->n_sent++];
+    *sent = (struct sent){ .id = type->id, .link = link };
+    if (type->id == MESSAGE_WELCOME)
+        return;
+    const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
+    sent->job = launch->job;
+    sent->attempt = launch->attempt;
+    sent->token = launch->token;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->n_gpus = (uint32_t)launch->gpus.count;
+}
+
+static void reply(void *arg, void *request, const struct core_answer *answer)
+{
+    struct bench *bench = arg;
+    assert_null(bench_answer(bench, request));
+    assert_true(bench->n_answers < BENCH_MAX);
+    bench->answers[bench->n_answers++] = (struct answer){ request, *answer };
+}
+
+static void publish(void *arg, const struct job_event *event, const struct job *job)
+{
+    struct bench *bench = arg;
+    assert_true(bench->n_published < BENCH_MAX);
+    bench->published[bench->n_published++] = event->type;
+}
+
+static void fetch_spec(void *arg, uint64_t job)
+{
+    ((struct bench *)arg)->fetched = job;
+}
+
+static void arm(void *arg, int64_t boot_ms)
+{
+    ((struct bench *)arg)->armed_ms = boot_ms;
+}
+
+static uint64_t random_number(void *arg)
+{
+    return ++((struct bench *)arg)->last_random * 2 + 1;
+}
+
+int bench_open(void **state)
+{
+    struct bench *bench = xcalloc(1, sizeof(*bench));
+    struct core_options options = {
+        .queue_max = 4, .recent_done_max = 2, .grace_ms = 30000, .admin_uid = 77
+    };
+    struct core_effects effects = {
+        .arg = bench,
+        .commit = commit,
+        .send = send_message,
+        .reply = reply,
+        .publish = publish,
+        .fetch_spec = fetch_spec,
+        .arm = arm,
+        .random = random_number,
+    };
+    bench->core = core_new(&options, &effects);
+    struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 20 };
+    core_load_summary(bench->core, &summary);
+    bench->now_ms = 1000;
+    *state = bench;
+    return 0;
+}
+
+int bench_close(void **state)
+{
+    struct bench *bench = *state;
+    core_free(bench->core);
+    store_batch_free(bench->flying);
+    free(bench);
+    return 0;
+}
+
+void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *key, void *request)
+{
+    struct identity who = { .is_known = true, .uid = uid, .gid = uid };
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->gpus = gpus;
+    spec->submit_key = xstrdup(key);
+    core_submit(bench->core, bench->now_ms, bench->now_ms, &who, spec, request);
+}
+
+void bench_turn(struct bench *bench)
+{
+    core_turn(bench->core, bench->now_ms, bench->now_ms);
+}
+
+void bench_settle(struct bench *bench)
+{
+    bench_turn(bench);
+    while (bench->flying != NULL) {
+        struct store_batch *batch = take_ptr(bench->flying);
+        uint64_t id = batch->id;
+        store_batch_free(batch);
+        core_on_durable(bench->core, id);
+        bench_turn(bench);
+    }
+}
+
+int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
+    const struct known_attempt *known, size_t n_known)
+{
+    struct message_hello hello = {
+        .protocol = LINK_PROTOCOL, .node = xstrdup("box"), .boot_id = xstrdup(boot_id), .cpus = 2
+    };
+    struct gpu_state *states = xcalloc(gpus, sizeof(*states));
+    for (uint32_t i = 0; i < gpus; i++)
+        states[i] =
+            (struct gpu_state){ .index = i, .uuid = xasprintf("GPU-%u", i), .memory_bytes = 24ULL << 30 };
+    struct known_attempt *attempts = xcalloc(n_known, sizeof(*attempts));
+    for (size_t i = 0; i < n_known; i++)
+        attempts[i] = known[i];
+    hello.gpus = (struct record_list){ states, gpus };
+    hello.attempts = (struct record_list){ attempts, n_known };
+    struct error err;
+    int r = core_link_up(bench->core, bench->now_ms, bench->now_ms, link, &hello, &err);
+    record_clear(&message_hello_record, &hello);
+    return r;
+}
+
+static int say(struct bench *bench, uint32_t link, uint16_t id, const void *message)
+{
+    struct error err;
+    return core_link_message(bench->core, bench->now_ms, bench->now_ms, link, id, message, &err);
+}
+
+int bench_started(struct bench *bench, uint32_t link, const struct sent *launch)
+{
+    struct launch_started started = {
+        .job = launch->job, .attempt = launch->attempt, .token = launch->token
+    };
+    return say(bench, link, MESSAGE_STARTED, &started);
+}
+
+int bench_exited(
+    struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code)
+{
+    struct launch_exit record = { .job = launch->job,
+        .attempt = launch->attempt,
+        .token = launch->token,
+        .end = end,
+        .exit_code = exit_code,
+        .is_executed = end != END_UNKNOWN,
+        .started_wall_ms = 5 };
+    return say(bench, link, MESSAGE_EXITED, &record);
+}
+
+int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch)
+{
+    char text[] = "fork: try again";
+    struct message_returned returned = {
+        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .text = text
+    };
+    return say(bench, link, MESSAGE_RETURNED, &returned);
+}
+
+const struct core_answer *bench_answer(const struct bench *bench, const void *request)
+{
+    for (size_t i = 0; i < bench->n_answers; i++)
+        if (bench->answers[i].request == request)
+            return &bench->answers[i].answer;
+    return NULL;
+}
+
+const struct sent *bench_sent(const struct bench *bench, uint16_t id, uint64_t job)
+{
+    for (size_t i = bench->n_sent; i-- > 0;)
+        if (bench->sent[i].id == id && bench->sent[i].job == job)
+            return &bench->sent[i];
+    return NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* A core on a bench: its effects are written down, and the test plays store, agent and clients. */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "controller/core.h"
+
+#define BENCH_MAX 64U
+
+struct answer {
+    void *request;
+    struct core_answer answer;
+};
+
+struct sent {
+    uint16_t id;
+    uint32_t link;
+    uint64_t job;
+    uint32_t attempt;
+    uint64_t token;
+    uint32_t n_gpus;
+};
+
+struct bench {
+    struct core *core;
+    struct store_batch *flying; // handed to the store, not durable yet
+    struct answer answers[BENCH_MAX];
+    size_t n_answers;
+    struct sent sent[BENCH_MAX];
+    size_t n_sent;
+    uint32_t published[BENCH_MAX]; // event types
+    size_t n_published;
+    uint64_t fetched; // latest job whose spec was asked for
+    int64_t armed_ms;
+    int64_t now_ms;
+    uint64_t last_random;
+};
+
+int bench_open(void **state);
+int bench_close(void **state);
+
+/* A request for this many GPUs by `uid`; `key` may be NULL. The request's address is its name in answers. */
+void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *key, void *request);
+void bench_turn(struct bench *bench);
+/* What is under way becomes durable, and what follows from it, until nothing moves. */
+void bench_settle(struct bench *bench);
+
+/* HELLO of node "box" with `gpus` GPUs on `link`; `known` attempts. */
+int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
+    const struct known_attempt *known, size_t n_known);
+int bench_started(struct bench *bench, uint32_t link, const struct sent *launch);
+int bench_exited(
+    struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code);
+int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch);
+
+const struct core_answer *bench_answer(const struct bench *bench, const void *request); // NULL: none yet
+const struct sent *bench_sent(const struct bench *bench, uint16_t id, uint64_t job);    // the latest, or NULL

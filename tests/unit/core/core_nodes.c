@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench.h"
+
+#include <errno.h>
+
+static int one, two;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 2, NULL, 0);
+}
+
+static const struct sent *launch_one(struct bench *b)
+{
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    return bench_sent(b, MESSAGE_LAUNCH, 11);
+}
+
+static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_turn(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+    assert_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->n_gpus, 1);
+}
+
+static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    bench_submit(b, 1000, 2, NULL, &two);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 3), 0);
+    bench_turn(b);
+    assert_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
+    assert_int_equal(core_job(b->core, 11)->exit_code, 3);
+}
+
+static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = *launch_one(b);
+    (void)bench_exited(b, 1, &launch, END_EXIT, 3);
+    bench_settle(b);
+    size_t published = b->n_published;
+    b->n_sent = 0;
+    assert_int_equal(bench_exited(b, 1, &launch, END_EXIT, 4), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->exit_code, 3);
+    assert_int_equal(b->n_published, published);
+    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+}
+
+static void an_end_with_a_wrong_token_is_not_believed(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = *launch_one(b);
+    launch.token++;
+    (void)bench_exited(b, 1, &launch, END_EXIT, 3);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+}
+
+static void a_returned_attempt_waits_and_is_tried_again(void **state)
+{
+    struct bench *b = *state;
+    (void)bench_returned(b, 1, launch_one(b));
+    bench_settle(b);
+    char text[200];
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_string_equal(core_wait_reason(b->core, 11, text, sizeof(text)), "backoff");
+    assert_int_equal(b->armed_ms, b->now_ms + 1000);
+    b->now_ms = b->armed_ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
+}
+
+static void a_job_that_never_starts_is_given_up(void **state)
+{
+    struct bench *b = *state;
+    (void)launch_one(b);
+    for (int i = 0; i < 20 && core_job(b->core, 11)->state != JOB_DONE; i++) {
+        (void)bench_returned(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
+        bench_settle(b);
+        b->n_sent = core_job(b->core, 11)->state == JOB_DONE ? b->n_sent : 0;
+        b->now_ms = b->armed_ms;
+        core_timer(b->core, b->now_ms, b->now_ms);
+        bench_settle(b);
+    }
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+    assert_int_equal(core_job(b->core, 11)->attempt, 8);
+}
+
+static void a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    (void)bench_started(b, 1, launch);
+    bench_settle(b);
+    (void)bench_exited(b, 1, launch, END_UNKNOWN, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(core_job(b->core, 11)->started_ms, 0);
+}
+
+static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    core_cancel(b->core, 1, 1, &owner, 11, 0, &two);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    (void)bench_returned(b, 1, launch);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
+}
+
+static void after_a_new_link_everything_is_said_again(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = *launch_one(b);
+    core_link_down(b->core, 1);
+    b->n_sent = 0;
+    struct known_attempt known = { .job = 11, .attempt = 1, .token = launch.token, .phase = PHASE_STAGED };
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->link, 2);
+    assert_null(bench_sent(b, MESSAGE_STOP, 11));
+}
+
+static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **state)
+{
+    struct bench *b = *state;
+    (void)bench_started(b, 1, launch_one(b));
+    bench_settle(b);
+    core_link_down(b->core, 1);
+    (void)bench_hello(b, 2, "boot", 2, NULL, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
+}
+
+static void a_new_boot_ends_what_ran_before_it(void **state)
+{
+    struct bench *b = *state;
+    (void)launch_one(b);
+    core_link_down(b->core, 1);
+    (void)bench_hello(b, 2, "another boot", 2, NULL, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
+}
+
+static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
+{
+    struct bench *b = *state;
+    struct known_attempt known = { .job = 9, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    core_link_down(b->core, 1);
+    (void)bench_hello(b, 2, "boot", 2, &known, 1);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 9)->token, 99);
+    struct sent stray = { .job = 9, .attempt = 1, .token = 99 };
+    (void)bench_exited(b, 2, &stray, END_EXIT, 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_FORGET, 9));
+}
+
+static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void **state)
+{
+    struct bench *b = *state;
+    struct known_attempt known = { .job = 50, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    core_link_down(b->core, 1);
+    (void)bench_hello(b, 2, "boot", 2, &known, 1);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    assert_null(bench_sent(b, MESSAGE_STOP, 50));
+    assert_int_equal(bench_answer(b, &one)->job, 51);
+}
+
+static void a_message_out_of_turn_is_refused(void **state)
+{
+    struct bench *b = *state;
+    struct error err;
+    struct message_welcome welcome = { .epoch = 1 };
+    struct sent none = { .job = 11 };
+    assert_int_equal(core_link_message(b->core, 1, 1, 1, MESSAGE_WELCOME, &welcome, &err), -EPROTO);
+    assert_int_equal(bench_started(b, 7, &none), -EPROTO);
+}
+
+static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = calloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    struct job *job = job_new(5, spec);
+    struct job_event event = { .job = 5, .type = EVENT_SUBMITTED, .uid = 1000, .wall_ms = 1 };
+    struct error err;
+    assert_int_equal(job_apply(job, &event, &err), 0);
+    core_load_job(b->core, job);
+    bench_settle(b);
+    assert_int_equal(b->fetched, 5);
+    assert_null(bench_sent(b, MESSAGE_LAUNCH, 5));
+    core_on_spec(b->core, 5, spec);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+    const struct CMUnitTest tests[] = {
+        CASE(a_launch_is_sent_only_when_the_attempt_is_durable),
+        CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once),
+        CASE(a_repeated_end_changes_nothing_and_is_forgotten),
+        CASE(an_end_with_a_wrong_token_is_not_believed),
+        CASE(a_returned_attempt_waits_and_is_tried_again),
+        CASE(a_job_that_never_starts_is_given_up),
+        CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),
+        CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent),
+        CASE(after_a_new_link_everything_is_said_again),
+        CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown),
+        CASE(a_new_boot_ends_what_ran_before_it),
+        CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten),
+        CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
+        CASE(a_message_out_of_turn_is_refused),
+        CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

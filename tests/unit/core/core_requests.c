@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench.h"
+
+#include <errno.h>
+
+static int one, two, three, four, five; // requests are known by address
+
+static void an_acknowledgement_waits_until_it_is_durable(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_turn(b);
+    assert_null(bench_answer(b, &one));
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &one)->job, 11);
+}
+
+static void a_reader_does_not_see_what_a_crash_could_take_back(void **state)
+{
+    struct bench *b = *state;
+    core_barrier(b->core, &one);
+    assert_non_null(bench_answer(b, &one));
+    bench_submit(b, 1000, 1, NULL, &two);
+    core_barrier(b->core, &three);
+    bench_turn(b);
+    assert_null(bench_answer(b, &three));
+    bench_settle(b);
+    assert_non_null(bench_answer(b, &three));
+}
+
+static void what_arrives_during_a_commit_is_the_next_batch(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_turn(b);
+    bench_submit(b, 1000, 1, NULL, &two);
+    bench_submit(b, 1000, 1, NULL, &three);
+    bench_turn(b);
+    assert_null(bench_answer(b, &one));
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->job, 13);
+    assert_int_equal(core_last_event(b->core), 23);
+}
+
+static void a_repeated_key_gives_the_same_job(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, "k", &one);
+    bench_submit(b, 1000, 1, "k", &two);
+    bench_submit(b, 1000, 2, "k", &three);
+    bench_submit(b, 1001, 1, "k", &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->job, bench_answer(b, &one)->job);
+    assert_true(bench_answer(b, &two)->is_repeated);
+    assert_int_equal(bench_answer(b, &three)->code, -EEXIST);
+    assert_int_not_equal(bench_answer(b, &four)->job, bench_answer(b, &one)->job);
+}
+
+static void a_full_queue_refuses_and_says_so(void **state)
+{
+    struct bench *b = *state;
+    int *requests[] = { &one, &two, &three, &four, &five };
+    for (size_t i = 0; i < 5; i++)
+        bench_submit(b, 1000, 1, NULL, requests[i]);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->code, 0);
+    assert_int_equal(bench_answer(b, &five)->code, -EDQUOT);
+}
+
+static void an_impossible_request_is_refused_at_once(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(bench_hello(b, 1, "boot", 2, NULL, 0), 0);
+    bench_submit(b, 1000, 3, NULL, &one);
+    assert_int_equal(bench_answer(b, &one)->code, -ERANGE);
+}
+
+static void only_the_owner_and_administrators_cancel(void **state)
+{
+    struct bench *b = *state;
+    struct identity other = { .is_known = true, .uid = 1001 }, admin = { .is_known = true, .uid = 77 };
+    bench_submit(b, 1000, 1, NULL, &one);
+    core_cancel(b->core, 1, 1, &other, 11, -1, &two);
+    core_cancel(b->core, 1, 1, &admin, 12, -1, &three);
+    core_cancel(b->core, 1, 1, &admin, 11, -1, &four);
+    core_cancel(b->core, 1, 1, &admin, 11, -1, &five);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, -EPERM);
+    assert_int_equal(bench_answer(b, &three)->code, -ENOENT);
+    assert_int_equal(bench_answer(b, &four)->code, 0);
+    assert_int_equal(bench_answer(b, &five)->code, -EALREADY);
+    assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
+}
+
+static void a_waiter_is_answered_when_the_state_is_durable(void **state)
+{
+    struct bench *b = *state;
+    struct identity owner = { .is_known = true, .uid = 1000 };
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    core_wait(b->core, &owner, 11, 1U << JOB_DONE, &two);
+    core_wait(b->core, &owner, 11, 1U << JOB_DONE, &three);
+    core_forget(b->core, &three);
+    core_cancel(b->core, 1, 1, &owner, 11, -1, &four);
+    bench_turn(b);
+    assert_null(bench_answer(b, &two));
+    bench_settle(b);
+    assert_non_null(bench_answer(b, &two));
+    assert_null(bench_answer(b, &three));
+}
+
+static void a_forgotten_request_is_not_answered(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    core_forget(b->core, &one);
+    bench_settle(b);
+    assert_null(bench_answer(b, &one));
+    assert_non_null(core_job(b->core, 11));
+}
+
+static void ended_jobs_leave_memory_oldest_first(void **state)
+{
+    struct bench *b = *state;
+    struct identity owner = { .is_known = true, .uid = 1000 };
+    for (uint64_t job = 11; job <= 13; job++) {
+        bench_submit(b, 1000, 1, NULL, &one);
+        core_cancel(b->core, 1, 1, &owner, job, -1, &two);
+        bench_settle(b);
+        b->n_answers = 0;
+    }
+    assert_null(core_job(b->core, 11));
+    assert_non_null(core_job(b->core, 12));
+    assert_non_null(core_job(b->core, 13));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
+    const struct CMUnitTest tests[] = {
+        CASE(an_acknowledgement_waits_until_it_is_durable),
+        CASE(a_reader_does_not_see_what_a_crash_could_take_back),
+        CASE(what_arrives_during_a_commit_is_the_next_batch),
+        CASE(a_repeated_key_gives_the_same_job),
+        CASE(a_full_queue_refuses_and_says_so),
+        CASE(an_impossible_request_is_refused_at_once),
+        CASE(only_the_owner_and_administrators_cancel),
+        CASE(a_waiter_is_answered_when_the_state_is_durable),
+        CASE(a_forgotten_request_is_not_answered),
+        CASE(ended_jobs_leave_memory_oldest_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* The fold of events into a job: what each event changes, what is refused, and what holds in between. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/job.h"
+
+static struct job_event make_event(enum job_event_type type, uint32_t attempt)
+{
+    return (struct job_event){ .job = 42, .attempt = attempt, .type = type, .wall_ms = 1000 + type };
+}
+
+static void apply(struct job *job, struct job_event event)
+{
+    struct error err = { 0 };
+    assert_int_equal(job_apply(job, &event, &err), 0);
+    assert_int_equal(job_invariant(job, &err), 0);
+    job_event_clear(&event);
+}
+
+static void allocate(struct job *job, uint32_t attempt)
+{
+    struct job_event event = make_event(EVENT_ALLOCATED, attempt);
+    event.token = 77;
+    event.node = xstrdup("box");
+    event.boot_id = xstrdup("boot");
+    gpu_grants_add(&event.gpus, 3, "GPU-3", 0, 0);
+    gpu_grants_add(&event.gpus, 1, "GPU-1", 0, 0);
+    apply(job, event);
+}
+
+static int make_job(void **state)
+{
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "sleep");
+    strings_add(&spec.command, "a b");
+    spec.cwd = xstrdup("/");
+    spec.gpus = 2;
+    struct job *job = job_new(42, &spec);
+    job_spec_clear(&spec);
+    struct job_event event = make_event(EVENT_SUBMITTED, 0);
+    event.uid = 1000;
+    event.gid = 1001;
+    apply(job, event);
+    *state = job;
+    return 0;
+}
+
+static int free_job(void **state)
+{
+    job_free(*state);
+    return 0;
+}
+
+static void a_submitted_job_is_queued_and_holds_nothing(void **state)
+{
+    const struct job *job = *state;
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->uid, 1000);
+    assert_int_equal(job->gid, 1001);
+    assert_string_equal(job->name, "sleep");
+    assert_string_equal(job->summary, "sleep 'a b'");
+    assert_int_equal(job->grants.count, 0);
+    assert_int_equal(job->submitted_ms, 1000 + EVENT_SUBMITTED);
+}
+
+static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    assert_int_equal(job->state, JOB_STARTING);
+    assert_int_equal(job->attempt, 1);
+    const struct gpu_grant *grants = job->grants.items;
+    assert_int_equal(grants[0].index, 3);
+    assert_int_equal(grants[1].index, 1);
+    assert_string_equal(job->node, "box");
+}
+
+static void a_returned_job_gives_everything_back_and_queues_again(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    struct job_event event = make_event(EVENT_RETURNED, 1);
+    event.text = xstrdup("the node was restarting");
+    apply(job, event);
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->grants.count, 0);
+    assert_null(job->node);
+    assert_int_equal(job->token, 0);
+    assert_string_equal(job->text, "the node was restarting");
+    allocate(job, 2);
+    assert_int_equal(job->attempt, 2);
+}
+
+static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    assert_int_equal(job->state, JOB_RUNNING);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->started_ms, 0);
+}
+
+static void an_ended_job_keeps_what_is_to_be_shown(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    struct job_event started = make_event(EVENT_STARTED, 1);
+    started.log_path = xstrdup("/log");
+    apply(job, started);
+    struct job_event ended = make_event(EVENT_ENDED, 1);
+    ended.end = END_SIGNAL;
+    ended.exit_code = 139;
+    ended.signal = 11;
+    ended.log_bytes = 5;
+    ended.started_wall_ms = 500;
+    apply(job, ended);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->exit_code, 139);
+    assert_int_equal(job->signal, 11);
+    assert_int_equal(job->started_ms, 500);
+    assert_string_equal(job->log_path, "/log");
+    assert_int_equal(job->grants.count, 2);
+}
+
+static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
+{
+    struct job *job = *state;
+    struct job_event event = make_event(EVENT_STOP, 0);
+    event.uid = 1000;
+    apply(job, event);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_CANCELLED);
+    assert_int_equal(job->stopped_by, 1000);
+}
+
+static void a_stop_before_the_verdict_ends_as_cancelled_without_running(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STOP, 1));
+    assert_int_equal(job->state, JOB_STOPPING);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_CANCELLED);
+    assert_int_equal(job->started_ms, 0);
+}
+
+static void a_refused_event_changes_nothing(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    allocate(job, 1);
+    const struct job before = *job;
+    struct job_event other_attempt = make_event(EVENT_STARTED, 2);
+    assert_int_equal(job_apply(job, &other_attempt, &err), -EPROTO);
+    assert_non_null(strstr(err.message, "attempt 2"));
+    struct job_event impossible = make_event(EVENT_SUBMITTED, 0);
+    assert_int_equal(job_apply(job, &impossible, &err), -EPROTO);
+    struct job_event other_job = make_event(EVENT_STARTED, 1);
+    other_job.job = 43;
+    assert_int_equal(job_apply(job, &other_job, &err), -EPROTO);
+    struct job_event no_type = make_event((enum job_event_type)1000, 1);
+    assert_int_equal(job_apply(job, &no_type, &err), -EPROTO);
+    assert_memory_equal(job, &before, sizeof(before));
+}
+
+static void an_attempt_number_is_never_skipped(void **state)
+{
+    struct job *job = *state;
+    struct job_event event = make_event(EVENT_ALLOCATED, 2);
+    assert_int_equal(job_apply(job, &event, NULL), -EPROTO);
+    assert_int_equal(job->state, JOB_QUEUED);
+}
+
+static void the_invariant_notices_what_must_not_be(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    job->token = 5;
+    assert_int_equal(job_invariant(job, &err), -EBADMSG);
+    job->token = 0;
+    allocate(job, 1);
+    job->gpus = 3;
+    assert_int_equal(job_invariant(job, &err), -EBADMSG);
+    job->gpus = 2;
+    job->end = END_EXIT;
+    assert_int_equal(job_invariant(job, &err), -EBADMSG);
+    job->state = JOB_DONE;
+    assert_int_equal(job_invariant(job, &err), -EBADMSG);
+    job->ended_ms = 1;
+    assert_int_equal(job_invariant(job, &err), 0);
+}
+
+/* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */
+static void no_order_of_events_breaks_the_invariant(void **state)
+{
+    uint32_t random = 12345;
+    for (int round = 0; round < 500; round++) {
+        void *made = NULL;
+        (void)make_job(&made);
+        struct job *job = made;
+        for (int i = 0; i < 60; i++) {
+            random = random * 1664525U + 1013904223U;
+            struct job_event event = make_event(
+                (enum job_event_type)((random >> 8) % EVENT_TYPES), job->attempt + (random >> 20) % 2);
+            bool was_done = job->state == JOB_DONE;
+            event.end = END_EXIT;
+            if (event.type == EVENT_ALLOCATED) {
+                event.token = 1;
+                event.node = xstrdup("box");
+                gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0);
+                gpu_grants_add(&event.gpus, 1, "GPU-1", 0, 0);
+            }
+            int r = job_apply(job, &event, NULL);
+            assert_false(was_done && r == 0);
+            assert_int_equal(job_invariant(job, NULL), 0);
+            job_event_clear(&event);
+        }
+        job_free(job);
+    }
+}
+
+#define with_job(test) cmocka_unit_test_setup_teardown(test, make_job, free_job)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_job(a_submitted_job_is_queued_and_holds_nothing),
+        with_job(an_allocated_job_holds_its_gpus_in_the_order_given),
+        with_job(a_returned_job_gives_everything_back_and_queues_again),
+        with_job(a_job_whose_gate_never_opened_is_as_if_never_started),
+        with_job(an_ended_job_keeps_what_is_to_be_shown),
+        with_job(a_queued_job_that_is_stopped_is_done_at_once),
+        with_job(a_stop_before_the_verdict_ends_as_cancelled_without_running),
+        with_job(a_refused_event_changes_nothing),
+        with_job(an_attempt_number_is_never_skipped),
+        with_job(the_invariant_notices_what_must_not_be),
+        cmocka_unit_test(no_order_of_events_breaks_the_invariant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* The records in an attempt's spool directory: whole, and readable by an older or newer program. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/launch.h"
+#include "job/state.h"
+
+static void a_launch_spec_comes_back_from_its_bytes(void **state)
+{
+    struct launch_spec spec = { .job = 42,
+        .attempt = 2,
+        .token = UINT64_MAX,
+        .uid = 1000,
+        .gid = 1001,
+        .umask = 077,
+        .cwd = xstrdup("/home/ana"),
+        .output = xstrdup("out.log"),
+        .is_output_default = true,
+        .nofile_soft = 1024 };
+    spec.groups.items = xcalloc(2, sizeof(struct group_id));
+    spec.groups.count = 2;
+    ((struct group_id *)spec.groups.items)[1].gid = 44;
+    strings_add(&spec.command, "true");
+    strings_add(&spec.env, "A=b");
+    strings_add(&spec.gpu_env, "CUDA_VISIBLE_DEVICES=2,0");
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&launch_spec_record, &spec, &bytes);
+    record_clear(&launch_spec_record, &spec);
+    struct launch_spec back;
+    assert_int_equal(record_decode(&launch_spec_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_int_equal(back.job, 42);
+    assert_true(back.token == UINT64_MAX);
+    assert_true(back.is_output_default);
+    assert_int_equal(back.umask, 077);
+    assert_int_equal(back.groups.count, 2);
+    assert_int_equal(((const struct group_id *)back.groups.items)[1].gid, 44);
+    assert_string_equal(back.gpu_env.items[0], "CUDA_VISIBLE_DEVICES=2,0");
+    assert_null(back.setup);
+    record_clear(&launch_spec_record, &back);
+}
+
+static void an_exit_record_comes_back_from_its_bytes(void **state)
+{
+    char path[] = "/home/ana/42.log", text[] = "chdir: Permission denied";
+    const struct launch_exit ended = { .job = 42,
+        .attempt = 1,
+        .token = 7,
+        .end = END_START_FAILED,
+        .exit_code = 126,
+        .run_ms = 5,
+        .log_path = path,
+        .text = text };
+    struct launch_exit back;
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&launch_exit_record, &ended, &bytes);
+    assert_int_equal(record_decode(&launch_exit_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_int_equal(back.end, END_START_FAILED);
+    assert_int_equal(back.exit_code, 126);
+    assert_int_equal(back.is_executed, 0);
+    assert_string_equal(back.text, "chdir: Permission denied");
+    record_clear(&launch_exit_record, &back);
+}
+
+static void a_started_record_is_not_taken_for_an_exit_record(void **state)
+{
+    const struct launch_started started = { .job = 42, .shepherd_pid = 100, .init_pid = 101 };
+    struct launch_exit ended;
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&launch_started_record, &started, &bytes);
+    assert_true(record_decode(&launch_exit_record, bytes.bytes, bytes.length, &ended, NULL) < 0);
+}
+
+static void all_records_name_the_attempt_by_the_same_tags(void **state)
+{
+    const struct record_type *types[] = { &launch_spec_record, &launch_started_record, &launch_exit_record };
+    static const char *const names[] = { "job", "attempt", "step", "task", "token" };
+    for (size_t t = 0; t < 3; t++)
+        for (size_t i = 0; i < 5; i++) {
+            assert_int_equal(types[t]->fields[i].tag, i + 1);
+            assert_string_equal(types[t]->fields[i].name, names[i]);
+        }
+}
+
+static void no_tag_is_used_twice(void **state)
+{
+    const struct record_type *types[] = { &launch_spec_record, &launch_started_record, &launch_exit_record };
+    for (size_t t = 0; t < 3; t++)
+        for (size_t i = 0; i < types[t]->n_fields; i++)
+            for (size_t k = 0; k < i; k++)
+                assert_int_not_equal(types[t]->fields[i].tag, types[t]->fields[k].tag);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launch_spec_comes_back_from_its_bytes),
+        cmocka_unit_test(an_exit_record_comes_back_from_its_bytes),
+        cmocka_unit_test(a_started_record_is_not_taken_for_an_exit_record),
+        cmocka_unit_test(all_records_name_the_attempt_by_the_same_tags),
+        cmocka_unit_test(no_tag_is_used_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* What a user may ask for: every refusal names the field, and nothing reasonable is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/spec.h"
+
+static int make_spec(void **state)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "/usr/bin/python3");
+    strings_add(&spec->command, "train.py");
+    spec->cwd = xstrdup("/home/ana");
+    *state = spec;
+    return 0;
+}
+
+static int free_spec(void **state)
+{
+    job_spec_free(*state);
+    return 0;
+}
+
+static void set(char **field, const char *text)
+{
+    free(*field);
+    *field = xstrdup(text);
+}
+
+static void set_repeated(char **field, char letter, size_t count)
+{
+    free(*field);
+    *field = xcalloc(count + 1, 1);
+    memset(*field, letter, count);
+}
+
+/* Validation fails with `code` and a sentence that has `word` in it. */
+static void assert_refused(const struct job_spec *spec, int code, const char *word)
+{
+    struct error err = { 0 };
+    assert_int_equal(job_spec_validate(spec, &err), code);
+    assert_non_null(strstr(err.message, word));
+}
+
+static void a_plain_request_asks_for_one_gpu_and_is_accepted(void **state)
+{
+    const struct job_spec *spec = *state;
+    assert_int_equal(spec->gpus, 1);
+    assert_int_equal(spec->umask, 022);
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+}
+
+static void a_request_without_a_command_is_refused_with_an_example(void **state)
+{
+    struct job_spec *spec = *state;
+    struct error err = { 0 };
+    strings_clear(&spec->command);
+    assert_int_equal(job_spec_validate(spec, &err), -EINVAL);
+    assert_non_null(strstr(err.hint, "mgpu submit"));
+    strings_add(&spec->command, "");
+    assert_refused(spec, -EINVAL, "command");
+}
+
+static void the_working_directory_must_be_absolute(void **state)
+{
+    struct job_spec *spec = *state;
+    set(&spec->cwd, "home");
+    assert_refused(spec, -EINVAL, "cwd");
+    set(&spec->cwd, NULL);
+    assert_refused(spec, -EINVAL, "cwd");
+}
+
+static void priority_and_umask_have_bounds(void **state)
+{
+    struct job_spec *spec = *state;
+    spec->priority = SPEC_PRIORITY_MAX;
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+    spec->priority = SPEC_PRIORITY_MAX + 1;
+    assert_refused(spec, -ERANGE, "priority");
+    spec->priority = -SPEC_PRIORITY_MAX - 1;
+    assert_refused(spec, -ERANGE, "priority");
+    spec->priority = 0;
+    spec->umask = 01000;
+    assert_refused(spec, -ERANGE, "umask");
+}
+
+static void texts_have_limits_and_are_not_empty(void **state)
+{
+    struct job_spec *spec = *state;
+    set_repeated(&spec->name, 'n', SPEC_NAME_MAX);
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+    set_repeated(&spec->name, 'n', SPEC_NAME_MAX + 1);
+    assert_refused(spec, -E2BIG, "name");
+    set(&spec->name, "");
+    assert_refused(spec, -EINVAL, "name is empty");
+    set(&spec->name, NULL);
+    set_repeated(&spec->setup, 's', SPEC_SETUP_MAX + 1);
+    assert_refused(spec, -E2BIG, "setup");
+    set(&spec->setup, NULL);
+    set(&spec->output, "");
+    assert_refused(spec, -EINVAL, "output");
+}
+
+static void a_name_holds_no_control_characters(void **state)
+{
+    struct job_spec *spec = *state;
+    set(&spec->name, "tr\x1b[31main");
+    assert_refused(spec, -EINVAL, "control character");
+}
+
+static void command_and_environment_have_limits(void **state)
+{
+    struct job_spec *spec = *state;
+    char *word = NULL;
+    set_repeated(&word, 'x', SPEC_COMMAND_MAX);
+    strings_take(&spec->command, word);
+    assert_refused(spec, -E2BIG, "command");
+    strings_clear(&spec->command);
+    strings_add(&spec->command, "true");
+    char *entry = NULL;
+    set_repeated(&entry, 'x', SPEC_ENV_MAX);
+    entry[1] = '=';
+    strings_take(&spec->env, entry);
+    assert_refused(spec, -E2BIG, "env");
+}
+
+static void an_environment_entry_has_a_name(void **state)
+{
+    struct job_spec *spec = *state;
+    strings_add(&spec->env, "=x");
+    assert_refused(spec, -EINVAL, "NAME=value");
+    strings_clear(&spec->env);
+    strings_add(&spec->env, "novalue");
+    assert_refused(spec, -EINVAL, "novalue");
+}
+
+static void gpu_requests_must_make_sense(void **state)
+{
+    struct job_spec *spec = *state;
+    spec->gpus = SPEC_GPUS_MAX + 1;
+    assert_refused(spec, -ERANGE, "gpus");
+    spec->gpus = 0;
+    spec->gpu_mem = 1;
+    assert_refused(spec, -EINVAL, "gpu_mem");
+    spec->gpu_mem = 0;
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+    spec->gpus = 2;
+    set(&spec->gpu_ids, "0,2-3");
+    assert_refused(spec, -EINVAL, "3 GPUs");
+    set(&spec->gpu_ids, "3,3");
+    assert_refused(spec, -EINVAL, "twice");
+    set(&spec->gpu_ids, "3,0");
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+}
+
+static void gpu_ids_come_in_the_order_asked(void **state)
+{
+    struct job_spec *spec = *state;
+    _cleanup_free_ uint32_t *ids = NULL;
+    size_t count = 9;
+    assert_int_equal(job_spec_gpu_ids(spec, &ids, &count, NULL), 0);
+    assert_int_equal(count, 0);
+    set(&spec->gpu_ids, "3,0-1");
+    assert_int_equal(job_spec_gpu_ids(spec, &ids, &count, NULL), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(ids[0], 3);
+    assert_int_equal(ids[2], 1);
+}
+
+static void the_shown_name_is_the_commands_last_component(void **state)
+{
+    struct job_spec *spec = *state;
+    _cleanup_free_ char *by_command = job_spec_display_name(spec);
+    assert_string_equal(by_command, "python3");
+    set(&spec->name, "train");
+    _cleanup_free_ char *by_name = job_spec_display_name(spec);
+    assert_string_equal(by_name, "train");
+}
+
+static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **state)
+{
+    struct job_spec *spec = *state;
+    set(&spec->command.items[0], "/bin/\x1b[2J");
+    _cleanup_free_ char *name = job_spec_display_name(spec);
+    assert_null(strchr(name, '\x1b'));
+}
+
+static void the_same_request_hashes_alike_whatever_its_key(void **state)
+{
+    struct job_spec *spec = *state;
+    uint64_t hash = job_spec_hash(spec);
+    set(&spec->submit_key, "k1");
+    assert_true(job_spec_hash(spec) == hash);
+    spec->priority = 1;
+    assert_true(job_spec_hash(spec) != hash);
+}
+
+#define with_spec(test) cmocka_unit_test_setup_teardown(test, make_spec, free_spec)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_spec(a_plain_request_asks_for_one_gpu_and_is_accepted),
+        with_spec(a_request_without_a_command_is_refused_with_an_example),
+        with_spec(the_working_directory_must_be_absolute),
+        with_spec(priority_and_umask_have_bounds),
+        with_spec(texts_have_limits_and_are_not_empty),
+        with_spec(a_name_holds_no_control_characters),
+        with_spec(command_and_environment_have_limits),
+        with_spec(an_environment_entry_has_a_name),
+        with_spec(gpu_requests_must_make_sense),
+        with_spec(gpu_ids_come_in_the_order_asked),
+        with_spec(the_shown_name_is_the_commands_last_component),
+        with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
+        with_spec(the_same_request_hashes_alike_whatever_its_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* kill -9 of the shepherd at every stage, and what an adopter makes of it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "fixture.h"
+#include "job/state.h"
+#include "shepherd/shepherd.h"
+
+static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
+{
+    if (f->exit.end != end || f->exit.exit_code != exit_code)
+        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
+            f->exit.text != NULL ? f->exit.text : "", f->output);
+}
+
+static int open_spool(const struct fixture *f)
+{
+    int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void start_and_kill(struct fixture *f, const char *script)
+{
+    fixture_script(f, script);
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_kill_shepherd(f);
+}
+
+static void the_exit_code_survives_the_shepherd(void **state)
+{
+    struct fixture *f = *state;
+    start_and_kill(f, "echo ready; sleep 0.2; echo more; exit 33");
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 33);
+    assert_int_equal(f->exit.is_executed, 1);
+    assert_string_equal(f->exit.log_path, f->log);
+    assert_string_equal(f->output, "ready\nmore\n");
+    assert_int_equal(f->exit.log_bytes, 11);
+    assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
+}
+
+static void so_does_one_that_came_before_the_adopter(void **state)
+{
+    struct fixture *f = *state;
+    start_and_kill(f, "echo ready; exit 34");
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 34);
+}
+
+static void an_adopter_stops_the_job(void **state)
+{
+    struct fixture *f = *state;
+    start_and_kill(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98711 & wait; done");
+    fixture_adopt(f);
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 8);
+    assert_int_equal(fixture_count_sleepers("98711"), 0);
+}
+
+static void an_adopter_ends_what_the_command_left(void **state)
+{
+    struct fixture *f = *state;
+    start_and_kill(f, "setsid sh -c 'sleep 98712 & exit' >/dev/null 2>&1; echo ready; exit 2");
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 2);
+    assert_int_equal(fixture_count_sleepers("98712"), 0);
+}
+
+static void a_lost_status_is_unknown_and_never_zero(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "kill -9 $PPID; echo ready; sleep 0.2; exit 0");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_kill_shepherd(f);
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_UNKNOWN, 125);
+    assert_int_equal(f->exit.is_executed, 1);
+    assert_non_null(strstr(f->exit.text, "lost"));
+}
+
+static void a_shepherd_that_died_after_its_verdict_has_executed_nothing(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open_spool(f);
+    assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
+    assert_int_equal(spool_settle(fd, VERDICT_GO), VERDICT_GO);
+    (void)close(fd);
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_UNKNOWN, 125);
+    assert_int_equal(f->exit.is_executed, 0);
+}
+
+static void without_a_verdict_an_adopter_leaves(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open_spool(f);
+    assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
+    (void)close(fd);
+    fixture_adopt(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
+}
+
+static void a_finished_step_is_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    fixture_run(f);
+    fixture_kill_shepherd(f);
+    fixture_adopt(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_DONE);
+}
+
+/* Kills the shepherd at a random moment of the launch: whatever stands, the command ran once or not at all.
+ */
+static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
+{
+    for (int delay_us = 0; delay_us < 6000; delay_us += 150) {
+        fixture_teardown(state);
+        fixture_setup_cgroup(state);
+        struct fixture *f = *state;
+        fixture_script(f, "echo ran; exit 3");
+        fixture_start(f);
+        (void)usleep((useconds_t)delay_us);
+        fixture_kill_shepherd(f);
+        int fd = open_spool(f);
+        int verdict = spool_settle(fd, VERDICT_NOGO);
+        (void)close(fd);
+        if (verdict == VERDICT_GO) {
+            fixture_adopt(f);
+            if (fixture_wait(f) != SHEPHERD_DONE)
+                fail_msg("the adopter failed after %d us", delay_us);
+            fixture_read_exit(f);
+            bool is_run = f->exit.is_executed == 1;
+            assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
+            assert_string_equal(f->output, is_run ? "ran\n" : "");
+        } else {
+            assert_int_equal(verdict, VERDICT_NOGO);
+        }
+    }
+}
+
+#define CASE(name)                                                                                           \
+    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
+    {                                                                                                        \
+#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_exit_code_survives_the_shepherd),
+        CASE(so_does_one_that_came_before_the_adopter),
+        CASE(an_adopter_stops_the_job),
+        CASE(an_adopter_ends_what_the_command_left),
+        CASE(a_lost_status_is_unknown_and_never_zero),
+        CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing),
+        CASE(without_a_verdict_an_adopter_leaves),
+        CASE(a_finished_step_is_left_alone),
+        cmocka_unit_test_setup_teardown(
+            a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixture_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "fixture.h"
+#include "shepherd/exec.h"
+
+/* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
+static int search(const char *path, const char *name, const char *argument)
+{
+    struct strings command = { 0 };
+    char *environment[] = { NULL };
+    strings_add(&command, name);
+    if (argument != NULL)
+        strings_add(&command, argument);
+    char **argv = exec_argv(&command);
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(exec_search(argv, environment, path));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    free(argv - 2);
+    strings_clear(&command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void make_file(const struct fixture *f, const char *name, const char *text, mode_t mode)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/%s", f->home, name);
+    assert_int_equal(file_write(AT_FDCWD, path, text, strlen(text), false), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void the_first_directory_that_has_it_wins(void **state)
+{
+    assert_int_equal(search("/nosuchdir:/usr/bin:/bin", "true", NULL), 0);
+    assert_int_equal(search(NULL, "true", NULL), 0);
+    assert_int_equal(search("/nosuchdir:/etc", "true", NULL), ENOENT);
+    assert_int_equal(search("/bin", "", NULL), ENOENT);
+}
+
+static void a_slash_means_no_search(void **state)
+{
+    assert_int_equal(search("/bin", "./true", NULL), ENOENT);
+    assert_int_equal(search("/nosuchdir", "/bin/true", NULL), 0);
+}
+
+static void what_may_not_be_executed_is_passed_over_but_told(void **state)
+{
+    struct fixture *f = *state;
+    char path[200];
+    make_file(f, "true", "text", 0644);
+    (void)snprintf(path, sizeof(path), "%s:/bin", f->home);
+    assert_int_equal(search(path, "true", NULL), 0);
+    assert_int_equal(search(f->home, "true", NULL), EACCES);
+}
+
+static void an_empty_element_is_the_current_directory(void **state)
+{
+    struct fixture *f = *state;
+    make_file(f, "local", "#!/bin/sh\nexit 77\n", 0755);
+    assert_int_equal(chdir(f->home), 0);
+    assert_int_equal(search("/nosuchdir:", "local", NULL), 77);
+    assert_int_equal(search(":/bin", "local", NULL), 77);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void a_script_without_a_line_goes_to_the_shell(void **state)
+{
+    struct fixture *f = *state;
+    make_file(f, "script", "exit $1\n", 0755);
+    assert_int_equal(search(f->home, "script", "78"), 78);
+}
+
+static void the_setup_script_quotes_its_words(void **state)
+{
+    char *script = exec_setup_script("echo it's", "/opt/my tools/mgpu-shepherd");
+    assert_string_equal(
+        script, "eval 'echo it'\\''s' || exit\nexec '/opt/my tools/mgpu-shepherd' --exec 100\n");
+    free(script);
+}
+
+static void a_request_says_when_its_turn_came(void **state)
+{
+    struct strings variables = { 0 }, command = { 0 };
+    int error = 0, status;
+    strings_add(&command, "/nosuchcmd");
+    strings_add(&variables, "A=b");
+    int fd = exec_request_make(&variables, &command);
+    assert_true(fd >= 0);
+    assert_false(exec_request_is_reached(fd, &error));
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(exec_main(fd));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 127);
+    assert_true(exec_request_is_reached(fd, &error));
+    assert_int_equal(error, ENOENT);
+    (void)close(fd);
+    strings_clear(&variables);
+    strings_clear(&command);
+}
+
+static void a_request_that_was_tampered_with_is_refused(void **state)
+{
+    struct strings variables = { 0 }, command = { 0 };
+    strings_add(&command, "true");
+    for (off_t at = 0; at < 30; at++) {
+        int status;
+        int fd = exec_request_make(&variables, &command);
+        assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, at), 4);
+        pid_t pid = fork();
+        if (pid == 0) {
+            (void)close(STDERR_FILENO);
+            _exit(exec_main(fd));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        (void)close(fd);
+    }
+    strings_clear(&command);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(the_first_directory_that_has_it_wins),
+        CASE(a_slash_means_no_search),
+        CASE(what_may_not_be_executed_is_passed_over_but_told),
+        CASE(an_empty_element_is_the_current_directory),
+        CASE(a_script_without_a_line_goes_to_the_shell),
+        CASE(the_setup_script_quotes_its_words),
+        CASE(a_request_says_when_its_turn_came),
+        CASE(a_request_that_was_tampered_with_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* What a command sees, and what becomes of it, through the real program. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "fixture.h"
+#include "job/state.h"
+#include "shepherd/shepherd.h"
+
+static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
+{
+    if (f->exit.end != end || f->exit.exit_code != exit_code)
+        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
+            f->exit.text != NULL ? f->exit.text : "", f->output);
+}
+
+static void a_command_that_succeeds_ends_with_zero(void **state)
+{
+    struct fixture *f = *state;
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_int_equal(f->exit.is_executed, 1);
+    assert_int_equal(f->exit.token, 99);
+    assert_true(f->exit.started_wall_ms > 0 && f->exit.ended_wall_ms >= f->exit.started_wall_ms);
+    assert_string_equal(f->exit.log_path, f->log);
+    assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
+}
+
+static void the_exit_code_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo out; echo err >&2; exit 42");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 42);
+    assert_string_equal(f->output, "out\nerr\n");
+    assert_int_equal(f->exit.log_bytes, 8);
+    assert_null(f->exit.text);
+}
+
+static void a_signal_is_told_apart_from_an_exit(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "kill -SEGV $$");
+    fixture_run(f);
+    assert_end(f, END_SIGNAL, 128 + SIGSEGV);
+    assert_int_equal(f->exit.signal, SIGSEGV);
+}
+
+static void a_missing_command_ends_with_127(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "nosuchcmd", NULL);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 127);
+    assert_int_equal(f->exit.is_executed, 0);
+    assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
+    assert_int_equal(f->exit.started_wall_ms, 0);
+}
+
+static void a_file_that_is_no_program_ends_with_126(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "/etc/passwd", NULL);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 126);
+    assert_string_equal(f->exit.text, "cannot execute /etc/passwd: Permission denied");
+}
+
+static void write_program(const struct fixture *f, const char *name, const char *text)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/%s", f->home, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    (void)fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void a_script_without_interpreter_is_run_by_the_shell(void **state)
+{
+    struct fixture *f = *state;
+    write_program(f, "plain", "echo \"plain $1\"; exit 3\n");
+    strings_set_env(&f->spec.env, "PATH", f->home);
+    fixture_command(f, "plain", "words here", NULL);
+    fixture_run(f);
+    assert_end(f, END_EXIT, 3);
+    assert_string_equal(f->output, "plain words here\n");
+}
+
+static void the_assignment_is_set_over_the_environment(void **state)
+{
+    struct fixture *f = *state;
+    strings_set_env(&f->spec.env, "CUDA_VISIBLE_DEVICES", "7");
+    fixture_script(f, "echo $CUDA_VISIBLE_DEVICES $FLAVOUR; env | wc -l");
+    fixture_run(f);
+    assert_string_equal(f->output, "2,0 plain\n4\n"); // with PWD, which the shell adds
+}
+
+static void a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup(
+        "FLAVOUR='set up'; export FLAVOUR CUDA_VISIBLE_DEVICES=7; set -- a b; echo \"setup $# it's\"");
+    fixture_command(
+        f, "sh", "-c", "echo \"$FLAVOUR $CUDA_VISIBLE_DEVICES\" \"$@\"; exit 5", "x", "it's", "a b", NULL);
+    fixture_run(f);
+    assert_end(f, END_EXIT, 5);
+    assert_string_equal(f->output, "setup 2 it's\nset up 2,0 it's a b\n");
+}
+
+static void a_sourced_setup_sees_no_arguments(void **state)
+{
+    struct fixture *f = *state;
+    write_program(f, "activate",
+        "echo \"args $#\"\nexport PATH="
+        "$PWD:$PATH\n");
+    write_program(f, "tool", "#!/bin/sh\necho found\n");
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup(". ./activate");
+    fixture_command(f, "tool", NULL);
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_string_equal(f->output, "args 0\nfound\n");
+}
+
+static void a_failing_setup_ends_the_job_with_its_status(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup("echo before; (exit 9)");
+    fixture_command(f, "echo", "never", NULL);
+    fixture_run(f);
+    assert_end(f, END_SETUP_FAILED, 9);
+    assert_int_equal(f->exit.is_executed, 0);
+    assert_string_equal(f->exit.text, "the setup command failed with status 9");
+    assert_string_equal(f->output, "before\nmgpu: setup command failed with status 9\n");
+}
+
+static void a_setup_that_leaves_the_shell_is_no_success(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup("exit 0");
+    fixture_run(f);
+    assert_end(f, END_SETUP_FAILED, 125);
+}
+
+static void a_missing_command_after_a_setup_ends_with_127(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup("sleep 30 & :"); // holds all that the shell has open
+    fixture_command(f, "nosuchcmd", NULL);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 127);
+    assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
+}
+
+static void a_missing_setup_shell_is_named(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/nosuchshell");
+    f->spec.setup = xstrdup("true");
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 125);
+    assert_string_equal(
+        f->exit.text, "cannot execute /bin/nosuchshell for the setup command: No such file or directory");
+}
+
+static void a_missing_directory_fails_the_start(void **state)
+{
+    struct fixture *f = *state;
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup("/nosuchdir");
+    free(f->spec.output);
+    f->spec.output = xstrdup(f->log);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 125);
+    assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
+    assert_null(f->exit.log_path);
+}
+
+static void a_directory_that_only_root_may_enter_fails_the_start(void **state)
+{
+    struct fixture *f = *state;
+    if (!is_root())
+        skip();
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup(f->dir);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 125);
+    assert_non_null(strstr(f->exit.text, "Permission denied"));
+}
+
+static void a_log_that_is_a_link_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(symlink("/tmp/elsewhere", f->log), 0);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 125);
+    assert_non_null(strstr(f->exit.text, "Too many levels of symbolic links"));
+}
+
+static void a_log_that_is_a_fifo_is_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(mkfifo(f->log, 0666), 0);
+    assert_int_equal(chmod(f->log, 0666), 0);
+    int reader = open(f->log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    fixture_start(f);
+    fixture_await(f, "exit");
+    (void)close(reader);
+    (void)unlink(f->log);
+    assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
+}
+
+static void the_job_has_exactly_three_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "ls", "-l", "/proc/self/fd", NULL);
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_non_null(strstr(f->output, "0 -> /dev/null"));
+    assert_non_null(strstr(f->output, "1 -> /tmp/mgpu-shepherd."));
+    assert_non_null(strstr(f->output, "2 -> /tmp/mgpu-shepherd."));
+    assert_non_null(strstr(f->output, "3 -> /proc/")); // the directory that ls reads
+    assert_null(strstr(f->output, "4 -> "));
+}
+
+static void after_a_setup_too(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup("true");
+    fixture_command(f, "ls", "/proc/self/fd", NULL);
+    fixture_run(f);
+    assert_string_equal(f->output, "0\n1\n2\n3\n");
+}
+
+static void the_job_is_its_user_with_his_groups_and_umask(void **state)
+{
+    struct fixture *f = *state;
+    if (!is_root())
+        skip();
+    f->spec.umask = 027;
+    f->spec.nofile_soft = 77;
+    f->spec.nofile_hard = 88;
+    fixture_script(f,
+        "umask; ulimit -n; ulimit -Hn; grep -E '^(Uid|Gid|Groups|CapEff|SigBlk|SigIgn):' /proc/self/status; "
+        "cat /proc/self/oom_score_adj");
+    fixture_run(f);
+    assert_string_equal(f->output, "0027\n77\n88\n"
+                                   "Uid:\t65534\t65534\t65534\t65534\n"
+                                   "Gid:\t65534\t65534\t65534\t65534\n"
+                                   "Groups:\t4242 65534 \n"
+                                   "SigBlk:\t0000000000000000\n"
+                                   "SigIgn:\t0000000000000000\n"
+                                   "CapEff:\t0000000000000000\n"
+                                   "0\n");
+}
+
+static void a_second_shepherd_leaves(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo here; read never <&1; sleep 40");
+    fixture_start(f);
+    fixture_await_output(f, "here");
+    pid_t first = f->shepherd;
+    fixture_start(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_BUSY);
+    f->shepherd = first;
+    fixture_stop(f, SIGTERM, 5000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    assert_string_equal(f->output, "here\n");
+}
+
+static void nogo_wins_and_nothing_is_executed(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    fixture_command(f, "touch", "ran", NULL);
+    fixture_start(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
+    (void)close(fd);
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/ran", f->home);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void a_verdict_of_a_dead_shepherd_is_not_used_again(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(spool_settle(fd, VERDICT_GO), VERDICT_GO);
+    fixture_start(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
+    (void)close(fd);
+}
+
+static void an_unwanted_record_is_copied_after_a_second(void **state)
+{
+    struct fixture *f = *state;
+    char path[160];
+    f->spec.exit_copy_dir = xstrdup(f->home);
+    fixture_run(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_DONE);
+    (void)snprintf(path, sizeof(path), "%s/7.1.0.0.exit", f->home);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_command_that_succeeds_ends_with_zero),
+        CASE(the_exit_code_is_kept),
+        CASE(a_signal_is_told_apart_from_an_exit),
+        CASE(a_missing_command_ends_with_127),
+        CASE(a_file_that_is_no_program_ends_with_126),
+        CASE(a_script_without_interpreter_is_run_by_the_shell),
+        CASE(the_assignment_is_set_over_the_environment),
+        CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),
+        CASE(a_sourced_setup_sees_no_arguments),
+        CASE(a_failing_setup_ends_the_job_with_its_status),
+        CASE(a_setup_that_leaves_the_shell_is_no_success),
+        CASE(a_missing_command_after_a_setup_ends_with_127),
+        CASE(a_missing_setup_shell_is_named),
+        CASE(a_missing_directory_fails_the_start),
+        CASE(a_directory_that_only_root_may_enter_fails_the_start),
+        CASE(a_log_that_is_a_link_is_refused),
+        CASE(a_log_that_is_a_fifo_is_refused_at_once),
+        CASE(the_job_has_exactly_three_descriptors),
+        CASE(after_a_setup_too),
+        CASE(the_job_is_its_user_with_his_groups_and_umask),
+        CASE(a_second_shepherd_leaves),
+        CASE(nogo_wins_and_nothing_is_executed),
+        CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
+        CASE(an_unwanted_record_is_copied_after_a_second),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "fixture.h"
+#include "shepherd/output.h"
+
+static char path[160];
+
+static const char *in_home(const struct fixture *f, const char *name)
+{
+    (void)snprintf(path, sizeof(path), "%s/%s", f->home, name);
+    return path;
+}
+
+static void assert_refused(const char *name, enum launch_step expected)
+{
+    enum launch_step step = STEP_NONE;
+    assert_true(output_open(name, false, &step) < 0);
+    assert_int_equal(step, expected);
+}
+
+static void a_new_log_belongs_to_its_user_alone(void **state)
+{
+    enum launch_step step;
+    struct stat st;
+    _cleanup_close_ int fd = output_open(in_home(*state, "new.log"), false, &step);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK), O_APPEND);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+}
+
+static void a_named_log_is_appended_to(void **state)
+{
+    enum launch_step step;
+    for (int i = 0; i < 2; i++) {
+        _cleanup_close_ int fd = output_open(in_home(*state, "twice.log"), false, &step);
+        assert_int_equal(write(fd, "line\n", 5), 5);
+    }
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 10);
+}
+
+static void a_default_log_makes_its_directories_and_starts_empty(void **state)
+{
+    enum launch_step step;
+    struct stat st;
+    for (int i = 0; i < 2; i++) {
+        _cleanup_close_ int fd = output_open(in_home(*state, "a/b/7.log"), true, &step);
+        assert_int_equal(write(fd, "line\n", 5), 5);
+    }
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 5);
+    assert_int_equal(stat(in_home(*state, "a/b/7.log.old"), &st), 0);
+    assert_int_equal(stat(in_home(*state, "a"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+static void links_fifos_and_directories_are_refused(void **state)
+{
+    assert_int_equal(symlink("/tmp/elsewhere", in_home(*state, "link")), 0);
+    assert_refused(path, STEP_LOG);
+    assert_int_equal(mkfifo(in_home(*state, "fifo"), 0600), 0);
+    assert_refused(path, STEP_LOG_KIND);
+    _cleanup_close_ int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_refused(path, STEP_LOG_KIND);
+    assert_refused(in_home(*state, "."), STEP_LOG_KIND);
+    assert_refused("/dev/zero", STEP_LOG_KIND);
+}
+
+static void another_users_file_is_refused(void **state)
+{
+    if (!is_root())
+        skip();
+    (void)close(open(in_home(*state, "other"), O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+    assert_int_equal(chown(path, FIXTURE_JOB_UID, FIXTURE_JOB_UID), 0);
+    assert_refused(path, STEP_LOG_OWNER);
+}
+
+static void the_null_device_is_fine(void **state)
+{
+    enum launch_step step;
+    _cleanup_close_ int fd = output_open("/dev/null", false, &step);
+    assert_true(fd >= 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_new_log_belongs_to_its_user_alone),
+        CASE(a_named_log_is_appended_to),
+        CASE(a_default_log_makes_its_directories_and_starts_empty),
+        CASE(links_fifos_and_directories_are_refused),
+        CASE(another_users_file_is_refused),
+        CASE(the_null_device_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The switch, each in a child of its own: afterwards there is no way back. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shepherd/user.h"
+
+#define CHILD_FINE 0
+#define JOB_UID    65534U
+
+/* Becomes the user in a child. Returns the step that failed, or 100 when `check` is not content. */
+static int become(const struct launch_spec *spec, bool (*check)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        enum launch_step step = STEP_NONE;
+        if (user_become(spec, &step) < 0)
+            _exit((int)step);
+        _exit(check() ? CHILD_FINE : 100);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+static bool cannot_come_back(void)
+{
+    return getuid() == JOB_UID && geteuid() == JOB_UID && getgid() == JOB_UID && setuid(0) < 0 &&
+           setgid(0) < 0 && getgroups(0, NULL) == 2 && umask(0) == 077;
+}
+
+static bool is_unchanged(void)
+{
+    return true;
+}
+
+static void the_switch_is_whole(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    struct group_id groups[] = { { 4242 }, { JOB_UID } };
+    struct launch_spec spec = {
+        .uid = JOB_UID, .gid = JOB_UID, .umask = 077, .groups = { .items = groups, .count = 2 }
+    };
+    assert_int_equal(become(&spec, cannot_come_back), CHILD_FINE);
+}
+
+static void without_root_only_our_own_uid_can_be_had(void **state)
+{
+    struct launch_spec spec = { .uid = geteuid(), .gid = getegid() };
+    if (geteuid() == 0)
+        skip();
+    assert_int_equal(become(&spec, is_unchanged), CHILD_FINE);
+    spec.uid++;
+    assert_int_equal(become(&spec, is_unchanged), STEP_UID);
+}
+
+static void a_limit_that_cannot_be_set_fails(void **state)
+{
+    struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .nofile_hard = UINT64_MAX - 1 };
+    assert_int_equal(become(&spec, is_unchanged), STEP_LIMITS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_switch_is_whole),
+        cmocka_unit_test(without_root_only_our_own_uid_can_be_had),
+        cmocka_unit_test(a_limit_that_cannot_be_set_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops, and what a job leaves behind; each with a cgroup (where there is one) and without. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fixture.h"
+#include "job/state.h"
+#include "shepherd/shepherd.h"
+
+/* Daemons: another session, another parent, output elsewhere. */
+#define DAEMONS(seconds)                                                                                     \
+    "for i in 1 2 3; do setsid sh -c 'sleep " seconds " & sleep " seconds " & exit' >/dev/null 2>&1; done; "
+
+static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
+{
+    if (f->exit.end != end || f->exit.exit_code != exit_code)
+        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
+            f->exit.text != NULL ? f->exit.text : "", f->output);
+}
+
+static void daemons_end_with_the_command(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, DAEMONS("98701") "exit 6");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 6);
+    assert_int_equal(fixture_count_sleepers("98701"), 0);
+}
+
+static void a_stop_sends_its_signal(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98702 & wait; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 8);
+    assert_string_equal(f->output, "ready\nterm\n");
+    assert_int_equal(fixture_count_sleepers("98702"), 0);
+}
+
+static void a_stop_that_is_ignored_becomes_a_kill(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "trap '' TERM; " DAEMONS("98703") "echo ready; while :; do sleep 98703; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    int64_t before = clock_boot_ms();
+    fixture_stop(f, SIGTERM, 150);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 128 + SIGKILL);
+    assert_int_equal(f->exit.signal, SIGKILL);
+    assert_true(clock_boot_ms() - before >= 150);
+    assert_int_equal(fixture_count_sleepers("98703"), 0);
+}
+
+static void a_stopped_job_can_be_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ready; kill -STOP $$; sleep 98704");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+}
+
+static void a_plain_signal_lets_the_job_go_on(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 98705 & wait; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGUSR1, -1);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 0);
+    assert_string_equal(f->output, "ready\nusr1\n");
+}
+
+static void a_stop_right_after_the_start_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "sleep", "98706", NULL);
+    fixture_start(f);
+    fixture_await(f, "started");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+}
+
+/* The command ends its init with it: everything of this uid that it may signal. */
+static void a_killed_init_does_not_lose_the_exit_code(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "kill -9 $PPID; sleep 0.05; exit 23");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 23);
+    assert_int_equal(f->exit.is_executed, 1);
+}
+
+static void a_stop_reaches_the_command_of_a_killed_init(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "kill -9 $PPID; echo ready; " DAEMONS("98707") "sleep 98707");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGINT, 0);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_CANCELLED);
+    assert_int_equal(fixture_count_sleepers("98707"), 0);
+}
+
+static void a_stopped_init_does_not_hold_up_a_kill(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "kill -STOP $PPID; echo ready; sleep 98708");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 50);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_CANCELLED);
+}
+
+static void the_shepherd_ignores_signals(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ready; sleep 0.2; exit 4");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    (void)kill(f->shepherd, SIGTERM);
+    (void)kill(f->shepherd, SIGHUP);
+    (void)kill(f->shepherd, SIGINT);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 4);
+    assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
+}
+
+static void the_time_of_children_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_true(f->exit.cpu_ms >= 20);
+    assert_true(f->exit.max_rss >= 100000);
+    assert_true(f->exit.run_ms >= 20);
+}
+
+#define CASE(name)                                                                                           \
+    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
+    {                                                                                                        \
+#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(daemons_end_with_the_command),
+        CASE(a_stop_sends_its_signal),
+        CASE(a_stop_that_is_ignored_becomes_a_kill),
+        CASE(a_stopped_job_can_be_cancelled),
+        CASE(a_plain_signal_lets_the_job_go_on),
+        CASE(a_stop_right_after_the_start_is_not_lost),
+        CASE(a_killed_init_does_not_lose_the_exit_code),
+        CASE(a_stop_reaches_the_command_of_a_killed_init),
+        CASE(a_stopped_init_does_not_hold_up_a_kill),
+        CASE(the_shepherd_ignores_signals),
+        CASE(the_time_of_children_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store_fixture.h"
+
+/* A running job with one GPU, a job that ended, and a queued one. */
+static void fill(struct fixture *fixture)
+{
+    fixture_run_job(fixture, 0);
+    _cleanup_(job_freep) struct job *running = fixture_submit(fixture, NULL);
+    fixture_allocate(fixture, running, 1, 0);
+    fixture_event(fixture, running, EVENT_STARTED);
+    job_free(fixture_submit(fixture, NULL));
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+}
+
+/* Each row damages the tables behind the store's back; the word is in what fsck says. */
+static const struct {
+    const char *sql, *word;
+} damages[] = {
+    { "UPDATE jobs SET exit_code = 7 WHERE id = 1", "exit_code" },
+    { "UPDATE jobs SET priority = 7 WHERE id = 3", "priority" },
+    { "UPDATE jobs SET state = 1 WHERE id = 2", "state" },
+    { "UPDATE jobs SET text = 'other' WHERE id = 1", "text" },
+    { "UPDATE jobs SET grants = NULL WHERE id = 2", "grants" },
+    { "DELETE FROM gpu_alloc", "has 0 GPUs booked" },
+    { "INSERT INTO gpu_alloc VALUES ('node1', 'GPU-7', 0, 3, 1, 7, 0, 1)", "job 3" },
+    { "DROP TRIGGER gpu_alloc_no_change; UPDATE gpu_alloc SET uuid = 'GPU-9'", "other GPUs" },
+    { "UPDATE attempts SET token = 0 WHERE job = 2", "attempt 1 of job 2" },
+    { "DELETE FROM attempts WHERE job = 1", "0 attempts" },
+    { "PRAGMA foreign_keys = OFF; DELETE FROM specs WHERE job = 3", "no specification" },
+    { "PRAGMA foreign_keys = OFF; DELETE FROM jobs WHERE id = 3", "no row" },
+    { "UPDATE sqlite_sequence SET seq = 1 WHERE name = 'jobs'", "highest" },
+    { "DROP TRIGGER events_no_removal; DELETE FROM events WHERE job = 3", "no events" },
+    { "DROP TRIGGER events_no_removal; DELETE FROM events WHERE seq = 2", "cannot have happened" },
+    { "DROP TRIGGER events_no_change; UPDATE events SET wall_ms = 1 WHERE seq = 2", "columns" },
+    { "DROP TRIGGER events_no_change; UPDATE events SET event = x'00' WHERE seq = 2", "event 2" },
+};
+
+struct said {
+    const char *word;
+    bool was_said;
+};
+
+static void listen(void *arg, const char *sentence)
+{
+    struct said *said = arg;
+    said->was_said = said->was_said || strstr(sentence, said->word) != NULL;
+}
+
+static void every_kind_of_damage_is_found(void **state)
+{
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        assert_int_equal(fixture_setup(state), 0);
+        struct fixture *fixture = *state;
+        struct said said = { .word = damages[i].word };
+        fill(fixture);
+        assert_int_equal(fixture_sql(fixture, damages[i].sql), SQLITE_OK);
+        assert_true(store_fsck(fixture->dir, listen, &said, &fixture->err) > 0);
+        if (!said.was_said)
+            fail_msg("%s: nothing was said of '%s'", damages[i].sql, damages[i].word);
+        (void)fixture_teardown(state);
+    }
+}
+
+static void it_runs_beside_a_store_that_is_at_work(void **state)
+{
+    assert_int_equal(fixture_setup(state), 0);
+    struct fixture *fixture = *state;
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        fixture_run_job(fixture, i % 8);
+        last = fixture_commit(fixture);
+        if (i % 60 == 0)
+            assert_int_equal(fixture_fsck(fixture), 0);
+    }
+    assert_true(fixture_wait(fixture, last));
+    assert_int_equal(fixture_fsck(fixture), 0);
+    (void)fixture_teardown(state);
+}
+
+static void it_checks_a_store_that_is_closed_and_changes_nothing(void **state)
+{
+    assert_int_equal(fixture_setup(state), 0);
+    struct fixture *fixture = *state;
+    fill(fixture);
+    uint64_t epoch = fixture->summary.epoch;
+    fixture_close(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.epoch, epoch + 1);
+    (void)fixture_teardown(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_damage_is_found),
+        cmocka_unit_test(it_runs_beside_a_store_that_is_at_work),
+        cmocka_unit_test(it_checks_a_store_that_is_closed_and_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "store/store_place.h"
+#include "store/store_schema.h"
+#include "store/store_sqlite.h"
+#include "store_fixture.h"
+
+#define FLIPS 150
+
+static void the_epoch_grows_with_every_open(void **state)
+{
+    struct fixture *fixture = *state;
+    char instance[33];
+    memcpy(instance, fixture->summary.instance, sizeof(instance));
+    assert_int_equal(strlen(instance), 32);
+    for (uint64_t epoch = 1; epoch < 5; epoch++) {
+        assert_int_equal(fixture->summary.epoch, epoch);
+        fixture_close(fixture);
+        fixture_open(fixture);
+        assert_string_equal(fixture->summary.instance, instance);
+    }
+}
+
+static void the_summary_tells_the_highest_numbers(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.last_job, 2);
+    assert_int_equal(fixture->summary.last_event, 8);
+    assert_int_equal(fixture->summary.jobs, 2);
+}
+
+static void ids_are_not_reused_after_rows_were_removed(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    assert_int_equal(fixture_sql(fixture, "PRAGMA foreign_keys = ON; DELETE FROM jobs"), SQLITE_OK);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.jobs, 0);
+    assert_int_equal(fixture->summary.last_job, 2);
+}
+
+static void a_second_open_is_refused_and_names_the_process(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store *first = take_ptr(fixture->store);
+    char pid[32];
+    (void)snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
+    assert_int_equal(fixture_try_open(fixture), -EBUSY);
+    assert_non_null(strstr(fixture->err.message, pid));
+    assert_non_null(strstr(fixture->err.hint, "--state-dir"));
+    fixture->store = first;
+}
+
+static void the_directory_and_its_files_are_private(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm", "lock", "reserve" };
+    struct stat file;
+    assert_int_equal(stat(fixture->dir, &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0700);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_int_equal(stat(fixture_path(fixture, names[i]), &file), 0);
+        assert_int_equal(file.st_mode & 07777, 0600);
+    }
+}
+
+static void network_file_systems_are_refused_by_name(void **state)
+{
+    assert_string_equal(store_place_unsafe(0x6969), "NFS");
+    assert_string_equal(store_place_unsafe(0x65735546), "FUSE");
+    assert_string_equal(store_place_unsafe(0xff534d42), "CIFS");
+    assert_null(store_place_unsafe(0xef53));     // ext4
+    assert_null(store_place_unsafe(0x01021994)); // tmpfs
+    assert_null(store_place_unsafe(0x794c7630)); // overlayfs
+}
+
+static void the_directory_of_another_user_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    if (geteuid() != 0)
+        skip();
+    fixture_close(fixture);
+    assert_int_equal(chown(fixture->dir, 1234, 1234), 0);
+    assert_int_equal(fixture_try_open(fixture), -EPERM);
+    assert_non_null(strstr(fixture->err.message, "uid 1234"));
+}
+
+static void a_file_in_place_of_the_directory_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store *store;
+    struct store_summary summary;
+    const struct store_observer observer = { 0 };
+    assert_int_equal(
+        store_open(fixture_path(fixture, "mgpu.db"), &observer, &store, &summary, &fixture->err), -ENOTDIR);
+}
+
+static void a_newer_schema_is_refused_with_both_versions(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    assert_int_equal(fixture_sql(fixture, "PRAGMA user_version = 99"), SQLITE_OK);
+    assert_int_equal(fixture_try_open(fixture), -ENOTSUP);
+    assert_non_null(strstr(fixture->err.message, "schema 99"));
+    assert_non_null(strstr(fixture->err.message, "up to 1"));
+}
+
+static void put(struct fixture *fixture, const char *name, const void *bytes, size_t length)
+{
+    _cleanup_close_ int fd =
+        open(fixture_path(fixture, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write_all(fd, bytes, length), 0);
+}
+
+static void an_empty_database_file_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    put(fixture, "mgpu.db", "", 0);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+    assert_non_null(strstr(fixture->err.message, "empty"));
+}
+
+static void garbage_in_place_of_the_database_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char garbage[8192] = "this is no database at all";
+    fixture_close(fixture);
+    put(fixture, "mgpu.db", garbage, sizeof(garbage));
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+}
+
+static void another_programs_database_is_refused_and_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
+    assert_int_equal(fixture_sql(fixture, "CREATE TABLE things (a)"), SQLITE_OK);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM sqlite_schema"), 1);
+}
+
+static void keep_bytes(struct fixture *fixture, const char *name, struct buffer *bytes)
+{
+    _cleanup_close_ int dirfd = open(fixture->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read(dirfd, name, 1 << 24, bytes), 0);
+}
+
+static void a_truncated_database_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < 100; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    _cleanup_buffer_ struct buffer whole = { 0 };
+    keep_bytes(fixture, "mgpu.db", &whole);
+    for (size_t length = 1; length < whole.length; length += 3 * 4096 + 7) {
+        put(fixture, "mgpu.db", whole.bytes, length);
+        if (fixture_try_open(fixture) != -EUCLEAN)
+            fail_msg("%zu of %zu bytes were taken for a store", length, whole.length);
+    }
+}
+
+static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state)
+{
+    struct fixture *fixture = *state;
+    unsigned refused = 0;
+    for (uint32_t i = 0; i < 20; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    _cleanup_buffer_ struct buffer whole = { 0 };
+    keep_bytes(fixture, "mgpu.db", &whole);
+    srandom(1);
+    for (unsigned i = 0; i < FLIPS; i++) {
+        size_t bit = (size_t)random() % (whole.length * 8);
+        whole.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        put(fixture, "mgpu.db", whole.bytes, whole.length);
+        whole.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        int r = fixture_try_open(fixture);
+        if (r == 0 &&
+            (fixture->summary.jobs != 20 || fixture->summary.last_job < 20 ||
+                fixture->summary.last_event < 80) &&
+            fixture_fsck(fixture) == 0)
+            fail_msg("bit %zu: %lu jobs, last %lu, event %lu, and fsck finds nothing", bit,
+                (unsigned long)fixture->summary.jobs, (unsigned long)fixture->summary.last_job,
+                (unsigned long)fixture->summary.last_event);
+        if (r < 0 && r != -EUCLEAN && r != -ENOTSUP)
+            fail_msg("bit %zu: %s", bit, fixture->err.message);
+        refused += r < 0;
+        fixture_close(fixture);
+        (void)unlink(fixture_path(fixture, "mgpu.db-wal"));
+        (void)unlink(fixture_path(fixture, "mgpu.db-shm"));
+    }
+    assert_true(refused > 0);
+}
+
+/* Leaves the files as a killed daemon would: copied while the store is open. */
+static void crash(struct fixture *fixture)
+{
+    static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm" };
+    struct buffer copies[3] = { { 0 }, { 0 }, { 0 } };
+    for (size_t i = 0; i < 3; i++)
+        keep_bytes(fixture, names[i], &copies[i]);
+    fixture_close(fixture);
+    for (size_t i = 0; i < 3; i++) {
+        put(fixture, names[i], copies[i].bytes, copies[i].length);
+        buffer_clear(&copies[i]);
+    }
+}
+
+static void what_was_durable_is_there_after_a_crash(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    crash(fixture);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.last_event, 4);
+    assert_int_equal(fixture->warnings, 0);
+    assert_int_equal(fixture_fsck(fixture), 0);
+}
+
+static void a_removed_log_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    crash(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-wal")), 0);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+    assert_non_null(strstr(fixture->err.message, "mgpu.db-wal"));
+}
+
+static void a_copy_without_its_log_gives_no_id_out_again(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    crash(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-wal")), 0);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-shm")), 0);
+    fixture_open(fixture);
+    assert_true(fixture->summary.last_job >= STORE_RESTORE_GAP);
+    assert_true(fixture->summary.last_event >= STORE_RESTORE_GAP);
+    assert_true(fixture->summary.epoch > STORE_RESTORE_GAP);
+    store_dispatch(fixture->store);
+    assert_int_equal(fixture->warnings, 1);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+}
+
+static void a_step_of_the_schema_runs_once_and_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    sqlite3 *db = NULL;
+    static const struct schema_step steps[] = {
+        { 1, "CREATE TABLE a (x) STRICT;" }, // seen already, and it would not even parse
+        { 2, "CREATE TABLE a (x);" },
+        { 3, "CREATE TABLE b (x); INSERT INTO nowhere VALUES (1);" },
+    };
+    fixture_close(fixture);
+    assert_int_equal(sqlite3_open(fixture_path(fixture, "mgpu.db"), &db), SQLITE_OK);
+    assert_true(store_schema_upgrade(db, steps, 3, &fixture->err) < 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(fixture_number(fixture, "PRAGMA user_version"), 2);
+    assert_int_equal(
+        fixture_number(fixture, "SELECT count(*) FROM sqlite_schema WHERE name IN ('a', 'b')"), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_epoch_grows_with_every_open),
+        TEST(the_summary_tells_the_highest_numbers),
+        TEST(ids_are_not_reused_after_rows_were_removed),
+        TEST(a_second_open_is_refused_and_names_the_process),
+        TEST(the_directory_and_its_files_are_private),
+        TEST(network_file_systems_are_refused_by_name),
+        TEST(the_directory_of_another_user_is_refused),
+        TEST(a_file_in_place_of_the_directory_is_refused),
+        TEST(a_newer_schema_is_refused_with_both_versions),
+        TEST(an_empty_database_file_is_refused),
+        TEST(garbage_in_place_of_the_database_is_refused),
+        TEST(another_programs_database_is_refused_and_left_alone),
+        TEST(a_truncated_database_is_refused),
+        TEST(a_flipped_bit_is_refused_or_leaves_every_job_and_number),
+        TEST(what_was_durable_is_there_after_a_crash),
+        TEST(a_removed_log_is_refused),
+        TEST(a_copy_without_its_log_gives_no_id_out_again),
+        TEST(a_step_of_the_schema_runs_once_and_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

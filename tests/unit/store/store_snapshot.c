@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/store_schema.h"
+#include "store_fixture.h"
+
+#define MANY 3000
+
+static void take_one(struct fixture *fixture)
+{
+    store_snapshot(fixture->store);
+    fixture_close(fixture); // finishes it
+    fixture_open(fixture);
+}
+
+static bool exists(struct fixture *fixture, const char *name)
+{
+    return access(fixture_path(fixture, name), F_OK) == 0;
+}
+
+static void restore(struct fixture *fixture, const char *name)
+{
+    char from[256];
+    (void)snprintf(from, sizeof(from), "%s", fixture_path(fixture, name));
+    (void)unlink(fixture_path(fixture, "mgpu.db-wal"));
+    (void)unlink(fixture_path(fixture, "mgpu.db-shm"));
+    assert_int_equal(rename(from, fixture_path(fixture, "mgpu.db")), 0);
+}
+
+static void the_three_latest_snapshots_are_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int i = 0; i < 5; i++)
+        take_one(fixture);
+    assert_false(exists(fixture, "backup/mgpu-00000001.db"));
+    assert_false(exists(fixture, "backup/mgpu-00000002.db"));
+    assert_true(exists(fixture, "backup/mgpu-00000003.db"));
+    assert_true(exists(fixture, "backup/mgpu-00000005.db"));
+    assert_false(exists(fixture, "backup/unfinished.db"));
+    assert_false(exists(fixture, "backup/unfinished.db-wal"));
+}
+
+static void a_snapshot_is_private(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat file;
+    take_one(fixture);
+    assert_int_equal(stat(fixture_path(fixture, "backup"), &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0700);
+    assert_int_equal(stat(fixture_path(fixture, "backup/mgpu-00000001.db"), &file), 0);
+    assert_int_equal(file.st_mode & 07777, 0600);
+}
+
+static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    take_one(fixture);
+    uint64_t epoch = fixture->summary.epoch;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    restore(fixture, "backup/mgpu-00000001.db");
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.jobs, 1);
+    assert_true(fixture->summary.last_job >= 1 + STORE_RESTORE_GAP);
+    assert_true(fixture->summary.last_event >= 4 + STORE_RESTORE_GAP);
+    assert_true(fixture->summary.epoch > epoch);
+    uint64_t last_job = fixture->summary.last_job;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.last_job, last_job + 1); // the gap comes once
+}
+
+static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < MANY; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_snapshot(fixture->store);
+    for (uint32_t i = 0; i < 200; i++) {
+        fixture_run_job(fixture, 0);
+        fixture_commit_all(fixture);
+    }
+    fixture_close(fixture);
+    assert_int_equal(fixture->warnings, 0);
+    restore(fixture, "backup/mgpu-00000001.db");
+    fixture_open(fixture);
+    assert_true(fixture->summary.jobs >= MANY);
+    if (fixture_fsck(fixture) != 0)
+        fail_msg("%s", fixture->finding);
+}
+
+static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
+{
+    struct fixture *fixture = *state;
+    FILE *file = fopen(fixture_path(fixture, "backup"), "w");
+    assert_non_null(file);
+    (void)fclose(file);
+    store_snapshot(fixture->store);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture->warnings, 1);
+    assert_non_null(strstr(fixture->warning.message, "backup"));
+    assert_false(fixture->has_failed);
+}
+
+static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(void **state)
+{
+    struct fixture *fixture = *state;
+    take_one(fixture);
+    fixture_close(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+    assert_non_null(strstr(fixture->err.hint, "cp backup/mgpu-00000001.db mgpu.db"));
+}
+
+static void damage_is_refused_with_the_way_back(void **state)
+{
+    struct fixture *fixture = *state;
+    take_one(fixture);
+    fixture_close(fixture);
+    assert_int_equal(truncate(fixture_path(fixture, "mgpu.db"), 5000), 0);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+    assert_non_null(strstr(fixture->err.hint, "cp backup/mgpu-00000001.db mgpu.db"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_three_latest_snapshots_are_kept),
+        TEST(a_snapshot_is_private),
+        TEST(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again),
+        TEST(commits_made_while_a_snapshot_is_made_keep_it_whole),
+        TEST(a_snapshot_that_cannot_be_made_is_a_warning),
+        TEST(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back),
+        TEST(damage_is_refused_with_the_way_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

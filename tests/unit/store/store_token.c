@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store_fixture.h"
+
+struct answer {
+    bool is_here;
+    uint64_t id;
+    uint32_t uid, gid;
+    char name[32];
+};
+
+static void on_added(void *arg, uint64_t id)
+{
+    struct answer *answer = arg;
+    *answer = (struct answer){ .is_here = true, .id = id };
+}
+
+static void on_token(void *arg, const struct store_token *token)
+{
+    struct answer *answer = arg;
+    *answer = (struct answer){ .is_here = true };
+    if (token == NULL)
+        return;
+    answer->id = token->id;
+    answer->uid = token->uid;
+    answer->gid = token->gid;
+    (void)snprintf(answer->name, sizeof(answer->name), "%s", token->name);
+}
+
+static uint64_t add(struct fixture *fixture, uint8_t first_byte, int64_t expires_ms)
+{
+    struct answer answer = { 0 };
+    char name[] = "laptop";
+    const struct store_token token = {
+        .uid = 1000, .gid = 100, .name = name, .created_ms = 5, .expires_ms = expires_ms
+    };
+    const uint8_t hash[32] = { first_byte };
+    store_add_token(fixture->store, &token, hash, on_added, &answer);
+    fixture_dispatch_until(fixture, &answer.is_here);
+    return answer.id;
+}
+
+static struct answer find(struct fixture *fixture, uint8_t first_byte, int64_t now_ms)
+{
+    struct answer answer = { 0 };
+    const uint8_t hash[32] = { first_byte };
+    store_find_token(fixture->store, hash, now_ms, on_token, &answer);
+    fixture_dispatch_until(fixture, &answer.is_here);
+    return answer;
+}
+
+static void a_token_is_found_by_its_hash(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(add(fixture, 1, 0), 1);
+    assert_int_equal(add(fixture, 2, 0), 2);
+    struct answer answer = find(fixture, 2, 1000);
+    assert_int_equal(answer.id, 2);
+    assert_int_equal(answer.uid, 1000);
+    assert_int_equal(answer.gid, 100);
+    assert_string_equal(answer.name, "laptop");
+    assert_int_equal(find(fixture, 3, 1000).id, 0);
+}
+
+static void a_token_survives_a_restart(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)add(fixture, 1, 0);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(find(fixture, 1, 1000).id, 1);
+}
+
+static void an_expired_token_is_not_found(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)add(fixture, 1, 2000);
+    assert_int_equal(find(fixture, 1, 1999).id, 1);
+    assert_int_equal(find(fixture, 1, 2000).id, 0);
+}
+
+static void the_same_secret_twice_is_refused_and_harms_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(add(fixture, 1, 0), 1);
+    assert_int_equal(add(fixture, 1, 0), 0);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    assert_false(fixture->has_failed);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_token_is_found_by_its_hash),
+        TEST(a_token_survives_a_restart),
+        TEST(an_expired_token_is_not_found),
+        TEST(the_same_secret_twice_is_refused_and_harms_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
