@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -7,27 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/memory.h"
 
 #define FIELD_HEADER_SIZE 8U
-
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t length)
-{
-    static uint32_t table[256];
-    if (table[1] == 0) {
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t c = i;
-            for (int bit = 0; bit < 8; bit++)
-                c = (c & 1) != 0 ? (c >> 1) ^ 0x82f63b78U : c >> 1;
-            table[i] = c;
-        }
-    }
-    const uint8_t *p = bytes;
-    crc = ~crc;
-    for (size_t i = 0; i < length; i++)
-        crc = table[(crc ^ p[i]) & 0xff] ^ (crc >> 8);
-    return ~crc;
-}
 
 static void put_number(struct buffer *out, uint64_t value, size_t width)
 {

@@ -98,6 +98,3 @@ void record_clear(const struct record_type *type, void *object);
 
 /* Deep copy into an uninitialised object. */
 void record_copy(const struct record_type *type, void *to, const void *from);
-
-/* CRC-32C (Castagnoli), as in RFC 3720 appendix B.4; `crc` is 0 for a first run of bytes. */
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t length);

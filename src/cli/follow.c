@@ -32,6 +32,7 @@
 #include "cli/waiting_line.h"
 
 #define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
+#define NEWS_WAIT_MS   100
 #define LOG_REASK_MS   200
 #define LOG_BUSY_MS    1000
 #define LOG_REASKS_MAX 25
@@ -318,6 +319,12 @@ static void paint(struct follow *follow)
 {
     if (follow->phase != FOLLOW_QUEUED || waiting_line_wait_ms(&follow->line) != 0)
         return;
+    /* The answer to the submission does not know the position yet: it is asked for before the first line. */
+    if (follow->channels[CHANNEL_NEWS].state == STREAM_IDLE) {
+        open_channel(follow, CHANNEL_NEWS, "");
+        follow->line.next_ms += NEWS_WAIT_MS;
+        return;
+    }
     if (follow->line.turns > 0 && waiting_line_wants_news(&follow->line))
         open_channel(follow, CHANNEL_NEWS, "");
     waiting_line_paint(&follow->line, follow->job);

@@ -9,9 +9,23 @@
 #include "cli/exit_code.h"
 #include "cli/talk.h"
 
+static int set_version(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    (void)value, (void)err;
+    call->command = &command_version;
+    return 0;
+}
+
+/* What people type at a program they do not know yet; only before a verb. */
+static const struct option_row first_rows[] = {
+    { 'V', "version", NULL, "show the versions", set_version },
+    { 0 },
+};
+
 static int run_words(int argc, char **argv)
 {
-    static const struct option_row *const tables[] = { call_global_rows, NULL };
+    static const struct option_row *const tables[] = { call_global_rows, first_rows, NULL };
     struct call call = { 0 };
     struct error err = { 0 };
     int first = 0;
@@ -19,6 +33,8 @@ static int run_words(int argc, char **argv)
         talk_error(NULL, &err);
         return EXIT_USAGE;
     }
+    if (call.command != NULL)
+        return call_run(&call, call.command, 1, argv);
     if (first == argc && call.is_help)
         return call_run(&call, &command_help, 1, argv);
     if (first == argc) {

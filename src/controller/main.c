@@ -64,6 +64,11 @@ static void on_failed(void *arg, uint64_t batch, const struct error *err)
     (void)event_base_loopbreak(program->controller.loop);
 }
 
+static void on_warning(void *arg, const struct error *err)
+{
+    log_warning("store: %s", err->message);
+}
+
 static void load_job(void *arg, struct job *job)
 {
     core_load_job(arg, job);
@@ -83,7 +88,12 @@ static void on_store_readable(evutil_socket_t fd, short events, void *arg)
 static int load(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
-    struct store_observer observer = { .arg = program, .on_durable = on_durable, .on_failed = on_failed };
+    struct store_observer observer = {
+        .arg = program,
+        .on_durable = on_durable,
+        .on_failed = on_failed,
+        .on_warning = on_warning,
+    };
     int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
     if (r < 0)
         return r;

@@ -9,6 +9,7 @@
 struct controller;
 struct serve;
 
+/* The program must ignore SIGPIPE: libevent writes with writev(2) also to clients that have left. */
 struct serve *serve_new(struct controller *controller);
 void serve_free(struct serve *serve);
 

@@ -37,8 +37,11 @@ static int adopt(struct shepherd *shepherd)
     if (shepherd_prepare(shepherd, &err) < 0)
         return shepherd_complain(&err);
     shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (read_started(shepherd))
-        watch_step(shepherd, &ending);
+    bool is_started = read_started(shepherd);
+    watch_step(shepherd, &ending);
+    /* `started` is written before the gate opens: without it nothing ran, whatever the init still did. */
+    if (!is_started)
+        ending.status = (struct init_status){ .phase = INIT_NEVER };
     return record_publish(shepherd, &ending);
 }
 

@@ -36,8 +36,11 @@ static int exec_file(const char *file, char **argv, char **environment)
 {
     static char shell[] = "/bin/sh";
     (void)execve(file, argv, environment);
-    if (errno != ENOEXEC)
-        return errno;
+    int error = errno;
+    if (error == ENOENT && access(file, F_OK) == 0)
+        return STEP_NO_INTERPRETER;
+    if (error != ENOEXEC)
+        return error;
     char *first = argv[0];
     argv[-1] = shell;
     argv[0] = (char *)(uintptr_t)file;

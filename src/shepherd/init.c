@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -94,10 +95,12 @@ static int reset_favours(void)
     struct sched_param normal = { 0 };
     (void)sched_setscheduler(0, SCHED_OTHER, &normal);
     (void)setpriority(PRIO_PROCESS, 0, 0);
-    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
+    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    char score[8] = "";
+    if (fd < 0 || read(fd, score, sizeof(score) - 1) < 0)
         return -errno;
-    return write_all(fd, "0", 1);
+    /* A score above zero was set by whoever runs this container; less is not ours to ask for. */
+    return score[0] == '-' ? write_all(fd, "0", 1) : 0;
 }
 
 static int open_log(const struct init *init, bool *ret_is_fallback, enum launch_step *ret_step)

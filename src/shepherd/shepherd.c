@@ -89,7 +89,10 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
     r = file_read_record(shepherd->spool_fd, SPOOL_SPEC, &launch_spec_record, &shepherd->spec, err);
     if (r < 0)
         return error_wrap(err, "%s", spool_dir);
-    if (shepherd->spec.job != shepherd->id.job || shepherd->spec.command.count == 0)
+    const struct launch_spec *spec = &shepherd->spec;
+    if (spec->job != shepherd->id.job || spec->attempt != shepherd->id.attempt ||
+        spec->step != shepherd->id.step || spec->task != shepherd->id.task || spec->command.count == 0 ||
+        spec->cwd == NULL || spec->output == NULL)
         return error_set(err, -EBADMSG, "%s holds the spec of another step", spool_dir);
     return 0;
 }

@@ -5,7 +5,6 @@
  */
 #include "shepherd/steps.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +70,8 @@ void step_describe(enum launch_step step, int error, const struct launch_spec *s
     const char *object = object_name(row->object, spec, log_path, number, sizeof(number));
     /* strerror(3) may look for translations; this one is a constant. */
     const char *why = row->has_errno ? strerrordesc_np(error) : NULL;
+    if (step == STEP_EXEC && error == STEP_NO_INTERPRETER)
+        why = "the interpreter named in its first line does not exist";
     (void)snprintf(text, size, "%s%.400s%s%s%s", row->text, object, row->tail, why != NULL ? ": " : "",
         why != NULL ? why : "");
 }

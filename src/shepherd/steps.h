@@ -2,6 +2,7 @@
 /* The steps of a launch that can fail, and the sentence each failure makes. */
 #pragma once
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ enum launch_step {
     STEP_EXEC,
     STEPS,
 };
+
+/* The errno by which exec_search() says: the file is there, what should interpret or load it is not. */
+#define STEP_NO_INTERPRETER ELIBACC
 
 /* The sentence for a person: "cannot execute nosuchcmd: No such file or directory". Allocates nothing. */
 void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,

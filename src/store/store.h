@@ -38,10 +38,12 @@ struct store_summary {
 };
 
 /*
- * Opens DIR/mgpu.db, making it when there is none; takes the lock DIR/lock (-EBUSY: another daemon uses it),
- * refuses network file systems, checks integrity (-EUCLEAN: corrupt; never answered with an empty store) and
- * the schema version
- * (-ENOTSUP: made by a newer mgpu), migrates older ones after a snapshot, and begins a new epoch.
+ * Opens DIR/mgpu.db, making both when they are missing. Looks first and writes then: takes the lock DIR/lock
+ * (-EBUSY: another daemon uses it), refuses network file systems (-EREMOTE) and a directory of another user
+ * (-EPERM), checks integrity (-EUCLEAN: damaged, or it was there and is gone; never answered with an empty
+ * store) and the schema version (-ENOTSUP: made by a newer mgpu). Migrates an older one after a snapshot, and
+ * begins a new epoch. From a restored snapshot it goes on with ids, events and epochs beyond all that the
+ * original can have given out. The observer is copied.
  */
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err);
@@ -104,6 +106,7 @@ struct store_token {
     char *name;
     int64_t created_ms, expires_ms; // wall clock; 0: never
 };
+/* on_added gets id 0 when it was refused: this hash is known already, or the disk is full. */
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],
     void (*on_added)(void *arg, uint64_t id), void *arg);
 void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
@@ -118,7 +121,8 @@ void store_dispatch(struct store *store);
 /* True while so little space is left that new work must be refused (ends of jobs are still stored). Cheap. */
 bool store_is_full(struct store *store);
 
-/* Takes a snapshot to DIR/backup/, keeping the three latest; on the store's thread. */
+/* Takes a snapshot to DIR/backup/, keeping the three latest; on the store's thread, between commits. A store
+ * that is closed meanwhile finishes it. */
 void store_snapshot(struct store *store);
 
 /*

@@ -354,7 +354,6 @@ static int check_all(struct fsck *fsck, const char *path, struct error *err)
 
 int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err)
 {
-    (void)crc32c(0, NULL, 0); // see store_open
     _cleanup_free_ char *real = realpath(dir, NULL);
     if (real == NULL)
         return error_set_errno(err, -errno, "cannot find the state directory %s", dir);

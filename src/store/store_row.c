@@ -21,8 +21,8 @@ enum column_kind { COLUMN_U32, COLUMN_I32, COLUMN_64, COLUMN_TEXT, COLUMN_GRANTS
 
 struct column {
     const char *name;
-    enum column_kind kind;
     size_t offset;
+    enum column_kind kind;
     bool is_fixed; // as submitted: left out of updates
 };
 

@@ -22,7 +22,8 @@
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 
-#define SNAPSHOT_FORMAT      "mgpu-%08" PRIu64 ".db"
+#define SNAPSHOT_PREFIX      "mgpu-"
+#define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
 #define SNAPSHOT_UNFINISHED  "unfinished.db"
 #define SNAPSHOT_STEP_PAGES  128
 #define SNAPSHOT_NUMBERS_MAX 4096 // entries of the directory that are looked at
@@ -61,11 +62,11 @@ static void list(int backupfd, struct numbers *numbers)
     }
     const struct dirent *entry;
     while (numbers->count < SNAPSHOT_NUMBERS_MAX && (entry = readdir(dir)) != NULL) {
-        uint64_t number;
         char name[64];
-        if (sscanf(entry->d_name, SNAPSHOT_FORMAT, &number) != 1)
+        if (strncmp(entry->d_name, SNAPSHOT_PREFIX, strlen(SNAPSHOT_PREFIX)) != 0)
             continue;
-        name_of(number, name);
+        uint64_t number = strtoull(entry->d_name + strlen(SNAPSHOT_PREFIX), NULL, 10);
+        name_of(number, name); // and back again: other names are not ours
         if (strcmp(name, entry->d_name) == 0)
             numbers->items[numbers->count++] = number;
     }
@@ -105,8 +106,8 @@ int store_snapshot_hint(int dirfd, const char *dir, struct error *err)
     if (fstatat(dirfd, newest, &file, AT_SYMLINK_NOFOLLOW) == 0)
         clock_format_utc((int64_t)file.st_mtim.tv_sec * 1000, when, sizeof(when));
     return error_hint(err,
-        "go back to the newest snapshot, of %.19sZ: cd %s && mkdir bad && mv %s* bad && cp %s %s", when, dir,
-        STORE_DATABASE, newest, STORE_DATABASE);
+        "go back to the newest snapshot, of %.19sZ: cd %s && mkdir -p bad && mv %s* bad && cp -p %s %s", when,
+        dir, STORE_DATABASE, newest, STORE_DATABASE);
 }
 
 void store_snapshot_abandon(struct store *store)

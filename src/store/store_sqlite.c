@@ -201,7 +201,6 @@ static int open_store(
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err)
 {
-    (void)crc32c(0, NULL, 0); // its table is made at the first use, which must not be two threads' at once
     struct store *store = xcalloc(1, sizeof(*store));
     struct store_summary summary = { 0 };
     store->dirfd = store->lockfd = store->thread.eventfd = -1;

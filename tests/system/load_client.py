@@ -17,7 +17,8 @@ import select
 import socket
 import sys
 
-RETRY_S = 0.02  # between two tries while nobody answers
+RETRY_S = 0.02      # between two tries while nobody answers
+PAUSE_MAX_S = 0.15  # between two submits
 
 # The job's own evidence: O_APPEND lines that mgpu has no part in, numbered output, and a status of its own.
 JOB = ('echo "start $MGPU_JOB_ID $MGPU_ATTEMPT $$" >> {evidence}; i=0; '
@@ -96,8 +97,8 @@ def main():
             victim = chance.choice(recent[-5:])
             status, _ = client.call('POST', f'/jobs/{victim}/cancel', {'grace_s': 0})
             print(json.dumps({'cancel': victim, 'status': status}), flush=True)
-        if chance.random() < 0.1:
-            select.select([sys.stdin], [], [], chance.random() * 0.3)
+        # The load is meant to keep every GPU busy, not to build a queue that takes minutes to drain.
+        select.select([sys.stdin], [], [], chance.random() * PAUSE_MAX_S)
 
 
 if __name__ == '__main__':

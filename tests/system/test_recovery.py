@@ -186,12 +186,15 @@ def worker_of(instance):
 
 
 def shepherds_of(instance):
-    """Shepherds themselves: not their children that are on the way to becoming a job."""
+    """Shepherds themselves, and not their children that are on the way to becoming a job.
+
+    A child runs as the job's owner, which tells it apart as root also when its shepherd has died before it.
+    """
     pids = instance.shepherds()
     found = []
     for pid in pids:
         try:
-            if parent_of(pid) not in pids:
+            if parent_of(pid) not in pids and os.stat(f'/proc/{pid}').st_uid == instance.user.uid:
                 found.append(pid)
         except OSError:
             continue
@@ -290,18 +293,21 @@ class Campaign:
             acks.seek(0)
             evidence.add_client(number, user.uid, [json.loads(line) for line in acks])
             acks.close()
-        for user in self.users:
-            evidence.add_file(self.evidence_path(user))
         return evidence
 
+    def evidence_paths(self):
+        return [self.evidence_path(user) for user in self.users]
 
-def judge(instance, evidence):
-    """Waits until every acknowledged job has ended; the violations."""
+
+def judge(instance, evidence, paths):
+    """Waits until every acknowledged job has ended; all jobs and the violations."""
     broken, end = [], time.monotonic() + SETTLE_S
     for number in instance.open_jobs():
         left = max(1, int(end - time.monotonic()))
         instance.api('GET', f'/jobs/{number}/wait?states=done,failed,cancelled&timeout={left}', user=instance.user,
                      timeout_s=left + 10)
+    for path in paths:
+        evidence.add_file(path)
     jobs = {job['id']: job for job in instance.api('GET', '/jobs?all=1', user=instance.user).json['jobs']}
     events = invariants.read_events(instance)
     broken += invariants.check_ends(evidence, jobs)
@@ -330,7 +336,7 @@ def test_campaign_of_kills_under_load(make_instance, request, place):
                 process.kill()
                 process.wait()
     evidence = campaign.evidence()
-    jobs, broken = judge(instance, evidence)
+    jobs, broken = judge(instance, evidence, campaign.evidence_paths())
     ways = {}
     for job in jobs.values():
         ways[job['ended_by']] = ways.get(job['ended_by'], 0) + 1

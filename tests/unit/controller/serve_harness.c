@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <netinet/in.h>
-#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -529,6 +529,7 @@ struct harness *harness_new(void)
     (void)getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max < 20000 ? files.rlim_max : 20000;
     (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)signal(SIGPIPE, SIG_IGN);
     struct harness *harness = xcalloc(1, sizeof(*harness));
     current = harness;
     (void)snprintf(harness->directory, sizeof(harness->directory), "/tmp/mgpu-serve-XXXXXX");
@@ -799,6 +800,23 @@ char *client_read_until(struct harness *harness, int fd, const char *text)
         if (read_some(harness, fd, &in, deadline) <= 0)
             break;
     return buffer_take(&in);
+}
+
+char *client_read_chunks(struct harness *harness, int fd, const char *text)
+{
+    struct buffer in = { 0 }, body = { 0 };
+    int64_t deadline = clock_boot_ms() + DEADLINE_MS;
+    while (body.length == 0 || strstr(buffer_text(&body), text) == NULL) {
+        if (read_some(harness, fd, &in, deadline) <= 0)
+            break;
+        const char *head_end = memmem(in.bytes, in.length, "\r\n\r\n", 4);
+        if (head_end == NULL)
+            continue;
+        size_t head_length = (size_t)(head_end + 4 - (const char *)in.bytes);
+        (void)join_chunks(head_end + 4, in.length - head_length, &body);
+    }
+    buffer_clear(&in);
+    return buffer_take(&body);
 }
 
 bool client_is_closed(struct harness *harness, int fd)

@@ -114,6 +114,9 @@ struct answer client_receive(struct harness *harness, int fd, bool is_head);
 /* Reads until `text` has come, at most some seconds; the caller frees what came so far. */
 char *client_read_until(struct harness *harness, int fd, const char *text);
 
+/* As client_read_until, for an answer in chunks: what they hold so far, without its head. */
+char *client_read_chunks(struct harness *harness, int fd, const char *text);
+
 /* True when the other side closes the connection. */
 bool client_is_closed(struct harness *harness, int fd);
 

@@ -43,7 +43,7 @@ static const struct {
 } cases[] = {
     { "GET / HTTP/9.9\r\nHost: x\r\n\r\n", 505, "version" },
     { "GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, "version" },
-    { "GET / HTTQ/1.1\r\nHost: x\r\n\r\n", 400, "malformed" },
+    { "GET / XTTP/1.1\r\nHost: x\r\n\r\n", 400, "malformed" },
     { "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 garbage", 400, "malformed" },
     { "FROB / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "malformed" },
     { "GET /healthz HTTP/1.1\r\nHost x\r\n\r\n", 400, "malformed" },

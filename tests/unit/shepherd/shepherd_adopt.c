@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,13 +131,26 @@ static void a_finished_step_is_left_alone(void **state)
     assert_int_equal(fixture_wait(f), SHEPHERD_DONE);
 }
 
-/* Kills the shepherd at a random moment of the launch: whatever stands, the command ran once or not at all.
+/* The dead shepherd may have come as far as its record. */
+static void finish_by_adopter(struct fixture *f)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/" SPOOL_EXIT, f->dir);
+    if (access(path, F_OK) == 0) {
+        fixture_read_exit(f);
+        return;
+    }
+    fixture_adopt(f);
+    fixture_finish(f);
+}
+
+/* Kills the shepherd at some moment of the launch: whatever stands, the command ran once or not at all.
  */
 static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
 {
-    for (int delay_us = 0; delay_us < 6000; delay_us += 150) {
+    for (int delay_us = 0; delay_us < 6000; delay_us += 75) {
         fixture_teardown(state);
-        fixture_setup_cgroup(state);
+        (void)(delay_us % 2 == 0 ? fixture_setup(state) : fixture_setup_cgroup(state));
         struct fixture *f = *state;
         fixture_script(f, "echo ran; exit 3");
         fixture_start(f);
@@ -146,10 +160,7 @@ static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
         int verdict = spool_settle(fd, VERDICT_NOGO);
         (void)close(fd);
         if (verdict == VERDICT_GO) {
-            fixture_adopt(f);
-            if (fixture_wait(f) != SHEPHERD_DONE)
-                fail_msg("the adopter failed after %d us", delay_us);
-            fixture_read_exit(f);
+            finish_by_adopter(f);
             bool is_run = f->exit.is_executed == 1;
             assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
             assert_string_equal(f->output, is_run ? "ran\n" : "");

@@ -89,6 +89,17 @@ static void write_program(const struct fixture *f, const char *name, const char 
     assert_int_equal(chmod(path, 0755), 0);
 }
 
+static void a_missing_interpreter_is_told(void **state)
+{
+    struct fixture *f = *state;
+    write_program(f, "tool", "#!/nosuchpython\n");
+    fixture_command(f, "./tool", NULL);
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 126);
+    assert_string_equal(
+        f->exit.text, "cannot execute ./tool: the interpreter named in its first line does not exist");
+}
+
 static void a_script_without_interpreter_is_run_by_the_shell(void **state)
 {
     struct fixture *f = *state;
@@ -334,6 +345,7 @@ int main(void)
         CASE(a_signal_is_told_apart_from_an_exit),
         CASE(a_missing_command_ends_with_127),
         CASE(a_file_that_is_no_program_ends_with_126),
+        CASE(a_missing_interpreter_is_told),
         CASE(a_script_without_interpreter_is_run_by_the_shell),
         CASE(the_assignment_is_set_over_the_environment),
         CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),

@@ -77,6 +77,7 @@ static void links_fifos_and_directories_are_refused(void **state)
     assert_int_equal(mkfifo(in_home(*state, "fifo"), 0600), 0);
     assert_refused(path, STEP_LOG_KIND);
     _cleanup_close_ int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
     assert_refused(path, STEP_LOG_KIND);
     assert_refused(in_home(*state, "."), STEP_LOG_KIND);
     assert_refused("/dev/zero", STEP_LOG_KIND);

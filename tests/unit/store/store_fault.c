@@ -17,7 +17,7 @@
 #include "store_fixture.h"
 
 #define BATCHES        9
-#define CHANCES        5    // power cuts at the same place, each with other losses
+#define CHANCES        3    // power cuts at the same place, each with other losses
 #define LIVES_TOGETHER 16   // in one directory, one after the other
 #define CHANGES_MAX    2000 // a life has fewer
 

@@ -126,7 +126,7 @@ static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(vo
     fixture_close(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
-    assert_non_null(strstr(fixture->err.hint, "cp backup/mgpu-00000001.db mgpu.db"));
+    assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
 }
 
 static void damage_is_refused_with_the_way_back(void **state)
@@ -136,7 +136,7 @@ static void damage_is_refused_with_the_way_back(void **state)
     fixture_close(fixture);
     assert_int_equal(truncate(fixture_path(fixture, "mgpu.db"), 5000), 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
-    assert_non_null(strstr(fixture->err.hint, "cp backup/mgpu-00000001.db mgpu.db"));
+    assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
 }
 
 int main(void)

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Many connections: idle ones do not hinder others, and nobody may have all of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "controller/serve_users.h"
+#include "serve_harness.h"
+#include "wire/limits.h"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+#define CROWD 2000
+
+static bool has_descriptors(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 4 * CROWD;
+}
+
+static void two_thousand_idle_connections_do_not_hinder_others(void **state)
+{
+    struct harness *harness = *state;
+    static int crowd[CROWD];
+    if (!has_descriptors())
+        skip();
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = client_connect(harness);
+        if (i % 3 == 1)
+            assert_int_equal(send(crowd[i], "GET /heal", 9, 0), 9); // half a request
+        harness_turn(harness, 0);
+    }
+    int64_t slowest_ms = 0;
+    for (int i = 0; i < 200; i++) {
+        int64_t begin_ms = clock_boot_ms();
+        struct answer answer = client_get(harness, "/api/v1/gpus");
+        assert_int_equal(answer.status, 200);
+        answer_clear(&answer);
+        int64_t took_ms = clock_boot_ms() - begin_ms;
+        slowest_ms = took_ms > slowest_ms ? took_ms : slowest_ms;
+    }
+    assert_true(slowest_ms < 1000);
+    for (size_t i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    for (int i = 0; i < 100; i++)
+        harness_turn(harness, 0);
+    struct answer answer = client_get(harness, "/healthz");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+}
+
+static void one_user_may_have_half_of_the_connections(void **state)
+{
+    struct users *users = users_new(10);
+    struct error err = { 0 };
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(users_take(users, 1, SHARE_CONNECTIONS, &err), 0);
+    assert_true(users_take(users, 1, SHARE_CONNECTIONS, &err) < 0);
+    assert_string_equal(err.message, "you have 5 connections open, as many as one user may have");
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(users_take(users, 2, SHARE_CONNECTIONS, &err), 0);
+    assert_true(users_take(users, 3, SHARE_CONNECTIONS, &err) < 0);
+    users_give(users, 1, SHARE_CONNECTIONS);
+    assert_int_equal(users_take(users, 3, SHARE_CONNECTIONS, &err), 0);
+    users_free(users);
+}
+
+static void who_asks_too_fast_is_slowed_down_alone(void **state)
+{
+    struct users *users = users_new(10);
+    struct error err = { 0 };
+    for (int i = 0; i < LIMIT_USER_BURST; i++)
+        assert_int_equal(users_request(users, 1, 1000, &err), 0);
+    assert_true(users_request(users, 1, 1000, &err) < 0);
+    assert_int_equal(users_request(users, 2, 1000, &err), 0);
+    assert_int_equal(users_request(users, 257, 1000, &err), 0); // the same chain as user 1
+    assert_true(users_request(users, 1, 1000, &err) < 0);
+    assert_int_equal(users_request(users, 1, 1001, &err), 0);
+    users_free(users);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(two_thousand_idle_connections_do_not_hinder_others, start, stop),
+        cmocka_unit_test(one_user_may_have_half_of_the_connections),
+        cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

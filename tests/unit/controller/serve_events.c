@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams of events: from now on, from an earlier one, and for readers that do not keep up. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "serve_harness.h"
+#include "wire/limits.h"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static int listen_to(struct harness *harness, const char *query, const char *header)
+{
+    _cleanup_free_ char *ask = xasprintf("GET /api/v1/events%s HTTP/1.1\r\nHost: x\r\n%s\r\n", query, header);
+    int fd = client_connect(harness);
+    assert_true(client_send(harness, fd, ask, strlen(ask)));
+    return fd;
+}
+
+/* Every "id: N" in the text must follow the one before by one. Returns the last. */
+static uint64_t check_sequence(const char *text, uint64_t last)
+{
+    for (const char *at = text; (at = strstr(at, "\nid: ")) != NULL; at++) {
+        uint64_t seq = strtoull(at + 5, NULL, 10);
+        assert_int_equal(seq, last + 1);
+        last = seq;
+    }
+    return last;
+}
+
+static void a_reader_gets_what_happens_from_now_on(void **state)
+{
+    struct harness *harness = *state;
+    harness_add_event(harness, 1, true);
+    int fd = listen_to(harness, "", "");
+    char *text = client_read_until(harness, fd, "retry: 2000");
+    assert_non_null(strstr(text, "Content-Type: text/event-stream\r\n"));
+    assert_null(strstr(text, "id: 1"));
+    free(text);
+    harness_add_event(harness, 42, true);
+    text = client_read_until(harness, fd, "\n\n");
+    assert_non_null(strstr(text, "id: 2\nevent: started\ndata: {\"seq\":2,\"type\":\"started\",\"job\":42,"));
+    assert_non_null(strstr(text, "\"state\":\"running\"}\n\n"));
+    free(text);
+    close(fd);
+}
+
+static void a_reader_resumes_without_gap_or_duplicate(void **state)
+{
+    struct harness *harness = *state;
+    for (uint64_t i = 0; i < 1000; i++)
+        harness_add_event(harness, 1, true);
+    int fd = listen_to(harness, "?after=100", "");
+    for (uint64_t i = 0; i < 300; i++) {
+        harness_add_event(harness, 1, true); // while the old ones are still on their way
+        if (i % 7 == 0)
+            harness_turn(harness, 1);
+    }
+    char *text = client_read_chunks(harness, fd, "id: 1300\n");
+    assert_int_equal(check_sequence(text, 100), 1300);
+    free(text);
+    close(fd);
+    fd = listen_to(harness, "?after=7", "Last-Event-ID: 1290\r\n");
+    text = client_read_chunks(harness, fd, "id: 1300\n");
+    assert_int_equal(check_sequence(text, 1290), 1300);
+    free(text);
+    close(fd);
+}
+
+static void all_events_come_once_and_in_order(void **state)
+{
+    struct harness *harness = *state;
+    for (uint64_t i = 0; i < 700; i++)
+        harness_add_event(harness, 1, true);
+    int fd = listen_to(harness, "?after=0", "");
+    for (uint64_t i = 0; i < 500; i++) {
+        harness_add_event(harness, 1, true);
+        if (i % 3 == 0)
+            harness_turn(harness, 0);
+    }
+    char *text = client_read_chunks(harness, fd, "id: 1200\n");
+    assert_int_equal(check_sequence(text, 0), 1200);
+    free(text);
+    close(fd);
+}
+
+static void an_event_that_the_store_had_first_is_not_repeated(void **state)
+{
+    struct harness *harness = *state;
+    harness_add_event(harness, 1, true);
+    harness_add_event(harness, 2, false); // durable, not published yet
+    int fd = listen_to(harness, "?after=0", "");
+    free(client_read_until(harness, fd, "id: 2\n"));
+    struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
+    harness->core.last_event = 2;
+    serve_publish(harness->controller.serve, &harness->events[1], job);
+    harness_add_event(harness, 3, true);
+    char *text = client_read_until(harness, fd, "id: 3\n");
+    assert_null(strstr(text, "id: 2\n"));
+    free(text);
+    close(fd);
+}
+
+static void a_cursor_of_another_store_is_reset(void **state)
+{
+    struct harness *harness = *state;
+    harness_add_event(harness, 1, true);
+    int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
+    char *text = client_read_until(harness, fd, "event: reset\n");
+    assert_non_null(strstr(text, "id: 1\nevent: reset\n"));
+    free(text);
+    harness_add_event(harness, 1, true);
+    text = client_read_until(harness, fd, "id: 2\n");
+    assert_non_null(strstr(text, "id: 2\n"));
+    free(text);
+    close(fd);
+}
+
+static void a_bad_cursor_is_refused(void **state)
+{
+    struct answer answer = client_get(*state, "/api/v1/events?after=x");
+    assert_int_equal(answer.status, 400);
+    answer_clear(&answer);
+    answer = client_ask(*state, "HEAD /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+}
+
+static void a_reader_that_does_not_read_is_disconnected(void **state)
+{
+    struct harness *harness = *state;
+    int fd = listen_to(harness, "", "");
+    free(client_read_until(harness, fd, "retry"));
+    struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
+    struct job_event event = { .job = 2, .type = EVENT_STARTED, .wall_ms = 1 };
+    for (uint64_t i = 1; i <= 20000; i++) {
+        event.seq = i;
+        serve_publish(harness->controller.serve, &event, job);
+        if (i % 100 == 0)
+            harness_turn(harness, 0);
+    }
+    assert_true(client_is_closed(harness, fd));
+    close(fd);
+    struct answer answer = client_get(harness, "/healthz");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+}
+
+static void a_reader_that_left_is_dropped(void **state)
+{
+    struct harness *harness = *state;
+    int fds[3];
+    for (size_t i = 0; i < 3; i++) {
+        fds[i] = listen_to(harness, "", "");
+        free(client_read_until(harness, fds[i], "retry"));
+    }
+    close(fds[1]);
+    for (int i = 0; i < 5; i++)
+        harness_turn(harness, 1);
+    harness_add_event(harness, 1, true);
+    for (size_t i = 0; i < 3; i += 2) {
+        free(client_read_until(harness, fds[i], "id: 1\n"));
+        close(fds[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_reader_gets_what_happens_from_now_on, start, stop),
+        cmocka_unit_test_setup_teardown(a_reader_resumes_without_gap_or_duplicate, start, stop),
+        cmocka_unit_test_setup_teardown(all_events_come_once_and_in_order, start, stop),
+        cmocka_unit_test_setup_teardown(an_event_that_the_store_had_first_is_not_repeated, start, stop),
+        cmocka_unit_test_setup_teardown(a_cursor_of_another_store_is_reset, start, stop),
+        cmocka_unit_test_setup_teardown(a_bad_cursor_is_refused, start, stop),
+        cmocka_unit_test_setup_teardown(a_reader_that_does_not_read_is_disconnected, start, stop),
+        cmocka_unit_test_setup_teardown(a_reader_that_left_is_dropped, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

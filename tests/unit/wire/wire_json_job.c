@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs, events, GPUs and nodes as the API shows them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/json_event.h"
+#include "wire/json_gpu.h"
+#include "wire/json_job.h"
+#include "wire/json_node.h"
+#include "wire/json_text.h"
+
+struct fixture {
+    struct usernames *names;
+    struct job *job;
+};
+
+static int start(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "/usr/bin/python3");
+    strings_add(&spec.command, "my script.py");
+    fixture->names = usernames_new();
+    fixture->job = job_new(42, &spec);
+    job_spec_clear(&spec);
+    fixture->job->state = JOB_QUEUED;
+    fixture->job->submitted_ms = 1000000000000;
+    *state = fixture;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct fixture *fixture = *state;
+    usernames_free(fixture->names);
+    job_free(fixture->job);
+    free(fixture);
+    return 0;
+}
+
+static char *show(const struct fixture *fixture)
+{
+    struct json_job_view view = { .job = fixture->job,
+        .names = fixture->names,
+        .now_wall_ms = 1000000005500,
+        .position = 2,
+        .reason = "waits" };
+    _cleanup_json_ json_t *object = json_job_write(&view);
+    assert_int_equal(json_object_size(object), json_job_count_keys());
+    return json_text_format(object);
+}
+
+static void assert_shown(const struct fixture *fixture, const char *const *parts)
+{
+    _cleanup_free_ char *text = show(fixture);
+    for (; *parts != NULL; parts++) {
+        if (strstr(text, *parts) == NULL)
+            print_message("%s is not in %s\n", *parts, text);
+        assert_non_null(strstr(text, *parts));
+    }
+}
+
+#define SHOWN(...) assert_shown(*state, (const char *const[]){ __VA_ARGS__, NULL })
+
+static void a_queued_job_tells_why_it_waits(void **state)
+{
+    SHOWN("{\"id\":42,\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":\"queued\"",
+        "\"command\":\"/usr/bin/python3 'my script.py'\"", "\"position\":2,\"reason\":\"waits\"",
+        "\"submitted_at\":\"2001-09-09T01:46:40.000Z\"", "\"wait_seconds\":5.5", "\"run_seconds\":null",
+        "\"exit_code\":null", "\"granted\":[]", "\"node\":null", "\"ended_by\":null", "\"log\":null");
+}
+
+static void a_running_job_tells_what_it_has(void **state)
+{
+    struct job *job = ((struct fixture *)*state)->job;
+    job->state = JOB_RUNNING;
+    job->started_ms = job->submitted_ms + 500;
+    job->node = xstrdup("box");
+    job->log_path = xstrdup("/log");
+    gpu_grants_add(&job->grants, 3, "GPU-3", 0, 0);
+    gpu_grants_add(&job->grants, 1, "GPU-1", 2, 4096);
+    SHOWN("\"state\":\"running\"", "\"position\":null,\"reason\":null", "\"wait_seconds\":0.5",
+        "\"run_seconds\":5.0",
+        "\"granted\":[{\"index\":3,\"uuid\":\"GPU-3\",\"memory\":0,\"shared\":false},"
+        "{\"index\":1,\"uuid\":\"GPU-1\",\"memory\":4096,\"shared\":true}]",
+        "\"log\":\"/log\",\"log_bytes\":null", "\"max_rss_bytes\":null");
+}
+
+static void the_word_for_an_end_is_done_failed_or_cancelled(void **state)
+{
+    static const struct {
+        enum job_end end;
+        int32_t exit_code;
+        const char *word;
+        bool is_status_known;
+    } cases[] = {
+        { END_EXIT, 0, "done", true },
+        { END_EXIT, 1, "failed", true },
+        { END_SIGNAL, 139, "failed", true },
+        { END_CANCELLED, 143, "cancelled", false },
+        { END_START_FAILED, 127, "failed", true },
+        { END_SETUP_FAILED, 1, "failed", true },
+        { END_UNKNOWN, 0, "failed", false },
+        { END_REBOOT, 0, "failed", false },
+    };
+    const struct fixture *fixture = *state;
+    struct job *job = fixture->job;
+    job->state = JOB_DONE;
+    job->ended_ms = job->submitted_ms + 100;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        job->end = cases[i].end;
+        job->exit_code = cases[i].exit_code;
+        assert_string_equal(json_job_state(job), cases[i].word);
+        _cleanup_free_ char *text = show(fixture);
+        assert_int_equal(strstr(text, "\"exit_code\":null") == NULL, cases[i].is_status_known);
+    }
+    job->started_ms = job->submitted_ms; // a cancelled job that ran has a status
+    job->end = END_CANCELLED;
+    job->exit_code = 143;
+    SHOWN("\"exit_code\":143", "\"stopped_by\":\"root\"");
+}
+
+static void an_event_tells_nothing_of_the_command(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct job_event event = { .seq = 9,
+        .job = 42,
+        .attempt = 1,
+        .type = EVENT_ENDED,
+        .wall_ms = 1,
+        .end = END_SIGNAL,
+        .exit_code = 137,
+        .signal = 9,
+        .run_ms = 1500,
+        .log_path = (char[]){ "/secret" } };
+    _cleanup_json_ json_t *object = json_event_write(&event, NULL, fixture->names);
+    _cleanup_free_ char *text = json_text_format(object);
+    assert_string_equal(text,
+        "{\"seq\":9,\"type\":\"ended\",\"job\":42,\"attempt\":1,\"at\":\"1970-01-01T00:00:00.001Z\","
+        "\"state\":\"failed\",\"ended_by\":\"signal\",\"exit_code\":137,\"signal\":9,\"run_seconds\":1.5,"
+        "\"message\":null}");
+}
+
+static void the_state_after_an_old_event_is_told_only_when_it_is_certain(void **state)
+{
+    const struct fixture *fixture = *state;
+    static const char *const states[EVENT_TYPES] = {
+        [EVENT_SUBMITTED] = "queued", [EVENT_ALLOCATED] = "starting", [EVENT_ENDED] = "failed"
+    };
+    for (uint32_t type = 0; type < EVENT_TYPES; type++) {
+        struct job_event event = { .type = type };
+        _cleanup_json_ json_t *old = json_event_write(&event, NULL, fixture->names);
+        const char *word = json_string_value(json_object_get(old, "state"));
+        if (states[type] != NULL)
+            assert_string_equal(word, states[type]);
+        else
+            assert_null(word);
+        _cleanup_json_ json_t *live = json_event_write(&event, fixture->job, fixture->names);
+        assert_string_equal(json_string_value(json_object_get(live, "state")), "queued");
+    }
+}
+
+static void a_gpu_shows_only_what_is_measured(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct gpu_state gpu = { .index = 1,
+        .uuid = (char[]){ "U" },
+        .memory_bytes = 100,
+        .valid = GPU_MEMORY_USED | GPU_POWER,
+        .memory_used_bytes = 50,
+        .power_mw = 1500 };
+    struct json_gpu_view view = { .node = "box", .is_node_up = true, .gpu = &gpu, .names = fixture->names };
+    _cleanup_json_ json_t *object = json_gpu_write(&view);
+    _cleanup_free_ char *text = json_text_format(object);
+    assert_string_equal(text,
+        "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"memory_bytes\":100,"
+        "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
+        "\"state\":\"free\",\"jobs\":[]}");
+}
+
+static void the_state_of_a_gpu_follows_its_jobs(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct gpu_state gpu = { .index = 1 };
+    const struct job *jobs[] = { fixture->job };
+    struct json_gpu_view view = {
+        .node = "box", .is_node_up = true, .gpu = &gpu, .jobs = jobs, .n_jobs = 1, .names = fixture->names
+    };
+    static const struct {
+        uint32_t slot, is_lost;
+        bool is_up;
+        const char *word;
+    } cases[] = { { 0, 0, true, "used" }, { 1, 0, true, "shared" }, { 1, 1, true, "lost" },
+        { 1, 0, false, "node_down" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        gpu_grants_clear(&fixture->job->grants);
+        gpu_grants_add(&fixture->job->grants, 1, "U", cases[i].slot, 0);
+        gpu.is_lost = cases[i].is_lost;
+        view.is_node_up = cases[i].is_up;
+        _cleanup_json_ json_t *object = json_gpu_write(&view);
+        assert_string_equal(json_string_value(json_object_get(object, "state")), cases[i].word);
+    }
+}
+
+static void a_node_tells_its_features(void **state)
+{
+    struct node_feature features[] = {
+        { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
+    };
+    struct message_hello hello = { .cpus = 4, .features = { .items = features, .count = 1 } };
+    _cleanup_json_ json_t *object = json_node_write("box", true, &hello);
+    _cleanup_free_ char *text = json_text_format(object);
+    assert_non_null(strstr(
+        text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
+        cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
+        cmocka_unit_test_setup_teardown(the_word_for_an_end_is_done_failed_or_cancelled, start, stop),
+        cmocka_unit_test_setup_teardown(an_event_tells_nothing_of_the_command, start, stop),
+        cmocka_unit_test_setup_teardown(
+            the_state_after_an_old_event_is_told_only_when_it_is_certain, start, stop),
+        cmocka_unit_test_setup_teardown(a_gpu_shows_only_what_is_measured, start, stop),
+        cmocka_unit_test_setup_teardown(the_state_of_a_gpu_follows_its_jobs, start, stop),
+        cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

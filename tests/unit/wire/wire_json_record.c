@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Records as JSON: every kind of field both ways, and what is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/spec.h"
+#include "wire/json_record.h"
+#include "wire/json_spec.h"
+#include "wire/json_text.h"
+
+struct part {
+    uint32_t n;
+};
+static const struct record_field part_fields[] = { RECORD_FIELD(1, RECORD_U32, struct part, n, 0) };
+static const struct record_type part_record = RECORD_TYPE(901, "part", struct part, part_fields);
+
+struct whole {
+    bool flag;
+    uint32_t u32;
+    int32_t i32;
+    uint64_t u64;
+    int64_t i64;
+    uint64_t size;
+    char *text;
+    struct strings words, env;
+    struct record_list parts;
+};
+static const struct record_field whole_fields[] = {
+    RECORD_FIELD(1, RECORD_BOOL, struct whole, flag, 0),
+    RECORD_FIELD(2, RECORD_U32, struct whole, u32, 0),
+    RECORD_FIELD(3, RECORD_I32, struct whole, i32, 0),
+    RECORD_FIELD(4, RECORD_U64, struct whole, u64, 0),
+    RECORD_FIELD(5, RECORD_I64, struct whole, i64, 0),
+    RECORD_FIELD(6, RECORD_SIZE, struct whole, size, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct whole, text, 10),
+    RECORD_FIELD(8, RECORD_STRINGS, struct whole, words, 10),
+    RECORD_FIELD(9, RECORD_ENV, struct whole, env, 20),
+    RECORD_SUBLIST(10, struct whole, parts, 2, &part_record),
+};
+static const struct record_type whole_record = RECORD_TYPE(900, "whole", struct whole, whole_fields);
+
+static int read_whole(const char *text, struct whole *whole, struct error *err)
+{
+    _cleanup_json_ json_t *value = NULL;
+    memset(whole, 0, sizeof(*whole));
+    int r = json_text_parse(text, strlen(text), &value, err);
+    return r < 0 ? r : json_record_read(&whole_record, value, whole, err);
+}
+
+static void every_kind_goes_both_ways(void **state)
+{
+    static const char text[] =
+        "{\"flag\":true,\"u32\":4294967295,\"i32\":-2147483648,\"u64\":9223372036854775807,"
+        "\"i64\":-5,\"size\":1024,\"text\":\"a\\\"b\",\"words\":[\"x\",\"\"],\"env\":{\"A\":\"1=2\"},"
+        "\"parts\":[{\"n\":1},{\"n\":2}]}";
+    struct whole whole;
+    struct error err = { 0 };
+    assert_int_equal(read_whole(text, &whole, &err), 0);
+    assert_string_equal(whole.env.items[0], "A=1=2");
+    assert_int_equal(((struct part *)whole.parts.items)[1].n, 2);
+    _cleanup_json_ json_t *back = json_record_write(&whole_record, &whole);
+    _cleanup_free_ char *formatted = json_text_format(back);
+    assert_string_equal(formatted, text);
+    record_clear(&whole_record, &whole);
+}
+
+static void missing_and_null_keys_change_nothing(void **state)
+{
+    struct whole whole = { .u32 = 7, .text = xstrdup("kept") };
+    struct error err = { 0 };
+    _cleanup_json_ json_t *value = json_loads("{\"u32\":null,\"text\":null}", 0, NULL);
+    assert_int_equal(json_record_read(&whole_record, value, &whole, &err), 0);
+    assert_int_equal(whole.u32, 7);
+    assert_string_equal(whole.text, "kept");
+    record_clear(&whole_record, &whole);
+}
+
+static void a_size_may_be_a_text(void **state)
+{
+    struct whole whole;
+    struct error err = { 0 };
+    assert_int_equal(read_whole("{\"size\":\"8G\"}", &whole, &err), 0);
+    assert_int_equal(whole.size, 8LL << 30);
+    record_clear(&whole_record, &whole);
+}
+
+static void refusals_name_key_value_and_wish(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *sentence;
+    } cases[] = {
+        { "{\"u32\":4294967296}", -ERANGE, "u32: 4294967296 is outside 0 to 4294967295" },
+        { "{\"u32\":-1}", -ERANGE, "u32: -1 is outside 0 to 4294967295" },
+        { "{\"i32\":2147483648}", -ERANGE, "i32: 2147483648 is outside -2147483648 to 2147483647" },
+        { "{\"u64\":-1}", -ERANGE, "u64: -1 is outside 0 to 9223372036854775807" },
+        { "{\"u32\":1.0}", -EINVAL, "u32 must be a whole number, not a number with a fraction" },
+        { "{\"u32\":true}", -EINVAL, "u32 must be a whole number, not true" },
+        { "{\"flag\":1}", -EINVAL, "flag must be true or false, not a whole number" },
+        { "{\"text\":1}", -EINVAL, "text must be a string, not a whole number" },
+        { "{\"text\":\"12345678901\"}", -E2BIG, "text has 11 bytes; at most 10" },
+        { "{\"words\":\"x\"}", -EINVAL, "words must be an array of strings, not a string" },
+        { "{\"words\":[\"x\",{}]}", -EINVAL, "words[1] must be a string, not an object" },
+        { "{\"words\":[\"12345\",\"67890\"]}", -E2BIG, "words has 12 bytes; at most 10" },
+        { "{\"env\":{\"A\":1}}", -EINVAL, "env.A must be a string, not a whole number" },
+        { "{\"env\":{\"\":\"x\"}}", -EINVAL, "env: '' is not a variable's name" },
+        { "{\"env\":{\"ABCDEFGHIJ\":\"ABCDEFGHIJ\"}}", -E2BIG, "env has 22 bytes; at most 20" },
+        { "{\"parts\":[{},{},{}]}", -E2BIG, "parts has 3 items; at most 2" },
+        { "{\"parts\":[{},{\"m\":1}]}", -EINVAL, "parts[1]: a part has no key 'm'" },
+        { "{\"parts\":[1]}", -EINVAL, "parts[0]: a part must be an object, not a whole number" },
+        { "{\"txet\":\"a\"}", -EINVAL, "a whole has no key 'txet'" },
+        { "{\"size\":\"many\"}", -EINVAL, "size: 'many' is not a size" },
+        { "{\"size\":1.5}", -EINVAL,
+            "size must be a number of bytes or a text such as \"8G\", not a number with a fraction" },
+        { "[]", -EINVAL, "a whole must be an object, not an array" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct whole whole;
+        struct error err = { 0 };
+        assert_int_equal(read_whole(cases[i].text, &whole, &err), cases[i].code);
+        assert_string_equal(err.message, cases[i].sentence);
+        record_clear(&whole_record, &whole);
+    }
+}
+
+static void an_unknown_key_brings_the_nearest_to_mind(void **state)
+{
+    struct whole whole;
+    struct error err = { 0 };
+    assert_int_equal(read_whole("{\"wrods\":[]}", &whole, &err), -EINVAL);
+    assert_string_equal(err.hint, "did you mean 'words'?");
+}
+
+static void text_that_is_not_strict_json_is_refused(void **state)
+{
+    static const char *const texts[] = { "", " ", "{", "1", "\"a\"", "{} {}", "{\"a\":NaN}",
+        "{\"a\":Infinity}", "{'a':1}", "{\"a\":1,}", "{\"a\":1,\"a\":2}", "{\"a\":\"\\ud800\"}",
+        "{\"a\":\"\\u0000\"}", "{\"a\":\"\xc3\"}", "{\"a\":\"\x01\"}", "{\"a\":01}", "{\"a\":1e400}",
+        "// {}" };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_t *value = NULL;
+        struct error err = { 0 };
+        assert_int_equal(json_text_parse(texts[i], strlen(texts[i]), &value, &err), -EINVAL);
+        assert_int_equal(strncmp(err.message, "not valid JSON at line ", 23), 0);
+    }
+    json_t *value = NULL;
+    assert_int_equal(json_text_parse("{\"a\":\"\0\"}", 9, &value, NULL), -EINVAL);
+}
+
+static void depth_is_counted_outside_strings_only(void **state)
+{
+    static const char deep[] = "{\"a\":\"[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[\"}";
+    _cleanup_json_ json_t *value = NULL;
+    assert_int_equal(json_text_parse(deep, sizeof(deep) - 1, &value, NULL), 0);
+    json_t *none = NULL;
+    struct error err = { 0 };
+    static const char real[] = "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]";
+    assert_int_equal(json_text_parse(real, sizeof(real) - 1, &none, &err), -EINVAL);
+    assert_string_equal(err.message, "the JSON is nested deeper than 16 levels");
+}
+
+static void bytes_that_are_no_utf8_are_still_shown(void **state)
+{
+    _cleanup_json_ json_t *value = json_text_string("a\xff"
+                                                    "b");
+    assert_string_equal(json_string_value(value), "a\\xffb");
+}
+
+static void a_spec_has_its_shorthands(void **state)
+{
+    struct job_spec spec;
+    struct error err = { 0 };
+    _cleanup_json_ json_t *value = json_loads("{\"command\":\"a b\",\"gpu_ids\":\"1,0\"}", 0, NULL);
+    assert_int_equal(json_spec_read(value, &spec, &err), 0);
+    assert_string_equal(spec.command.items[2], "a b");
+    assert_int_equal(spec.gpus, 2);
+    assert_int_equal(spec.umask, 022);
+    job_spec_clear(&spec);
+    assert_true(json_is_string(json_object_get(value, "command"))); // the caller's is as it was
+}
+
+static void the_schema_tells_every_field(void **state)
+{
+    _cleanup_json_ json_t *schema = json_record_schema(&whole_record);
+    const json_t *properties = json_object_get(schema, "properties");
+    for (size_t i = 0; i < whole_record.n_fields; i++)
+        assert_non_null(json_object_get(properties, whole_record.fields[i].name));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_goes_both_ways),
+        cmocka_unit_test(missing_and_null_keys_change_nothing),
+        cmocka_unit_test(a_size_may_be_a_text),
+        cmocka_unit_test(refusals_name_key_value_and_wish),
+        cmocka_unit_test(an_unknown_key_brings_the_nearest_to_mind),
+        cmocka_unit_test(text_that_is_not_strict_json_is_refused),
+        cmocka_unit_test(depth_is_counted_outside_strings_only),
+        cmocka_unit_test(bytes_that_are_no_utf8_are_still_shown),
+        cmocka_unit_test(a_spec_has_its_shorthands),
+        cmocka_unit_test(the_schema_tells_every_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
