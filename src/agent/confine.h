@@ -44,7 +44,7 @@ struct confine {
     /* Visits every cell that exists, also those of agents that died before. `visit` may remove the cell. */
     int (*list)(struct confine_state *state, confine_visit_fn *visit, void *arg);
 
-    /* Leaves all cells as they are. NULL is fine. */
+    /* Leaves all cells as they are; what is empty and would be made again may go. NULL is fine. */
     void (*close)(struct confine_state *state);
 };
 

@@ -136,12 +136,18 @@ static int try_clone(int cgroup_fd)
     return waitpid(pid, NULL, 0) < 0 ? -errno : 0;
 }
 
+/* Cells of living jobs keep the instance's directory; without any it goes, and the next agent makes it again.
+ */
 static void cgroup2_close(struct confine_state *state)
 {
     if (state == NULL)
         return;
+    if (state->fd >= 0)
+        (void)unlinkat(state->fd, SHEPHERDS, AT_REMOVEDIR);
     closep(&state->shepherds_fd);
     closep(&state->fd);
+    if (state->path != NULL)
+        (void)rmdir(state->path);
     free(state->path);
     free(state);
 }
@@ -274,8 +280,17 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
 
 /* --- what others left --- */
 
-static int list_steps(
-    struct confine_state *state, const char *attempt, struct spool_id id, confine_visit_fn *visit, void *arg)
+/* Cells are named by the same numbers as spool directories. */
+static bool parse_cell(const char *attempt, const char *step, struct spool_id *ret)
+{
+    char name[SPOOL_NAME_SIZE];
+    if (attempt[0] != 'j' || strncmp(step, "step", 4) != 0)
+        return false;
+    int n = snprintf(name, sizeof(name), "%s.%s", attempt + 1, step + 4);
+    return n > 0 && n < (int)sizeof(name) && spool_parse_name(name, ret);
+}
+
+static int list_steps(struct confine_state *state, const char *attempt, confine_visit_fn *visit, void *arg)
 {
     _cleanup_close_ int fd = open_directory(state->fd, attempt);
     DIR *steps = fd < 0 ? NULL : fdopendir(fd);
@@ -284,13 +299,11 @@ static int list_steps(
     (void)take_fd(&fd);
     size_t count = 0;
     for (struct dirent *entry; (entry = readdir(steps)) != NULL;) {
-        char again[CELL_NAME_SIZE], cell[CELL_NAME_SIZE];
-        if (sscanf(entry->d_name, "step%u.%u", &id.step, &id.task) != 2)
+        struct spool_id id;
+        char cell[CELL_NAME_SIZE];
+        if (!parse_cell(attempt, entry->d_name, &id))
             continue;
         cell_name(&id, cell);
-        (void)snprintf(again, sizeof(again), "%.30s/%.60s", attempt, entry->d_name);
-        if (strcmp(again, cell) != 0)
-            continue;
         count++;
         visit(arg, &id, read_populated(state->fd, cell) != 0);
     }
@@ -311,13 +324,9 @@ static int cgroup2_list(struct confine_state *state, confine_visit_fn *visit, vo
         return -errno;
     (void)take_fd(&fd);
     for (struct dirent *entry; (entry = readdir(attempts)) != NULL;) {
-        struct spool_id id = { 0 };
-        char again[CELL_NAME_SIZE];
-        if (sscanf(entry->d_name, "j%" SCNu64 ".%u", &id.job, &id.attempt) != 2)
-            continue;
-        attempt_name(&id, again);
-        if (strcmp(again, entry->d_name) == 0)
-            (void)list_steps(state, again, id, visit, arg);
+        struct spool_id id;
+        if (parse_cell(entry->d_name, "step0.0", &id))
+            (void)list_steps(state, entry->d_name, visit, arg);
     }
     (void)closedir(attempts);
     return 0;

@@ -335,8 +335,14 @@ int effects_load(struct effects *effects, struct error *err)
         if (!spool_parse_name(entry->d_name, &id))
             continue;
         _cleanup_close_ int dirfd = open_entry(effects, &id);
-        if (dirfd >= 0)
-            agent_core_load(effects->core, clock_boot_ms(), &id, read_token(dirfd));
+        if (dirfd < 0)
+            continue;
+        uint64_t token = read_token(dirfd);
+        /* The agent died between making the entry and writing what it is: nobody can have acted on it. */
+        if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
+            (void)spool_remove(spoolfd, entry->d_name);
+        else
+            agent_core_load(effects->core, clock_boot_ms(), &id, token);
     }
     (void)closedir(dir);
     (void)effects->parts.confine->list(effects->parts.cells, on_cell, effects);

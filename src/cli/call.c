@@ -144,6 +144,10 @@ static int run_verb(
         help_print_command(command, stdout);
         return EXIT_OK;
     }
+    if (command->takes_nothing && first < argc) {
+        (void)error_set(err, -EINVAL, "'%.60s' is not expected here", argv[first]);
+        return error_hint(err, "mgpu help %s", command->name);
+    }
     client_init(&call->client, call->socket);
     r = command->run(call, argc - first, argv + first, err);
     client_clear(&call->client);

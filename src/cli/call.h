@@ -45,6 +45,7 @@ struct command {
     bool stops_at_operand; // what follows the first operand belongs to the user's command
     bool is_job_status;    // exits with the job's status, so that its own failures are 125
     bool takes_jobs;       // operands are jobs (for completion)
+    bool takes_nothing;    // an operand is a mistake
     bool is_hidden;
     /* The exit status, or a negative errno with a sentence. `argv` holds the operands alone. */
     int (*run)(struct call *call, int argc, char **argv, struct error *err);

@@ -159,5 +159,6 @@ const struct command command_doctor = {
     .usage = "[OPTIONS]",
     .help = "Say what works here, what does not, and how to fix it",
     .detail = "Exit status 1 when something is bad; what is merely off has a reason and jobs run without it.",
+    .takes_nothing = true,
     .run = run,
 };

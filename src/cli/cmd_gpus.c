@@ -74,5 +74,6 @@ const struct command command_gpus = {
     .help = "Show the GPUs, their jobs and how busy they are",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct gpus_options),
+    .takes_nothing = true,
     .run = run,
 };

@@ -35,5 +35,6 @@ const struct command command_version = {
     .name = "version",
     .usage = "",
     .help = "Show the versions of this program and of mgpud",
+    .takes_nothing = true,
     .run = run,
 };

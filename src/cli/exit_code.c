@@ -15,6 +15,7 @@ static const struct {
 } error_codes[] = {
     { EINVAL, EXIT_USAGE },
     { ERANGE, EXIT_USAGE },
+    { E2BIG, EXIT_USAGE },
     { ENOENT, EXIT_MISSING },
     { EPERM, EXIT_REFUSED },
     { EACCES, EXIT_REFUSED },

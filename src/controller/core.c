@@ -16,6 +16,8 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 
+#define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
+
 struct core *core_new(const struct core_options *options, const struct core_effects *effects)
 {
     struct core *core = xcalloc(1, sizeof(*core));
@@ -115,6 +117,7 @@ static void hold(struct core *core, struct held held)
         let_go(core, copy);
         return;
     }
+    batch->is_urgent |= held.kind == HELD_REPLY;
     *batch->last = copy;
     batch->last = &copy->next;
 }
@@ -258,6 +261,8 @@ void core_change(struct core *core, struct core_job *entry, struct job_event *ev
         core_drop_spec(core, entry);
     }
     struct batch *batch = open_batch(core);
+    /* A start is followed by nothing that waits for it, and often by its end: both can be one commit. */
+    batch->is_urgent |= event->type != EVENT_STARTED;
     entry->changed_in = batch->id;
     store_batch_add(batch->changes, event, job, spec);
     struct held publish = { .kind = HELD_PUBLISH };
@@ -265,6 +270,14 @@ void core_change(struct core *core, struct core_job *entry, struct job_event *ev
     hold(core, publish);
     hold(core, (struct held){ .kind = HELD_ACT, .job = job->id });
     answer_waiters(core, job);
+}
+
+void core_arm(struct core *core, int64_t boot_ms)
+{
+    if (core->armed_ms != 0 && core->armed_ms <= boot_ms)
+        return;
+    core->armed_ms = boot_ms;
+    core->effects.arm(core->effects.arg, boot_ms);
 }
 
 void core_wait(struct core *core, const struct identity *who, uint64_t job, uint32_t states, void *request)
@@ -307,6 +320,10 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
         core_schedule(core, boot_ms, wall_ms);
     if (core->flying != NULL || core->open == NULL)
         return;
+    if (!core->open->is_urgent) {
+        core_arm(core, boot_ms + LAZY_COMMIT_MS);
+        return;
+    }
     core->flying = take_ptr(core->open);
     core->effects.commit(core->effects.arg, take_ptr(core->flying->changes));
 }

@@ -51,8 +51,8 @@ static void take_gpus(struct core *core, const struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     cluster_forget_gpus(ledger);
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        if (gpus[i].is_lost == 0 && gpus[i].uuid != NULL)
-            cluster_set_gpu(ledger, gpus[i].index, gpus[i].uuid, gpus[i].memory_bytes);
+        if (gpus[i].uuid != NULL)
+            cluster_set_gpu(ledger, gpus[i].index, gpus[i].uuid, gpus[i].memory_bytes, gpus[i].is_lost == 0);
     core->is_dirty = true;
 }
 
@@ -107,7 +107,9 @@ static void stop_unwanted(struct core *core, const struct core_node *node)
     for (size_t i = 0; i < node->hello.attempts.count; i++) {
         const struct known_attempt *known = &attempts[i];
         const struct core_job *entry = core_find(core, known->job);
-        bool is_wanted = entry != NULL && entry->job->token == known->token;
+        /* An entry that a crash left without its token can only be the job's present attempt. */
+        bool is_wanted = entry != NULL && (entry->job->token == known->token ||
+                                              (known->token == 0 && entry->job->attempt == known->attempt));
         /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
          */
         if (known->job > core->last_job) {
@@ -234,7 +236,7 @@ static void give_back(
     if (job->state != JOB_QUEUED)
         return;
     int64_t wait = (int64_t)RETURN_BACKOFF_MS << (job->attempt - 1);
-    entry->not_before_ms = boot_ms + (wait < RETURN_BACKOFF_MAX ? wait : RETURN_BACKOFF_MAX);
+    core_defer(core, entry, boot_ms + (wait < RETURN_BACKOFF_MAX ? wait : RETURN_BACKOFF_MAX));
     core_enqueue(core, entry);
 }
 

@@ -63,6 +63,7 @@ struct held {
 
 struct batch {
     uint64_t id;
+    bool is_urgent; // somebody waits for it; else it may gather more for LAZY_COMMIT_MS
     struct store_batch *changes;
     struct held *first, **last;
 };
@@ -82,6 +83,7 @@ struct core {
     size_t n_undone; // jobs not done
     size_t n_done;   // done and still in memory
     struct core_job *active_first;
+    size_t n_deferred; // jobs with not_before_ms
     struct core_job *done_first, *done_last;
     size_t resident_spec_bytes;
     struct cluster cluster;
@@ -118,10 +120,16 @@ void core_reply_ok(struct core *core, void *request, uint64_t job);
 /* Tells the agent that it may drop an attempt, when that is durable. */
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
 
+/* Asks for core_timer() at that time, or earlier. */
+void core_arm(struct core *core, int64_t boot_ms);
+
 struct core_job *core_find(const struct core *core, uint64_t id);
 
 /* --- core_schedule.c --- */
 void core_enqueue(struct core *core, struct core_job *entry);
+
+/* Keeps a queued job apart until then; 0: not any more. */
+void core_defer(struct core *core, struct core_job *entry, int64_t until_ms);
 void core_schedule(struct core *core, int64_t boot_ms, int64_t wall_ms);
 int core_request(
     const struct core *core, const struct job *job, struct sched_request *ret, struct error *err);

@@ -114,7 +114,7 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     if (entry->job->state == JOB_STOPPING) {
         core_act(core, entry); // again, with a new grace
     } else {
-        entry->not_before_ms = 0;
+        core_defer(core, entry, 0);
         struct job_event event = { .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = who->uid };
         core_change(core, entry, &event, boot_ms, wall_ms, NULL);
     }

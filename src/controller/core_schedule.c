@@ -16,18 +16,10 @@ int core_request(const struct core *core, const struct job *job, struct sched_re
     return job_spec_gpu_ids(&asked, &ret->ids, &ret->n_ids, err);
 }
 
-static void arm(struct core *core, int64_t boot_ms)
-{
-    if (core->armed_ms != 0 && core->armed_ms <= boot_ms)
-        return;
-    core->armed_ms = boot_ms;
-    core->effects.arm(core->effects.arg, boot_ms);
-}
-
 void core_enqueue(struct core *core, struct core_job *entry)
 {
     if (entry->not_before_ms != 0) {
-        arm(core, entry->not_before_ms);
+        core_arm(core, entry->not_before_ms);
         return;
     }
     const struct job *job = entry->job;
@@ -40,20 +32,34 @@ void core_enqueue(struct core *core, struct core_job *entry)
     core->is_dirty = true;
 }
 
-void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
+void core_defer(struct core *core, struct core_job *entry, int64_t until_ms)
 {
-    core->armed_ms = 0;
-    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+    core->n_deferred += (until_ms != 0) - (entry->not_before_ms != 0);
+    entry->not_before_ms = until_ms;
+}
+
+static void release_deferred(struct core *core, int64_t boot_ms)
+{
+    for (struct core_job *entry = core->jobs.first; entry != NULL && core->n_deferred > 0;
+         entry = entry->after) {
         if (entry->not_before_ms == 0)
             continue;
         if (entry->not_before_ms > boot_ms) {
-            arm(core, entry->not_before_ms);
+            core_arm(core, entry->not_before_ms);
             continue;
         }
-        entry->not_before_ms = 0;
+        core_defer(core, entry, 0);
         if (entry->job->state == JOB_QUEUED)
             core_enqueue(core, entry);
     }
+}
+
+void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    core->armed_ms = 0;
+    if (core->open != NULL)
+        core->open->is_urgent = true;
+    release_deferred(core, boot_ms);
 }
 
 struct pass {

@@ -203,6 +203,11 @@ static void run(struct program *program)
 static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
+    struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
+        program->signals[1], program->signals[2], program->store_readable };
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
     serve_free(controller->serve);
     store_close(controller->store);
     links_free(controller->links);
@@ -210,11 +215,6 @@ static void clear(struct program *program)
     agent_process_free(controller->agent);
     core_free(controller->core);
     effects_free(program->effects);
-    struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
-        program->signals[1], program->signals[2], program->store_readable };
-    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-        if (events[i] != NULL)
-            event_free(events[i]);
     if (controller->loop != NULL)
         event_base_free(controller->loop);
     settings_clear(&controller->options);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -18,6 +19,8 @@
 #include "base/memory.h"
 #include "controller/agent_process.h"
 #include "controller/sockets.h"
+
+#define OPEN_FILES_WANTED 16384U
 
 static int lock_run_dir(struct controller *controller, struct prepared *prepared, struct error *err)
 {
@@ -77,6 +80,17 @@ static int open_sockets(struct controller *controller, struct prepared *prepared
     return r == 0 ? open_tcp(controller, prepared, err) : r;
 }
 
+/* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep the one we found.
+ */
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= OPEN_FILES_WANTED)
+        return;
+    limit.rlim_cur = limit.rlim_max < OPEN_FILES_WANTED ? limit.rlim_max : OPEN_FILES_WANTED;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int prepare(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     const struct controller_options *options = &controller->options;
@@ -93,6 +107,7 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = open_sockets(controller, prepared, err);
     if (r == 0)
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
+    raise_open_files();
     if (r == 0)
         r = privileges_drop(prepared->user, controller->is_root, err);
     controller->admin_uid = controller->is_root ? 0 : (uint32_t)getuid();

@@ -71,7 +71,7 @@ void privileges_clean_environment(void)
     static const char *const kept[] = { "HOME", "LANG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "NOTIFY_SOCKET",
         "JOURNAL_STREAM", "TZ", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS",
         "LD_LIBRARY_PATH", NULL };
-    struct strings saved = { 0 };
+    _cleanup_strings_ struct strings saved = { 0 };
     for (size_t i = 0; kept[i] != NULL; i++) {
         const char *value = getenv(kept[i]);
         /* A library path is the user's own business without root, and a way to become root with it. */
@@ -81,8 +81,11 @@ void privileges_clean_environment(void)
     }
     (void)clearenv();
     (void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
-    for (size_t i = 0; i < saved.count; i++)
-        (void)putenv(saved.items[i]); // kept until the program ends
+    for (size_t i = 0; kept[i] != NULL; i++) {
+        const char *value = strings_get_env(&saved, kept[i]);
+        if (value != NULL)
+            (void)setenv(kept[i], value, 1);
+    }
 }
 
 int privileges_drop(struct user_ids user, bool is_root, struct error *err)

@@ -15,9 +15,9 @@
 #include "controller/serve_request.h"
 #include "wire/limits.h"
 
-#define RESUME_AFTER_MS  100 // when descriptors ran out
-#define RESERVED_FDS     64U // for the store, the agents and the rest of the program
-#define RESERVED_PERCENT 25U // as well: for log streams
+#define RESUME_AFTER_MS  100L // when descriptors ran out
+#define RESERVED_FDS     64U  // for the store, the agents and the rest of the program
+#define RESERVED_PERCENT 25U  // as well: for log streams
 
 static void on_heartbeat(int fd, short what, void *arg)
 {
@@ -51,7 +51,7 @@ static void on_accept_error(struct evconnlistener *accepting, void *arg)
 {
     struct serve_listener *listener = arg;
     const struct timeval after = { .tv_usec = RESUME_AFTER_MS * 1000 };
-    log_warning("cannot accept a connection: errno %d; trying again in %d ms", errno, RESUME_AFTER_MS);
+    log_warning("cannot accept a connection: errno %d; trying again in %ld ms", errno, RESUME_AFTER_MS);
     set_accepting(listener->serve, false);
     (void)event_add(listener->serve->resume, &after);
 }
@@ -105,9 +105,10 @@ int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
         return error_set_errno(err, -errno, "cannot listen");
     struct serve_listener *listener = &serve->listeners[serve->n_listeners];
     *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix };
-    /* No second listen(2), which the 0 asks for: the one made as root tells clients that root owns this socket. */
-    listener->accepting = evconnlistener_new(serve->controller->loop, on_accept, listener,
-        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    /* No second listen(2), which the 0 asks for: the one made as root tells clients that root owns this
+     * socket. */
+    listener->accepting = evconnlistener_new(
+        serve->controller->loop, on_accept, listener, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     if (listener->accepting == NULL)
         return error_set_errno(err, -errno, "cannot listen");
     evconnlistener_set_error_cb(listener->accepting, on_accept_error);
@@ -139,6 +140,8 @@ void serve_fail_all(struct serve *serve, const struct error *err)
     (void)error_hint(
         &unknown, "ask again in a moment; a submit with the same submit_key makes no second job");
     struct connection *next = NULL;
+    if (serve == NULL)
+        return; // the store failed before there was an API
     for (struct connection *connection = serve->connections; connection != NULL; connection = next) {
         next = connection_next(connection);
         struct request *request = connection_request(connection);

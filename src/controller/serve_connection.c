@@ -46,6 +46,7 @@ struct connection {
     bool is_half_closed; // the client will send nothing more
     bool is_kept;        // after the answer that is being flushed
     size_t lingered;     // bytes dropped
+    size_t counted_body; // bytes of the request's body that were counted
     struct identity who;
     uint32_t counted_uid; // as which it was counted
     struct bufferevent *stream;
@@ -61,6 +62,22 @@ static void set_deadline(struct connection *connection, long seconds)
     (void)event_add(connection->deadline, &after);
 }
 
+static void give_body(struct connection *connection)
+{
+    users_give(connection->serve->users, connection->counted_uid, SHARE_BODIES, connection->counted_body);
+    connection->counted_body = 0;
+}
+
+/* Many slow senders of large bodies must not fill the memory. */
+static int count_body(struct connection *connection, struct error *err)
+{
+    size_t more = parser_body_length(connection->parser) - connection->counted_body;
+    int r = users_take(connection->serve->users, connection->counted_uid, SHARE_BODIES, more, err);
+    if (r == 0)
+        connection->counted_body += more;
+    return r;
+}
+
 static void free_connection(struct connection *connection)
 {
     struct serve *serve = connection->serve;
@@ -70,7 +87,8 @@ static void free_connection(struct connection *connection)
         serve->connections = connection->next;
     if (connection->next != NULL)
         connection->next->previous = connection->previous;
-    users_give(serve->users, connection->counted_uid, SHARE_CONNECTIONS);
+    give_body(connection);
+    users_give(serve->users, connection->counted_uid, SHARE_CONNECTIONS, 1);
     event_free(connection->deadline);
     bufferevent_free(connection->stream);
     parser_free(connection->parser);
@@ -84,6 +102,7 @@ static void end_request(struct connection *connection)
         return;
     request_end(request);
     request_unref(request);
+    give_body(connection);
 }
 
 void connection_close(struct connection *connection)
@@ -125,6 +144,10 @@ static void feed_parser(struct connection *connection)
         struct error err = { 0 };
         int progress = parser_feed(connection->parser, bytes, length, &taken, &err);
         (void)evbuffer_drain(input, taken);
+        if (progress >= 0) {
+            int r = count_body(connection, &err);
+            progress = r < 0 ? r : progress;
+        }
         if (progress < 0) {
             start_request(connection, &err);
             return;
@@ -265,7 +288,7 @@ void connection_accept(struct serve *serve, int fd, bool is_unix)
     struct identity who = ask_kernel(serve, fd, is_unix);
     uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
     struct error err = { 0 };
-    if (users_take(serve->users, uid, SHARE_CONNECTIONS, &err) < 0) {
+    if (users_take(serve->users, uid, SHARE_CONNECTIONS, 1, &err) < 0) {
         turn_away(fd, &err);
         return;
     }
@@ -334,6 +357,7 @@ void connection_watch_output(struct connection *connection, size_t low)
 
 void connection_be_patient(struct connection *connection)
 {
+    /* The head of the answer is on its way: libevent forgets a time-out only while its event is pending. */
     bufferevent_set_timeouts(connection->stream, NULL, NULL);
 }
 

@@ -44,7 +44,7 @@ static void release_client(struct request *request)
         serve->event_clients = client->next;
     if (client->next != NULL)
         client->next->previous = client->previous;
-    users_give(serve->users, request->who.uid, SHARE_EVENTS);
+    users_give(serve->users, request->who.uid, SHARE_EVENTS, 1);
     free(client);
 }
 
@@ -71,7 +71,8 @@ static void on_page(void *arg, const struct job_event *events, size_t count)
         struct event_client *client = request->work;
         client->is_fetching = false;
         for (size_t i = 0; i < count; i++) {
-            _cleanup_free_ char *text = format_event(request->serve, &events[i], NULL);
+            const struct job *job = core_job(request->serve->controller->core, events[i].job);
+            _cleanup_free_ char *text = format_event(request->serve, &events[i], job);
             send_text(client, text);
             client->cursor = events[i].seq;
         }
@@ -161,7 +162,7 @@ void handle_events(struct request *request)
     bool is_resumed;
     int r = read_cursor(request, &cursor, &is_resumed, &err);
     if (r == 0 && !request_is_head(request))
-        r = users_take(serve->users, request->who.uid, SHARE_EVENTS, &err);
+        r = users_take(serve->users, request->who.uid, SHARE_EVENTS, 1, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;

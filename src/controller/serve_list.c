@@ -24,7 +24,7 @@
 #include "wire/json_text.h"
 #include "wire/limits.h"
 
-#define SLICE_BYTES (64U << 10)
+#define SLICE_BYTES ((size_t)64 << 10)
 #define RECENT_MS   3600000
 
 struct list {
@@ -38,12 +38,15 @@ struct list {
     size_t count, at;
     size_t positions; // jobs shown with their position so far
     bool is_first;
+    bool is_counted; // in the user's share of long lists
     struct buffer slice;
 };
 
 static void release_list(struct request *request)
 {
     struct list *list = request->work;
+    if (list->is_counted)
+        users_give(request->serve->users, request->who.uid, SHARE_LISTS, 1);
     free(list->ids);
     buffer_clear(&list->slice);
     free(list);
@@ -206,19 +209,31 @@ static void fill_if_room(struct request *request)
     fill_slice(request);
 }
 
+/* The list is a long one. */
+static bool start_list(struct request *request)
+{
+    struct list *list = request->work;
+    struct error err = { 0 };
+    if (users_take(request->serve->users, request->who.uid, SHARE_LISTS, 1, &err) < 0) {
+        request_reply_problem(request, &err);
+        return false;
+    }
+    list->is_counted = true;
+    return request_start_stream(request, 200, "application/json", STREAM_ENDLESS);
+}
+
 static void send_slice(struct request *request, const struct core_answer *answer)
 {
     struct list *list = request->work;
     struct buffer *slice = &list->slice;
     bool is_last = list->at == list->count;
     if (is_last)
-        buffer_append_text(slice, "\n]}\n");
+        buffer_append_text(slice, list->is_first ? "]}\n" : "\n]}\n");
     if (is_last && request->phase == REQUEST_OPEN) {
         request_reply_bytes(request, 200, "application/json", slice->bytes, slice->length);
         return;
     }
-    if (request->phase == REQUEST_OPEN &&
-        !request_start_stream(request, 200, "application/json", STREAM_ENDLESS))
+    if (request->phase == REQUEST_OPEN && !start_list(request))
         return;
     request_stream(request, slice->bytes, slice->length);
     slice->length = 0;

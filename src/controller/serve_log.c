@@ -53,7 +53,7 @@ static void release_log(struct request *request)
     if (log->stream != NULL)
         bufferevent_free(log->stream);
     if (log->is_counted)
-        users_give(request->serve->users, request->who.uid, SHARE_FOLLOWS);
+        users_give(request->serve->users, request->who.uid, SHARE_FOLLOWS, 1);
     free(log);
 }
 
@@ -151,6 +151,9 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     if (log->is_follow)
         connection_be_patient(request->connection);
     bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
+    /* A followed job may be silent for days. libevent forgets a time-out only while the event is pending. */
+    (void)bufferevent_enable(stream, EV_READ);
+    bufferevent_set_timeouts(stream, NULL, NULL);
     bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);
     pump(request); // what came with the first frame
     if (log->stream == NULL || !log->is_growing)
@@ -303,7 +306,7 @@ static void begin_log(struct request *request, const struct job *job)
     struct error err = { 0 };
     if (!jobs_check_control(request, job, "read its output"))
         return;
-    if (users_take(request->serve->users, request->who.uid, SHARE_FOLLOWS, &err) < 0) {
+    if (users_take(request->serve->users, request->who.uid, SHARE_FOLLOWS, 1, &err) < 0) {
         request_reply_problem(request, &err);
         return;
     }

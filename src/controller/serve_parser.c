@@ -277,6 +277,11 @@ bool parser_is_inside(const struct parser *parser)
     return parser->is_inside && !parser->is_whole;
 }
 
+size_t parser_body_length(const struct parser *parser)
+{
+    return parser->message.body.length;
+}
+
 void parser_take(struct parser *parser, struct http_message *ret)
 {
     *ret = parser->message;

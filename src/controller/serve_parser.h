@@ -45,5 +45,8 @@ int parser_feed(
 /* True while a request has begun and is not whole. */
 bool parser_is_inside(const struct parser *parser);
 
+/* Bytes of the body so far. */
+size_t parser_body_length(const struct parser *parser);
+
 /* Hands the request over (also an incomplete one, for an answer that refuses it) and begins anew. */
 void parser_take(struct parser *parser, struct http_message *ret);

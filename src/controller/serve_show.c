@@ -50,9 +50,10 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
     struct request *request = arg;
     if (!request_is_over(request)) {
         struct show *show = request->work;
+        const struct job *job = core_job(request->serve->controller->core, request->job);
         for (size_t i = 0; i < count; i++)
             (void)json_array_append_new(
-                show->events, json_event_write(&events[i], NULL, request->serve->names));
+                show->events, json_event_write(&events[i], job, request->serve->names));
         jobs_find(request, request->job, reply_show);
     }
     request_unref(request);

@@ -23,7 +23,7 @@ static int check_owner(const struct request *request, struct error *err)
     }
     if (controller->is_root && uid == 0 && !controller->options.allow_root_jobs) {
         (void)error_set(err, -EPERM, "jobs of root are refused here");
-        return error_hint(err, "submit as an ordinary user");
+        return error_hint(err, "submit as an ordinary user, or start mgpud with --allow-root-jobs");
     }
     return 0;
 }

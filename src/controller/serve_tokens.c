@@ -22,7 +22,7 @@
 #include "wire/requests.h"
 #include "wire/token.h"
 
-#define DEFAULT_EXPIRES_S (30 * 24 * 3600)
+#define DEFAULT_EXPIRES_S (30UL * 24 * 3600)
 
 /* --- making --- */
 
@@ -142,7 +142,7 @@ static void on_token(void *arg, const struct store_token *token)
                     .uid = token->uid,
                     .gid = token->gid,
                     .is_admin = token->uid == 0 || token->uid == admin_uid },
-                .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000,
+                .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000L,
             };
             memcpy(memory->hash, question->hash, sizeof(memory->hash));
             request->who = memory->who;

@@ -37,6 +37,8 @@ static const struct {
     [SHARE_CONNECTIONS] = { -EMFILE, "connections" },
     [SHARE_FOLLOWS] = { -EUSERS, "logs" },
     [SHARE_EVENTS] = { -EUSERS, "event streams" },
+    [SHARE_LISTS] = { -EUSERS, "long lists" },
+    [SHARE_BODIES] = { -EUSERS, "bytes of requests" },
 };
 
 struct users *users_new(size_t max_connections)
@@ -50,6 +52,10 @@ struct users *users_new(size_t max_connections)
     users->most_each[SHARE_FOLLOWS] = LIMIT_USER_FOLLOWS;
     users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;
     users->most_each[SHARE_EVENTS] = LIMIT_USER_EVENT_CLIENTS;
+    users->most[SHARE_LISTS] = LIMIT_LISTS;
+    users->most_each[SHARE_LISTS] = LIMIT_USER_LISTS;
+    users->most[SHARE_BODIES] = LIMIT_BODIES_BYTES;
+    users->most_each[SHARE_BODIES] = LIMIT_USER_BODIES_BYTES;
     return users;
 }
 
@@ -95,25 +101,25 @@ static struct user *find(struct users *users, uint32_t uid, int64_t boot_ms)
     return *link;
 }
 
-int users_take(struct users *users, uint32_t uid, enum user_share share, struct error *err)
+int users_take(struct users *users, uint32_t uid, enum user_share share, size_t amount, struct error *err)
 {
     struct user *user = find(users, uid, 0);
     const char *what = shares[share].what;
-    if (users->open[share] >= users->most[share])
+    if (amount > users->most[share] - users->open[share])
         return error_set(err, shares[share].code, "there are %zu %s open, as many as there may be",
             users->open[share], what);
-    if (user->open[share] >= users->most_each[share])
+    if (amount > users->most_each[share] - user->open[share])
         return error_set(err, shares[share].code, "you have %zu %s open, as many as one user may have",
             user->open[share], what);
-    user->open[share]++;
-    users->open[share]++;
+    user->open[share] += amount;
+    users->open[share] += amount;
     return 0;
 }
 
-void users_give(struct users *users, uint32_t uid, enum user_share share)
+void users_give(struct users *users, uint32_t uid, enum user_share share, size_t amount)
 {
-    find(users, uid, 0)->open[share]--;
-    users->open[share]--;
+    find(users, uid, 0)->open[share] -= amount;
+    users->open[share] -= amount;
 }
 
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err)

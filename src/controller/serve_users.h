@@ -11,7 +11,7 @@
 #define USER_UNKNOWN UINT32_MAX // all whom nobody knows, together
 
 /* Things that are counted by user and altogether. */
-enum user_share { SHARE_CONNECTIONS, SHARE_FOLLOWS, SHARE_EVENTS, SHARES };
+enum user_share { SHARE_CONNECTIONS, SHARE_FOLLOWS, SHARE_EVENTS, SHARE_LISTS, SHARE_BODIES, SHARES };
 
 struct users;
 
@@ -19,11 +19,11 @@ struct users;
 struct users *users_new(size_t max_connections);
 void users_free(struct users *users);
 
-/* Takes one: 0, or -EMFILE (connections) or -EUSERS with a sentence. */
-int users_take(struct users *users, uint32_t uid, enum user_share share, struct error *err);
+/* Takes `amount` (bytes for SHARE_BODIES, else 1): 0, or -EMFILE (connections) or -EUSERS with a sentence. */
+int users_take(struct users *users, uint32_t uid, enum user_share share, size_t amount, struct error *err);
 
 /* Gives back what users_take() gave. */
-void users_give(struct users *users, uint32_t uid, enum user_share share);
+void users_give(struct users *users, uint32_t uid, enum user_share share, size_t amount);
 
 /* Counts a request: 0, or -EUSERS when this user asks too fast. */
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err);

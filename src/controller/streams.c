@@ -115,6 +115,7 @@ static int take_first(struct arriving *arriving, struct error *err)
         bufferevent_free(arriving->stream); // the asker has gone, or it is an id that was never given out
     } else {
         (void)bufferevent_disable(arriving->stream, EV_READ);
+        bufferevent_set_timeouts(arriving->stream, NULL, NULL);
         bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
         expected->on_ready(expected->arg, arriving->stream, &first);
         expected_free(expected);

@@ -83,10 +83,12 @@ static int compare_index(const void *a, const void *b)
     return (left->index > right->index) - (left->index < right->index);
 }
 
-void cluster_set_gpu(struct cluster_node *node, uint32_t index, const char *uuid, uint64_t memory_bytes)
+void cluster_set_gpu(
+    struct cluster_node *node, uint32_t index, const char *uuid, uint64_t memory_bytes, bool is_present)
 {
     struct cluster_gpu *gpu = find_or_add_gpu(node, index, uuid);
-    gpu->is_present = true;
+    gpu->is_known = true;
+    gpu->is_present = is_present;
     gpu->memory_bytes = memory_bytes;
     if (gpu->index == index)
         return;
@@ -97,7 +99,7 @@ void cluster_set_gpu(struct cluster_node *node, uint32_t index, const char *uuid
 void cluster_forget_gpus(struct cluster_node *node)
 {
     for (size_t i = 0; i < node->n_gpus; i++)
-        node->gpus[i].is_present = false;
+        node->gpus[i].is_known = node->gpus[i].is_present = false;
 }
 
 void cluster_book(struct cluster *cluster, const char *node_name, const struct record_list *grants)
@@ -157,7 +159,7 @@ bool cluster_gpu_fits(const struct cluster_gpu *gpu, const struct sched_request 
 static const struct cluster_gpu *find_index(const struct cluster_node *node, uint32_t index)
 {
     for (size_t i = 0; i < node->n_gpus; i++)
-        if (node->gpus[i].is_present && node->gpus[i].index == index)
+        if (node->gpus[i].is_known && node->gpus[i].index == index)
             return &node->gpus[i];
     return NULL;
 }
@@ -175,19 +177,19 @@ static size_t count_suitable(
             suitable += gpu->memory_bytes >= request->gpu_mem;
     }
     for (size_t i = 0; request->n_ids == 0 && i < node->n_gpus; i++)
-        suitable += node->gpus[i].is_present && node->gpus[i].memory_bytes >= request->gpu_mem;
+        suitable += node->gpus[i].is_known && node->gpus[i].memory_bytes >= request->gpu_mem;
     return suitable;
 }
 
-static size_t count_present(const struct cluster_node *node, uint64_t *ret_largest)
+static size_t count_known(const struct cluster_node *node, uint64_t *ret_largest)
 {
-    size_t present = 0;
+    size_t known = 0;
     for (size_t i = 0; i < node->n_gpus; i++) {
-        present += node->gpus[i].is_present;
-        if (node->gpus[i].is_present && node->gpus[i].memory_bytes > *ret_largest)
+        known += node->gpus[i].is_known;
+        if (node->gpus[i].is_known && node->gpus[i].memory_bytes > *ret_largest)
             *ret_largest = node->gpus[i].memory_bytes;
     }
-    return present;
+    return known;
 }
 
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
@@ -202,9 +204,9 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
         const struct cluster_node *node = &cluster->nodes[i];
         if (!node->is_described || count_suitable(node, request, &lacking) >= request->gpus)
             return 0;
-        size_t present = count_present(node, &largest);
-        if (present > most) {
-            most = present;
+        size_t known = count_known(node, &largest);
+        if (known > most) {
+            most = known;
             widest = node;
         }
     }

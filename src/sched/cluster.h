@@ -24,7 +24,8 @@ struct cluster_gpu {
     uint32_t index;
     char *uuid;
     uint64_t memory_bytes;
-    bool is_present;      // the node reports it and it answers
+    bool is_known;        // the node has it, whether or not it answers now
+    bool is_present;      // it is known and answers
     bool is_exclusive;    // one job has all of it
     uint64_t share_slots; // bit n: slot n is taken, n in 1..SHARE_SLOTS_MAX
     uint64_t memory_booked;
@@ -53,7 +54,8 @@ struct cluster_gpu *cluster_find_gpu(const struct cluster_node *node, const char
 
 /* The node is there with these CPUs; its GPUs follow by cluster_set_gpu. Bookings stay. */
 struct cluster_node *cluster_set_node(struct cluster *cluster, const char *name, uint32_t cpus);
-void cluster_set_gpu(struct cluster_node *node, uint32_t index, const char *uuid, uint64_t memory_bytes);
+void cluster_set_gpu(
+    struct cluster_node *node, uint32_t index, const char *uuid, uint64_t memory_bytes, bool is_present);
 
 /* All its GPUs are gone until cluster_set_gpu names them again. Bookings stay. */
 void cluster_forget_gpus(struct cluster_node *node);

@@ -32,7 +32,7 @@ struct exec_request {
 };
 
 /* One file; returns a positive errno. A script without "#!" is given to the shell, as execvp(3) does. */
-static int exec_file(const char *file, char **argv, char **environment)
+static int exec_file(char *file, char **argv, char **environment)
 {
     static char shell[] = "/bin/sh";
     (void)execve(file, argv, environment);
@@ -43,7 +43,7 @@ static int exec_file(const char *file, char **argv, char **environment)
         return error;
     char *first = argv[0];
     argv[-1] = shell;
-    argv[0] = (char *)(uintptr_t)file;
+    argv[0] = file;
     (void)execve(shell, argv - 1, environment);
     argv[0] = first;
     return errno;
@@ -59,7 +59,7 @@ static bool is_not_here(int error)
 int exec_search(char **argv, char **environment, const char *path)
 {
     char file[PATH_MAX];
-    const char *name = argv[0];
+    char *name = argv[0];
     if (*name == '\0')
         return ENOENT;
     if (strchr(name, '/') != NULL)
@@ -74,7 +74,8 @@ int exec_search(char **argv, char **environment, const char *path)
             int error = exec_file(file, argv, environment);
             if (!is_not_here(error))
                 return error;
-            is_denied = is_denied || error == EACCES;
+            /* A directory that may not be searched says nothing about the command. */
+            is_denied = is_denied || (error == EACCES && access(file, F_OK) == 0);
         }
         if (*p == '\0')
             return is_denied ? EACCES : ENOENT;

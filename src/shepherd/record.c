@@ -158,7 +158,7 @@ static bool is_spool_gone(const struct shepherd *shepherd)
 static bool await_fetch(const struct shepherd *shepherd)
 {
     struct timespec left = { .tv_sec = FETCH_SECONDS };
-    int64_t deadline_ms = clock_boot_ms() + FETCH_SECONDS * 1000;
+    int64_t deadline_ms = clock_boot_ms() + FETCH_SECONDS * 1000L;
     sigset_t removal;
     (void)sigemptyset(&removal);
     (void)sigaddset(&removal, SIGIO);

@@ -16,34 +16,33 @@
 enum object { OBJECT_NONE, OBJECT_CGROUP, OBJECT_USER, OBJECT_CWD, OBJECT_LOG, OBJECT_SHELL, OBJECT_COMMAND };
 
 struct step_row {
-    const char *text;
+    const char *text, *tail; // the object stands between them
     enum object object;
-    const char *tail;
     bool has_errno;
 };
 
 static const struct step_row rows[STEPS] = {
-    [STEP_NONE] = { "no failure", OBJECT_NONE, "", false },
-    [STEP_CLONE] = { "cannot start a process in the step's cgroup ", OBJECT_CGROUP, "", true },
-    [STEP_STARTED] = { "cannot write the start record", OBJECT_NONE, "", true },
-    [STEP_INIT] = { "the job's init ended before the command could be started", OBJECT_NONE, "", false },
-    [STEP_SESSION] = { "cannot make a session", OBJECT_NONE, "", true },
-    [STEP_OOM] = { "cannot reset the out-of-memory score", OBJECT_NONE, "", true },
-    [STEP_LIMITS] = { "cannot set the limit of open files", OBJECT_NONE, "", true },
-    [STEP_GROUPS] = { "cannot set the groups of uid ", OBJECT_USER, "", true },
-    [STEP_GID] = { "cannot take the group of uid ", OBJECT_USER, "", true },
-    [STEP_UID] = { "cannot become uid ", OBJECT_USER, "", true },
-    [STEP_PROOF] = { "the switch to uid ", OBJECT_USER, " could not be proved", true },
-    [STEP_CWD] = { "cannot change to directory ", OBJECT_CWD, "", true },
-    [STEP_LOG_DIRECTORY] = { "cannot make the directory of the log ", OBJECT_LOG, "", true },
-    [STEP_LOG] = { "cannot open the log ", OBJECT_LOG, "", true },
-    [STEP_LOG_KIND] = { "the log ", OBJECT_LOG, " is not a regular file", false },
-    [STEP_LOG_OWNER] = { "the log ", OBJECT_LOG, " belongs to another user", false },
-    [STEP_REPORT] = { "cannot report to the shepherd", OBJECT_NONE, "", true },
-    [STEP_SPAWN] = { "cannot start a process for the command", OBJECT_NONE, "", true },
-    [STEP_SHELL] = { "cannot execute ", OBJECT_SHELL, " for the setup command", true },
-    [STEP_SETUP] = { "the setup command ended before the command could be started", OBJECT_NONE, "", false },
-    [STEP_EXEC] = { "cannot execute ", OBJECT_COMMAND, "", true },
+    [STEP_NONE] = { "no failure", "", OBJECT_NONE, false },
+    [STEP_CLONE] = { "cannot start a process in the step's cgroup ", "", OBJECT_CGROUP, true },
+    [STEP_STARTED] = { "cannot write the start record", "", OBJECT_NONE, true },
+    [STEP_INIT] = { "the job's init ended before the command could be started", "", OBJECT_NONE, false },
+    [STEP_SESSION] = { "cannot make a session", "", OBJECT_NONE, true },
+    [STEP_OOM] = { "cannot reset the out-of-memory score", "", OBJECT_NONE, true },
+    [STEP_LIMITS] = { "cannot set the limit of open files", "", OBJECT_NONE, true },
+    [STEP_GROUPS] = { "cannot set the groups of uid ", "", OBJECT_USER, true },
+    [STEP_GID] = { "cannot take the group of uid ", "", OBJECT_USER, true },
+    [STEP_UID] = { "cannot become uid ", "", OBJECT_USER, true },
+    [STEP_PROOF] = { "the switch to uid ", " could not be proved", OBJECT_USER, true },
+    [STEP_CWD] = { "cannot change to directory ", "", OBJECT_CWD, true },
+    [STEP_LOG_DIRECTORY] = { "cannot make the directory of the log ", "", OBJECT_LOG, true },
+    [STEP_LOG] = { "cannot open the log ", "", OBJECT_LOG, true },
+    [STEP_LOG_KIND] = { "the log ", " is not a regular file", OBJECT_LOG, false },
+    [STEP_LOG_OWNER] = { "the log ", " belongs to another user", OBJECT_LOG, false },
+    [STEP_REPORT] = { "cannot report to the shepherd", "", OBJECT_NONE, true },
+    [STEP_SPAWN] = { "cannot start a process for the command", "", OBJECT_NONE, true },
+    [STEP_SHELL] = { "cannot execute ", " for the setup command", OBJECT_SHELL, true },
+    [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
+    [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
 };
 
 static const char *object_name(

@@ -28,7 +28,7 @@ static int parse_shape(const char *shape, struct gpu_spec *spec, struct error *e
     if (by == NULL)
         return error_set(err, -EINVAL, "--gpus sim:%s does not say how many GPUs of what memory", shape);
     _cleanup_free_ char *number = xstrndup(shape, (size_t)(by - shape));
-    int r = parse_integer(number, "the number of simulated GPUs", 0, NODE_GPUS_MAX, &count, err);
+    int r = parse_integer(number, "the number of simulated GPUs", 1, NODE_GPUS_MAX, &count, err);
     if (r < 0)
         return r;
     r = parse_size(by + 1, "the memory of a simulated GPU", &spec->memory_bytes, err);

@@ -2,6 +2,8 @@
 /* What each type of event adds is one function; the rest is common to all. */
 #include "wire/json_event.h"
 
+#include <stdbool.h>
+
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -31,27 +33,59 @@ static void add_end(json_t *object, const struct job_event *event, struct userna
     (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
-/* The state that always follows the type; NULL where it depends on the state before. */
+static const char *after_submit(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(JOB_QUEUED);
+}
+
+static const char *after_allocation(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(JOB_STARTING);
+}
+
+static const char *after_start(const struct job_event *event, const struct job *job)
+{
+    if (job == NULL)
+        return NULL;
+    return job_state_name(job->state == JOB_STOPPING ? JOB_STOPPING : JOB_RUNNING);
+}
+
+/* True when this very event, and not a later one, was the job's end. */
+static bool was_end(const struct job_event *event, const struct job *job)
+{
+    return job->state == JOB_DONE && job->end == END_CANCELLED && job->ended_ms == event->wall_ms;
+}
+
+static const char *after_stop(const struct job_event *event, const struct job *job)
+{
+    if (job == NULL)
+        return NULL;
+    return was_end(event, job) ? json_job_state(job) : job_state_name(JOB_STOPPING);
+}
+
+static const char *after_return(const struct job_event *event, const struct job *job)
+{
+    if (job == NULL)
+        return NULL;
+    return was_end(event, job) ? json_job_state(job) : job_state_name(JOB_QUEUED);
+}
+
+static const char *after_end(const struct job_event *event, const struct job *job)
+{
+    return json_job_end_state((enum job_end)event->end, event->exit_code);
+}
+
 static const struct {
-    const char *state;
+    const char *(*state)(const struct job_event *event, const struct job *job);
     void (*add)(json_t *object, const struct job_event *event, struct usernames *names);
 } types[EVENT_TYPES] = {
-    [EVENT_SUBMITTED] = { "queued", add_user },
-    [EVENT_ALLOCATED] = { "starting", add_allocation },
-    [EVENT_STARTED] = { NULL, NULL },
-    [EVENT_STOP] = { NULL, add_user },
-    [EVENT_RETURNED] = { NULL, add_reason },
-    [EVENT_ENDED] = { NULL, add_end },
+    [EVENT_SUBMITTED] = { after_submit, add_user },
+    [EVENT_ALLOCATED] = { after_allocation, add_allocation },
+    [EVENT_STARTED] = { after_start, NULL },
+    [EVENT_STOP] = { after_stop, add_user },
+    [EVENT_RETURNED] = { after_return, add_reason },
+    [EVENT_ENDED] = { after_end, add_end },
 };
-
-static const char *state_after(const struct job_event *event, const struct job *job)
-{
-    if (job != NULL)
-        return json_job_state(job);
-    if (event->type == EVENT_ENDED)
-        return json_job_end_state((enum job_end)event->end, event->exit_code);
-    return event->type < EVENT_TYPES ? types[event->type].state : NULL;
-}
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)
 {
@@ -61,8 +95,10 @@ json_t *json_event_write(const struct job_event *event, const struct job *job, s
     (void)json_object_set_new(object, "job", json_integer((json_int_t)event->job));
     (void)json_object_set_new(object, "attempt", json_integer(event->attempt));
     (void)json_object_set_new(object, "at", json_text_time(event->wall_ms));
-    (void)json_object_set_new(object, "state", json_text_string(state_after(event, job)));
-    if (event->type < EVENT_TYPES && types[event->type].add != NULL)
+    if (event->type >= EVENT_TYPES)
+        return object; // of a newer mgpu
+    (void)json_object_set_new(object, "state", json_text_string(types[event->type].state(event, job)));
+    if (types[event->type].add != NULL)
         types[event->type].add(object, event, names);
     return object;
 }

@@ -8,8 +8,9 @@
 #include "wire/usernames.h"
 
 /*
- * {"seq","type","job","attempt","at","state", ...what this type adds}. `job` is the job after the event; NULL
- * when the event is read back from the store: "state" is then null where it depends on what came before.
- * Nothing in it tells of the command, its environment or its files. The caller owns the result.
+ * {"seq","type","job","attempt","at","state", ...what this type adds}. "state" is the job's state right after
+ * the event. `job` is the job as it is now, some events later perhaps; when it is NULL, "state" is null for
+ * the types after which the state depends on what came before. Nothing in it tells of the command, its
+ * environment or its files. The caller owns the result.
  */
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names);

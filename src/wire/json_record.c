@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "wire/json_text.h"
+
+#define WHAT_SIZE 100 // "env.NAME" in a sentence; long names are cut
 
 static const char *type_word(const json_t *value)
 {
@@ -31,14 +34,13 @@ static const char *type_word(const json_t *value)
     return words[json_typeof(value)];
 }
 
-static int wrong_type(
-    const struct record_field *field, const json_t *value, const char *wanted, struct error *err)
+static int wrong_type(const struct record_field *field, json_t *value, const char *wanted, struct error *err)
 {
     return error_set(err, -EINVAL, "%s must be %s, not %s", field->name, wanted, type_word(value));
 }
 
 /* A whole number within [min, max]. */
-static int get_integer(const struct record_field *field, const json_t *value, int64_t min, int64_t max,
+static int get_integer(const struct record_field *field, json_t *value, int64_t min, int64_t max,
     int64_t *ret, struct error *err)
 {
     if (!json_is_integer(value))
@@ -51,7 +53,7 @@ static int get_integer(const struct record_field *field, const json_t *value, in
     return 0;
 }
 
-static int read_bool(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_bool(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     if (!json_is_boolean(value))
         return wrong_type(field, value, "true or false", err);
@@ -59,7 +61,7 @@ static int read_bool(const struct record_field *field, const json_t *value, void
     return 0;
 }
 
-static int read_u32(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_u32(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     int64_t number = 0;
     int r = get_integer(field, value, 0, UINT32_MAX, &number, err);
@@ -68,7 +70,7 @@ static int read_u32(const struct record_field *field, const json_t *value, void 
     return r;
 }
 
-static int read_i32(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_i32(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     int64_t number = 0;
     int r = get_integer(field, value, INT32_MIN, INT32_MAX, &number, err);
@@ -77,7 +79,7 @@ static int read_i32(const struct record_field *field, const json_t *value, void 
     return r;
 }
 
-static int read_u64(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_u64(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     int64_t number = 0;
     int r = get_integer(field, value, 0, INT64_MAX, &number, err);
@@ -86,7 +88,7 @@ static int read_u64(const struct record_field *field, const json_t *value, void 
     return r;
 }
 
-static int read_i64(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_i64(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     int64_t number = 0;
     int r = get_integer(field, value, INT64_MIN, INT64_MAX, &number, err);
@@ -95,7 +97,7 @@ static int read_i64(const struct record_field *field, const json_t *value, void 
     return r;
 }
 
-static int read_size(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_size(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     if (json_is_string(value))
         return parse_size(json_string_value(value), field->name, member, err);
@@ -104,14 +106,19 @@ static int read_size(const struct record_field *field, const json_t *value, void
     return read_u64(field, value, member, err);
 }
 
-/* The text of a JSON string, refused when a NUL would cut it short. */
-static int get_text(const char *what, const json_t *value, const char **ret, struct error *err)
+/* The text of a JSON string; NULL, with a sentence, for another value or when a NUL would cut it short. */
+static const char *get_text(const char *what, const json_t *value, struct error *err)
 {
     const char *text = json_string_value(value);
-    if (strlen(text) != json_string_length(value))
-        return error_set(err, -EINVAL, "%s holds a NUL", what);
-    *ret = text;
-    return 0;
+    if (text == NULL) {
+        (void)error_set(err, -EINVAL, "%s must be a string, not %s", what, type_word(value));
+        return NULL;
+    }
+    if (strlen(text) != json_string_length(value)) {
+        (void)error_set(err, -EINVAL, "%s holds a NUL", what);
+        return NULL;
+    }
+    return text;
 }
 
 static int too_long(const struct record_field *field, size_t bytes, struct error *err)
@@ -119,14 +126,11 @@ static int too_long(const struct record_field *field, size_t bytes, struct error
     return error_set(err, -E2BIG, "%s has %zu bytes; at most %u", field->name, bytes, field->limit);
 }
 
-static int read_string(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_string(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
-    if (!json_is_string(value))
-        return wrong_type(field, value, "a string", err);
-    const char *text = NULL;
-    int r = get_text(field->name, value, &text, err);
-    if (r < 0)
-        return r;
+    const char *text = get_text(field->name, value, err);
+    if (text == NULL)
+        return -EINVAL;
     if (strlen(text) > field->limit)
         return too_long(field, strlen(text), err);
     free(*(char **)member);
@@ -134,8 +138,7 @@ static int read_string(const struct record_field *field, const json_t *value, vo
     return 0;
 }
 
-static int read_strings(
-    const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_strings(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     if (!json_is_array(value))
         return wrong_type(field, value, "an array of strings", err);
@@ -145,13 +148,11 @@ static int read_strings(
     json_t *item;
     json_array_foreach(value, i, item)
     {
-        if (!json_is_string(item))
-            return error_set(
-                err, -EINVAL, "%s[%zu] must be a string, not %s", field->name, i, type_word(item));
-        const char *text = NULL;
-        int r = get_text(field->name, item, &text, err);
-        if (r < 0)
-            return r;
+        char what[WHAT_SIZE];
+        (void)snprintf(what, sizeof(what), "%s[%zu]", field->name, i);
+        const char *text = get_text(what, item, err);
+        if (text == NULL)
+            return -EINVAL;
         bytes += strlen(text) + 1;
         if (bytes > field->limit)
             return too_long(field, bytes, err);
@@ -160,7 +161,7 @@ static int read_strings(
     return 0;
 }
 
-static int read_env(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_env(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     if (!json_is_object(value))
         return wrong_type(field, value, "an object of strings", err);
@@ -169,17 +170,15 @@ static int read_env(const struct record_field *field, const json_t *value, void 
     size_t bytes = 0;
     const char *name;
     json_t *item;
-    json_object_foreach((json_t *)(uintptr_t)value, name, item)
+    json_object_foreach(value, name, item)
     {
         if (*name == '\0' || strchr(name, '=') != NULL)
             return error_set(err, -EINVAL, "%s: '%.60s' is not a variable's name", field->name, name);
-        if (!json_is_string(item))
-            return error_set(
-                err, -EINVAL, "%s.%.60s must be a string, not %s", field->name, name, type_word(item));
-        const char *text = NULL;
-        int r = get_text(field->name, item, &text, err);
-        if (r < 0)
-            return r;
+        char what[WHAT_SIZE];
+        (void)snprintf(what, sizeof(what), "%s.%.60s", field->name, name);
+        const char *text = get_text(what, item, err);
+        if (text == NULL)
+            return -EINVAL;
         bytes += strlen(name) + strlen(text) + 2;
         if (bytes > field->limit)
             return too_long(field, bytes, err);
@@ -188,7 +187,7 @@ static int read_env(const struct record_field *field, const json_t *value, void 
     return 0;
 }
 
-static int read_list(const struct record_field *field, const json_t *value, void *member, struct error *err)
+static int read_list(const struct record_field *field, json_t *value, void *member, struct error *err)
 {
     if (!json_is_array(value))
         return wrong_type(field, value, "an array of objects", err);
@@ -331,7 +330,7 @@ static json_t *schema_list(const struct record_field *field)
 }
 
 static const struct {
-    int (*read)(const struct record_field *field, const json_t *value, void *member, struct error *err);
+    int (*read)(const struct record_field *field, json_t *value, void *member, struct error *err);
     json_t *(*write)(const struct record_field *field, const void *member);
     json_t *(*schema)(const struct record_field *field);
 } kinds[] = {
@@ -366,13 +365,13 @@ static int unknown_key(const struct record_type *type, const char *key, struct e
     return nearest != NULL ? error_hint(err, "did you mean '%s'?", nearest) : -EINVAL;
 }
 
-int json_record_read(const struct record_type *type, const json_t *value, void *object, struct error *err)
+int json_record_read(const struct record_type *type, json_t *value, void *object, struct error *err)
 {
     if (!json_is_object(value))
         return error_set(err, -EINVAL, "a %s must be an object, not %s", type->name, type_word(value));
     const char *key;
     json_t *item;
-    json_object_foreach((json_t *)(uintptr_t)value, key, item)
+    json_object_foreach(value, key, item)
     {
         const struct record_field *field = find_field(type, key);
         if (field == NULL)

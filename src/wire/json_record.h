@@ -13,7 +13,7 @@
  * or -E2BIG with a sentence that names key, value and what was wanted. After a failure `object` holds what
  * was read so far; record_clear() frees it either way.
  */
-int json_record_read(const struct record_type *type, const json_t *value, void *object, struct error *err);
+int json_record_read(const struct record_type *type, json_t *value, void *object, struct error *err);
 
 /* Every field as a key; NULL strings as null. The caller owns the result. */
 json_t *json_record_write(const struct record_type *type, const void *object);

@@ -15,12 +15,12 @@ static bool is_given(const json_t *value, const char *key)
     return item != NULL && !json_is_null(item);
 }
 
-int json_spec_read(const json_t *value, struct job_spec *spec, struct error *err)
+int json_spec_read(json_t *value, struct job_spec *spec, struct error *err)
 {
     job_spec_init(spec);
-    _cleanup_json_ json_t *copy = json_copy((json_t *)(uintptr_t)value);
+    _cleanup_json_ json_t *copy = json_copy(value);
     json_t *command = json_object_get(copy, "command");
-    if (json_is_string(command))
+    if (json_is_string(command) && json_string_length(command) > 0)
         (void)json_object_set_new(copy, "command", json_pack("[s,s,O]", "/bin/sh", "-c", command));
     int r = json_record_read(&job_spec_record, copy, spec, err);
     if (r < 0 || !is_given(copy, "gpu_ids") || is_given(copy, "gpus"))

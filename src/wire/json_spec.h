@@ -12,4 +12,4 @@
  * a failure. Beyond the record's own form: "command" may be one string, run by /bin/sh -c, and "gpus" follows
  * "gpu_ids" when only those are given. Does not validate (job_spec_validate).
  */
-int json_spec_read(const json_t *value, struct job_spec *spec, struct error *err);
+int json_spec_read(json_t *value, struct job_spec *spec, struct error *err);

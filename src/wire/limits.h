@@ -21,6 +21,12 @@
         "open connections of one user, and never more than half of `connections`; more are closed with 503") \
     X(LIMIT_USER_REQUESTS, "user_requests_per_second", 5000, "requests/s", "requests of one user; 429")      \
     X(LIMIT_USER_BURST, "user_request_burst", 5000, "requests", "requests of one user at once; 429")         \
+    X(LIMIT_BODIES_BYTES, "bodies_bytes", 268435456, "bytes",                                                \
+        "bodies being received, all users together; more is 429")                                            \
+    X(LIMIT_USER_BODIES_BYTES, "user_bodies_bytes", 67108864, "bytes",                                       \
+        "bodies being received from one user; more is 429")                                                  \
+    X(LIMIT_LISTS, "lists", 512, "lists", "long lists being sent, all users; more is 429")                   \
+    X(LIMIT_USER_LISTS, "user_lists", 64, "lists", "long lists being sent to one user; more is 429")         \
     X(LIMIT_FOLLOWS, "log_streams", 1024, "streams", "logs being read, all users; more is 429")              \
     X(LIMIT_USER_FOLLOWS, "user_log_streams", 64, "streams", "logs being read by one user; more is 429")     \
     X(LIMIT_EVENT_CLIENTS, "event_streams", 512, "streams", "open /events, all users; more is 429")          \

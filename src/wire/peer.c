@@ -48,7 +48,7 @@ struct end {
 
 static void set_v6(struct end *end, const void *address)
 {
-    struct in6_addr six;
+    struct in6_addr six = { 0 };
     memcpy(&six, address, sizeof(six));
     if (IN6_IS_ADDR_V4MAPPED(&six)) {
         end->family = AF_INET;
@@ -72,7 +72,7 @@ static bool read_end(const struct sockaddr_storage *from, struct end *end)
     }
     if (from->ss_family != AF_INET6)
         return false;
-    struct sockaddr_in6 six;
+    struct sockaddr_in6 six = { 0 };
     memcpy(&six, from, sizeof(six));
     set_v6(end, &six.sin6_addr);
     end->port = six.sin6_port;
@@ -83,7 +83,7 @@ static bool is_loopback(const struct end *end)
 {
     if (end->family == AF_INET)
         return (ntohl(end->address[0]) >> 24) == 127;
-    struct in6_addr six;
+    struct in6_addr six = { 0 };
     memcpy(&six, end->address, sizeof(six));
     return IN6_IS_ADDR_LOOPBACK(&six);
 }
@@ -165,9 +165,9 @@ static bool is_established(int fd)
 
 struct peer peer_of_loopback(int fd)
 {
-    struct sockaddr_storage there, here;
+    struct sockaddr_storage there = { 0 }, here = { 0 };
     socklen_t there_length = sizeof(there), here_length = sizeof(here);
-    struct end peer, own;
+    struct end peer = { 0 }, own = { 0 };
     uint32_t uid = 0, gid = 0;
     if (getpeername(fd, (struct sockaddr *)&there, &there_length) < 0 ||
         getsockname(fd, (struct sockaddr *)&here, &here_length) < 0)

@@ -171,8 +171,9 @@ def processes(text):
 class Instance:
     """One mgpud with its agent, in a fresh directory."""
 
-    def __init__(self, gpus, user=None, client=None, listen='none', arguments=(), state_dir=None):
-        self.place = tempfile.mkdtemp(prefix='mgpu-t-', dir='/tmp')
+    def __init__(self, gpus, user=None, client=None, listen='none', arguments=(), state_dir=None,
+                 parent='/tmp'):
+        self.place = tempfile.mkdtemp(prefix='mgpu-t-', dir=parent)
         os.chmod(self.place, 0o755)
         self.user = user or User(pwd.getpwuid(os.geteuid()).pw_name)
         if self.user.uid != os.geteuid():

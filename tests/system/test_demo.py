@@ -20,6 +20,7 @@ def test_the_demo_runs_within_its_time_and_leaves_nothing():
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     for words in ('CUDA_VISIBLE_DEVICES=', 'hello from GPU', 'Done.'):
         assert words in done.stdout, done.stdout
+    assert ':converged' in done.stdout or 'without the training' in done.stdout, done.stdout
     left = [name for name in set(os.listdir('/tmp')) - before if name.startswith('mgpu-demo-')]
     assert not left and not harness.processes('mgpu-demo-')
 

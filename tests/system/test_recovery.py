@@ -352,7 +352,7 @@ def sound():
     evidence.add_client('c', os.geteuid(), [{'id': 1, 'key': 'k', 'exit_code': 0, 'lines': 0}])
     evidence.starts[1, '1'] = 1
     job = {'id': 1, 'ended_by': 'exit', 'exit_code': 0, 'log': '/dev/null', 'log_bytes': 0, 'state': 'done',
-           'message': None}
+           'message': None, 'attempt': 1}
     return evidence, {1: job}
 
 

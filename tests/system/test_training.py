@@ -14,7 +14,7 @@ TIMEOUT_S = 180
 
 def has_torch():
     return shutil.which('torchrun') is not None and subprocess.run(
-        ['python3', '-c', 'import torch.distributed'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+        ['/usr/bin/python3', '-c', 'import torch.distributed'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
         env={'PATH': '/usr/bin:/bin'}).returncode == 0
 
 

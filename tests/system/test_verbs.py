@@ -476,7 +476,7 @@ def test_gpus_shows_who_has_them(box, gate):
 # --- the daemon's own command line ---
 
 @pytest.mark.parametrize('arguments, word', [
-    (['--gpus', 'sim:0x24G'], 'gpus'), (['--gpus', 'sim:8x'], 'sim:8x'), (['--gpus', 'many'], 'many'),
+    (['--gpus', 'sim:-1x24G'], '-1'), (['--gpus', 'sim:99999999x24G'], '99999999'), (['--gpus', 'sim:8x'], 'sim:8x'), (['--gpus', 'many'], 'many'),
     (['--listen', 'nowhere'], 'HOST:PORT'), (['--no-such'], '--no-such'), (['extra'], 'extra'),
     (['--config', '/nonexistent.yaml'], '/nonexistent.yaml'), (['--state-dir'], '--state-dir'),
 ], ids=str)

@@ -105,14 +105,6 @@ static int teardown(void **state)
 {
     struct node *node = *state;
     launcher_close(node->launcher);
-    if (node->confine == &confine_cgroup2) {
-        _cleanup_free_ char *file = xasprintf("%s/cgroup", node->run_dir);
-        _cleanup_buffer_ struct buffer instance = { 0 };
-        assert_int_equal(file_read(AT_FDCWD, file, 4096, &instance), 0);
-        _cleanup_free_ char *shepherds = xasprintf("%s/shepherds", buffer_text(&instance));
-        (void)rmdir(shepherds);
-        (void)rmdir(buffer_text(&instance));
-    }
     node->confine->close(node->cells);
     closep(&node->notify_fd);
     record_clear(&launch_exit_record, &node->exit);

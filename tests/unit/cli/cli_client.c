@@ -48,7 +48,7 @@ static void every_problem_has_its_exit_status(void **state)
         { 408, "timeout", EXIT_TIMEOUT },
         { 409, "already_done", EXIT_WRONG_STATE },
         { 409, "key_conflict", EXIT_WRONG_STATE },
-        { 413, "too_large", EXIT_PARTLY },
+        { 413, "too_large", EXIT_USAGE },
         { 429, "queue_full", EXIT_PARTLY },
         { 503, "node_away", EXIT_UNREACHABLE },
         { 503, "something_new", EXIT_UNREACHABLE },

@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "controller/serve_users.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"
 
@@ -66,19 +68,44 @@ static void two_thousand_idle_connections_do_not_hinder_others(void **state)
     answer_clear(&answer);
 }
 
+static void large_bodies_do_not_fill_the_memory(void **state)
+{
+    struct harness *harness = *state;
+    enum { SENDERS = LIMIT_USER_BODIES_BYTES / (1 << 20) + 8 };
+    static char megabyte[1 << 20];
+    static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n";
+    int senders[SENDERS];
+    memset(megabyte, ' ', sizeof(megabyte));
+    for (size_t i = 0; i < SENDERS; i++) {
+        senders[i] = client_connect(harness);
+        assert_true(client_send(harness, senders[i], head, sizeof(head) - 1));
+        (void)client_send(harness, senders[i], megabyte, sizeof(megabyte));
+    }
+    struct answer answer = client_receive(harness, senders[SENDERS - 1], false);
+    assert_int_equal(answer.status, 429);
+    answer_clear(&answer);
+    for (size_t i = 0; i < SENDERS; i++)
+        close(senders[i]);
+    for (int i = 0; i < 20; i++)
+        harness_turn(harness, 1);
+    answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}"); // all is given back
+    assert_int_equal(answer.status, 201);
+    answer_clear(&answer);
+}
+
 static void one_user_may_have_half_of_the_connections(void **state)
 {
     struct users *users = users_new(10);
     struct error err = { 0 };
     for (int i = 0; i < 5; i++)
-        assert_int_equal(users_take(users, 1, SHARE_CONNECTIONS, &err), 0);
-    assert_true(users_take(users, 1, SHARE_CONNECTIONS, &err) < 0);
+        assert_int_equal(users_take(users, 1, SHARE_CONNECTIONS, 1, &err), 0);
+    assert_true(users_take(users, 1, SHARE_CONNECTIONS, 1, &err) < 0);
     assert_string_equal(err.message, "you have 5 connections open, as many as one user may have");
     for (int i = 0; i < 5; i++)
-        assert_int_equal(users_take(users, 2, SHARE_CONNECTIONS, &err), 0);
-    assert_true(users_take(users, 3, SHARE_CONNECTIONS, &err) < 0);
-    users_give(users, 1, SHARE_CONNECTIONS);
-    assert_int_equal(users_take(users, 3, SHARE_CONNECTIONS, &err), 0);
+        assert_int_equal(users_take(users, 2, SHARE_CONNECTIONS, 1, &err), 0);
+    assert_true(users_take(users, 3, SHARE_CONNECTIONS, 1, &err) < 0);
+    users_give(users, 1, SHARE_CONNECTIONS, 1);
+    assert_int_equal(users_take(users, 3, SHARE_CONNECTIONS, 1, &err), 0);
     users_free(users);
 }
 
@@ -100,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_thousand_idle_connections_do_not_hinder_others, start, stop),
+        cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
         cmocka_unit_test(one_user_may_have_half_of_the_connections),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
     };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"
 

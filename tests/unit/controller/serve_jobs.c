@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 
 static int start(void **state)

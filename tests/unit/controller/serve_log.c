@@ -12,7 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"
 
@@ -212,6 +214,24 @@ static void following_waits_for_the_start_and_ends_with_the_job(void **state)
     close(fd);
 }
 
+static void a_job_may_be_silent_for_long(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    set_log(harness, "first ");
+    int fd = follow(harness, "");
+    await_agent(harness);
+    free(client_read_until(harness, fd, "first "));
+    int64_t until = clock_boot_ms() + 3 * HARNESS_STREAM_MS;
+    while (clock_boot_ms() < until)
+        harness_turn(harness, 10);
+    assert_int_equal(send(harness->agent_fd, "second ", 7, MSG_NOSIGNAL), 7);
+    char *text = client_read_until(harness, fd, "second ");
+    assert_non_null(strstr(text, "second "));
+    free(text);
+    close(fd);
+}
+
 static void following_a_job_that_never_starts_is_404(void **state)
 {
     struct harness *harness = *state;
@@ -326,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_tells_why, start, stop),
         cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
         cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
+        cmocka_unit_test_setup_teardown(a_job_may_be_silent_for_long, start, stop),
         cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),
         cmocka_unit_test_setup_teardown(following_may_begin_anywhere, start, stop),
         cmocka_unit_test_setup_teardown(a_node_that_breaks_off_cuts_the_answer_off, start, stop),

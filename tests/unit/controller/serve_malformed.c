@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"
 

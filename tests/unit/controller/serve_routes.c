@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "controller/serve_route.h"
+#include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/json_job.h"
 

@@ -13,7 +13,7 @@ int fixture_open(void **state, unsigned gpus)
     for (unsigned i = 0; i < gpus; i++) {
         char uuid[16];
         (void)snprintf(uuid, sizeof(uuid), "GPU-%u", i);
-        cluster_set_gpu(node, i, uuid, 24 * GIB);
+        cluster_set_gpu(node, i, uuid, 24 * GIB, true);
     }
     *state = fixture;
     return 0;

@@ -43,7 +43,7 @@ static void a_booking_survives_that_its_gpu_is_described_later(void **state)
     gpu_grants_add(&grants, 0, "GPU-late", 0, 0);
     cluster_book(&f->cluster, "late", &grants);
     struct cluster_node *node = cluster_set_node(&f->cluster, "late", 1);
-    cluster_set_gpu(node, 3, "GPU-late", 24 * GIB);
+    cluster_set_gpu(node, 3, "GPU-late", 24 * GIB, true);
     const struct cluster_gpu *gpu = cluster_find_gpu(node, "GPU-late");
     struct sched_request one = { .gpus = 1 };
     assert_int_equal(gpu->index, 3);
@@ -61,8 +61,8 @@ static void indices_may_move_and_bookings_stay_with_the_card(void **state)
     cluster_book(&f->cluster, "box", &grants);
     struct cluster_node *node = cluster_find(&f->cluster, "box");
     cluster_forget_gpus(node);
-    cluster_set_gpu(node, 0, "GPU-1", 24 * GIB);
-    cluster_set_gpu(node, 1, "GPU-0", 24 * GIB);
+    cluster_set_gpu(node, 0, "GPU-1", 24 * GIB, true);
+    cluster_set_gpu(node, 1, "GPU-0", 24 * GIB, true);
     assert_string_equal(node->gpus[0].uuid, "GPU-1");
     assert_true(node->gpus[0].is_exclusive);
     assert_false(node->gpus[1].is_exclusive);
@@ -75,7 +75,11 @@ static void a_lost_gpu_is_given_to_nobody(void **state)
     struct fixture *f = *state;
     struct cluster_node *node = cluster_find(&f->cluster, "box");
     cluster_forget_gpus(node);
-    cluster_set_gpu(node, 1, "GPU-1", 24 * GIB);
+    cluster_set_gpu(node, 0, "GPU-0", 24 * GIB, false);
+    cluster_set_gpu(node, 1, "GPU-1", 24 * GIB, true);
+    struct error err;
+    struct sched_request both = { .gpus = 2 };
+    assert_int_equal(cluster_check(&f->cluster, &both, &err), 0); // it may come back
     fixture_add(f, 1, 0, (struct sched_request){ .gpus = 1 });
     fixture_add(f, 2, 0, (struct sched_request){ .gpus = 1 });
     fixture_pass(f);

@@ -104,20 +104,13 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return remove(path);
 }
 
-/* The cgroups of the instance, from the inside out. */
 static void remove_cells(struct fixture *f)
 {
-    char *instance = f->spec.job_cgroup;
     (void)confine_cgroup2.kill(f->cells, &f->id);
     for (int64_t deadline = clock_boot_ms() + DEADLINE_MS;
          confine_cgroup2.remove(f->cells, &f->id) == -EBUSY && clock_boot_ms() < deadline;)
         (void)poll(NULL, 0, 1);
     confine_cgroup2.close(f->cells);
-    *strrchr(instance, '/') = '\0';
-    strcpy(strrchr(instance, '/'), "/");
-    _cleanup_free_ char *shepherds = xasprintf("%sshepherds", instance);
-    (void)rmdir(shepherds);
-    (void)rmdir(instance);
 }
 
 int fixture_teardown(void **state)

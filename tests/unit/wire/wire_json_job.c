@@ -148,22 +148,41 @@ static void an_event_tells_nothing_of_the_command(void **state)
         "\"message\":null}");
 }
 
-static void the_state_after_an_old_event_is_told_only_when_it_is_certain(void **state)
+static void the_state_in_an_event_is_the_one_right_after_it(void **state)
 {
     const struct fixture *fixture = *state;
-    static const char *const states[EVENT_TYPES] = {
-        [EVENT_SUBMITTED] = "queued", [EVENT_ALLOCATED] = "starting", [EVENT_ENDED] = "failed"
+    struct job *job = fixture->job;
+    static const struct {
+        enum job_event_type type;
+        enum job_state now; // of the job, some events later perhaps
+        bool is_last;       // the event is the one that ended it
+        const char *word, *unknown;
+    } cases[] = {
+        { EVENT_SUBMITTED, JOB_RUNNING, false, "queued", "queued" },
+        { EVENT_ALLOCATED, JOB_DONE, false, "starting", "starting" },
+        { EVENT_STARTED, JOB_RUNNING, false, "running", NULL },
+        { EVENT_STARTED, JOB_DONE, false, "running", NULL },
+        { EVENT_STARTED, JOB_STOPPING, false, "stopping", NULL },
+        { EVENT_STOP, JOB_STOPPING, false, "stopping", NULL },
+        { EVENT_STOP, JOB_DONE, false, "stopping", NULL },
+        { EVENT_STOP, JOB_DONE, true, "cancelled", NULL },
+        { EVENT_RETURNED, JOB_STARTING, false, "queued", NULL },
+        { EVENT_RETURNED, JOB_DONE, true, "cancelled", NULL },
+        { EVENT_ENDED, JOB_DONE, true, "failed", "failed" },
     };
-    for (uint32_t type = 0; type < EVENT_TYPES; type++) {
-        struct job_event event = { .type = type };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_event event = { .type = cases[i].type, .wall_ms = 1000 };
+        job->state = cases[i].now;
+        job->end = job->state == JOB_DONE ? END_CANCELLED : END_NONE;
+        job->ended_ms = cases[i].is_last ? 1000 : 2000;
+        _cleanup_json_ json_t *told = json_event_write(&event, job, fixture->names);
+        assert_string_equal(json_string_value(json_object_get(told, "state")), cases[i].word);
         _cleanup_json_ json_t *old = json_event_write(&event, NULL, fixture->names);
         const char *word = json_string_value(json_object_get(old, "state"));
-        if (states[type] != NULL)
-            assert_string_equal(word, states[type]);
+        if (cases[i].unknown != NULL)
+            assert_string_equal(word, cases[i].unknown);
         else
             assert_null(word);
-        _cleanup_json_ json_t *live = json_event_write(&event, fixture->job, fixture->names);
-        assert_string_equal(json_string_value(json_object_get(live, "state")), "queued");
     }
 }
 
@@ -228,8 +247,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
         cmocka_unit_test_setup_teardown(the_word_for_an_end_is_done_failed_or_cancelled, start, stop),
         cmocka_unit_test_setup_teardown(an_event_tells_nothing_of_the_command, start, stop),
-        cmocka_unit_test_setup_teardown(
-            the_state_after_an_old_event_is_told_only_when_it_is_certain, start, stop),
+        cmocka_unit_test_setup_teardown(the_state_in_an_event_is_the_one_right_after_it, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_shows_only_what_is_measured, start, stop),
         cmocka_unit_test_setup_teardown(the_state_of_a_gpu_follows_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),

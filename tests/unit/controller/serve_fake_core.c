@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* The core that the API sees in its tests. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "serve_later.h"
+
+static void reply_later(void *request, const struct core_answer *answer)
+{
+    struct later *later = later_add(LATER_REPLY);
+    later->request = request;
+    later->answer = *answer;
+}
+
+void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, void *request)
+{
+    struct core_answer answer = { .code = current->submit_code };
+    current->asked_by = *who;
+    job_spec_free(current->submitted);
+    current->submitted = spec;
+    if (answer.code < 0) {
+        (void)error_set(&answer.err, answer.code, "refused by the core");
+        reply_later(request, &answer);
+        return;
+    }
+    struct job *job = job_new(core->n_jobs + 1, spec);
+    job->uid = who->uid;
+    job->state = JOB_QUEUED;
+    job->submitted_ms = wall_ms;
+    core->jobs[core->n_jobs++] = job;
+    answer.job = job->id;
+    if (!current->is_submit_held)
+        reply_later(request, &answer);
+}
+
+static void answer_waiters(struct job *job)
+{
+    struct waiter **link = &current->waiters;
+    while (*link != NULL) {
+        struct waiter *waiter = *link;
+        if (waiter->job != job->id || (waiter->states & (1U << job->state)) == 0) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        reply_later(waiter->request, &(struct core_answer){ .job = job->id });
+        free(waiter);
+    }
+}
+
+void harness_set_state(struct harness *harness, struct job *job, enum job_state state)
+{
+    job->state = state;
+    answer_waiters(job);
+}
+
+void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
+    int64_t grace_ms, void *request)
+{
+    struct core_answer answer = { .job = id };
+    current->asked_by = *who;
+    current->grace_ms = grace_ms;
+    for (size_t i = 0; i < core->n_jobs; i++) {
+        if (core->jobs[i]->id != id)
+            continue;
+        core->jobs[i]->end = END_CANCELLED;
+        core->jobs[i]->ended_ms = wall_ms;
+        harness_set_state(current, core->jobs[i], JOB_DONE);
+    }
+    reply_later(request, &answer);
+}
+
+void core_wait(struct core *core, const struct identity *who, uint64_t job, uint32_t states, void *request)
+{
+    const struct job *found = core_job(core, job);
+    struct core_answer answer = { .job = job };
+    current->asked_by = *who;
+    if (found == NULL)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no such job");
+    if (found == NULL || (states & (1U << found->state)) != 0) {
+        reply_later(request, &answer);
+        return;
+    }
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){ .next = current->waiters, .request = request, .job = job, .states = states };
+    current->waiters = waiter;
+}
+
+void core_barrier(struct core *core, void *request)
+{
+    current->barriers++;
+    later_add(LATER_BARRIER)->request = request;
+}
+
+void core_forget(struct core *core, void *request)
+{
+    current->forgotten++;
+    for (struct later *later = current->later; later != NULL; later = later->next)
+        if (later->request == request)
+            later->request = NULL;
+    struct waiter **link = &current->waiters;
+    while (*link != NULL) {
+        struct waiter *waiter = *link;
+        if (waiter->request != request) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        free(waiter);
+    }
+}
+
+const struct job *core_job(const struct core *core, uint64_t id)
+{
+    for (size_t i = 0; i < core->n_jobs; i++)
+        if (core->jobs[i]->id == id)
+            return core->jobs[i];
+    return NULL;
+}
+
+void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg)
+{
+    for (size_t i = core->n_jobs; i > 0; i--) // in no useful order
+        visit(arg, core->jobs[i - 1]);
+}
+
+size_t core_queue_position(const struct core *core, uint64_t id)
+{
+    return 3;
+}
+
+const char *core_wait_reason(const struct core *core, uint64_t id, char *text, size_t size)
+{
+    (void)snprintf(text, size, "waits for a GPU");
+    return "resources";
+}
+
+void core_each_node(
+    const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg)
+{
+    visit(arg, &core->node);
+}
+
+const struct core_node *core_node(const struct core *core, const char *name)
+{
+    return strcmp(core->node.name, name) == 0 ? &core->node : NULL;
+}
+
+size_t core_gpu_jobs(
+    const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < core->n_jobs; i++) {
+        const struct gpu_grant *grants = core->jobs[i]->grants.items;
+        for (size_t k = 0; k < core->jobs[i]->grants.count; k++) {
+            if (grants[k].index != gpu_index || !job_state_is_active(core->jobs[i]->state))
+                continue;
+            if (found < max)
+                jobs[found] = core->jobs[i]->id;
+            found++;
+        }
+    }
+    return found;
+}
+
+uint64_t core_last_event(const struct core *core)
+{
+    return core->last_event;
+}
+
+bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid)
+{
+    return who->is_known && (who->is_admin || who->uid == job->uid);
+}

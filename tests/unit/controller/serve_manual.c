@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* docs/api.md tells of everything that the tables have. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "controller/serve_route.h"
+#include "wire/json_job.h"
+#include "wire/limits.h"
+#include "wire/problem.h"
+
+static int read_manual(void **state)
+{
+    static struct buffer manual;
+    assert_int_equal(file_read(AT_FDCWD, MANUAL, 1U << 20, &manual), 0);
+    *state = &manual;
+    return 0;
+}
+
+static int drop_manual(void **state)
+{
+    buffer_clear(*state);
+    return 0;
+}
+
+static void assert_told(void *manual, char *part)
+{
+    if (strstr(buffer_text(manual), part) == NULL)
+        print_message("docs/api.md does not have: %s\n", part);
+    assert_non_null(strstr(buffer_text(manual), part));
+    free(part);
+}
+
+static void the_manual_has_every_route_and_its_parameters(void **state)
+{
+    size_t count;
+    const struct route *routes = route_all(&count);
+    for (size_t i = 0; i < count; i++) {
+        assert_told(*state, xasprintf("`%s`", routes[i].path));
+        for (size_t k = 0; k < ROUTE_PARAMETERS_MAX && routes[i].parameters[k].name != NULL; k++)
+            assert_told(*state, xasprintf("`%s", routes[i].parameters[k].name));
+        for (size_t k = 0; routes[i].body != NULL && k < routes[i].body->n_fields; k++)
+            assert_told(*state, xasprintf("%s", routes[i].body->fields[k].name));
+    }
+}
+
+static void the_manual_has_every_limit(void **state)
+{
+    size_t count;
+    const struct limit *limits = limits_all(&count);
+    for (size_t i = 0; i < count; i++)
+        assert_told(*state, xasprintf("| `%s` | %" PRIu64 " | %s | %s |\n", limits[i].name, limits[i].value,
+                                limits[i].unit, limits[i].meaning));
+}
+
+static void the_manual_has_every_problem(void **state)
+{
+    size_t count;
+    const struct problem *problems = problem_all(&count);
+    for (size_t i = 0; i < count; i++)
+        assert_told(*state, xasprintf("| %u | `%s` |", problems[i].status, problems[i].code));
+}
+
+static void the_manual_has_every_key_of_a_job(void **state)
+{
+    for (size_t i = 0; i < json_job_count_keys(); i++)
+        assert_told(*state, xasprintf("| `%s` | ", json_job_key(i).name));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_manual_has_every_route_and_its_parameters),
+        cmocka_unit_test(the_manual_has_every_limit),
+        cmocka_unit_test(the_manual_has_every_problem),
+        cmocka_unit_test(the_manual_has_every_key_of_a_job),
+    };
+    return cmocka_run_group_tests(tests, read_manual, drop_manual);
+}
