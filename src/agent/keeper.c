@@ -18,6 +18,7 @@
 
 #include "agent/child.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -33,26 +34,6 @@ struct keeper {
     int64_t started_ms, start_at_ms, backoff_ms;
 };
 
-/* One byte with the descriptor beside it, as mgpud expects. */
-static int send_link(int control_fd, int link_fd)
-{
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = { 0 };
-    char byte = 'L';
-    struct iovec payload = { .iov_base = &byte, .iov_len = 1 };
-    struct msghdr message = {
-        .msg_iov = &payload, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &link_fd, sizeof(int));
-    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int start_worker(struct keeper *keeper)
 {
     int link[2];
@@ -60,7 +41,7 @@ static int start_worker(struct keeper *keeper)
         return -errno;
     _cleanup_close_ int ours = link[0];
     _cleanup_close_ int theirs = link[1];
-    int r = send_link(keeper->control_fd, theirs);
+    int r = descriptor_send(keeper->control_fd, "L", 1, theirs); // mgpud looks at the descriptor alone
     if (r < 0)
         return r;
     pid_t pid = child_fork(ours, &keeper->worker);

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/fork_client.h"
 #include "agent/launch_spec.h"
 #include "agent/spawn.h"
 #include "agent/users.h"
@@ -40,8 +41,9 @@ struct launcher {
     struct confine_state *cells;
     int spool_fd;
     int exits_fd;
-    int logs_fd;        // STATE/logs, or -1
-    int shared_logs_fd; // log_dir where it is another one, or -1
+    int logs_fd;               // STATE/logs, or -1
+    int shared_logs_fd;        // log_dir where it is another one, or -1
+    struct fork_client *forks; // NULL until the first start, and after it failed
 };
 
 /* The shepherd's whole environment. */
@@ -68,6 +70,7 @@ void launcher_close(struct launcher *launcher)
 {
     if (launcher == NULL)
         return;
+    fork_client_close(launcher->forks);
     closep(&launcher->spool_fd);
     closep(&launcher->exits_fd);
     closep(&launcher->logs_fd);
@@ -318,7 +321,17 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
     if (r < 0)
         return r;
     char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };
-    r = spawn_program(launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->pidfd);
+    if (launcher->forks == NULL)
+        launcher->forks = fork_client_open(launcher->shepherd);
+    r = launcher->forks == NULL
+            ? -EPIPE
+            : fork_client_start(launcher->forks, dir, is_adopter, shepherd_fd, &ret->pid, &ret->pidfd);
+    if (r == -EPIPE) {
+        /* Did it make one before it went? Then that one holds the lock, and the second leaves. */
+        fork_client_close(take_ptr(launcher->forks));
+        r = spawn_program(
+            launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->pidfd);
+    }
     return r < 0 ? error_set_errno(err, r, "cannot start %s", launcher->shepherd) : 0;
 }
 

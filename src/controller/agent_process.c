@@ -18,6 +18,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
@@ -87,23 +88,12 @@ static void on_readable(evutil_socket_t fd, short events, void *arg)
 {
     struct agent_process *agent = arg;
     char byte;
-    char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(sizeof(size_t))));
-    struct iovec part = { .iov_base = &byte, .iov_len = 1 };
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-    };
-    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        on_keeper_gone(agent);
-        return;
-    }
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int)))
-        return;
     int link = -1;
-    memcpy(&link, CMSG_DATA(header), sizeof(link));
+    int r = descriptor_receive(fd, &byte, sizeof(byte), &link);
+    if (r == 0 || (r < 0 && r != -EAGAIN))
+        on_keeper_gone(agent);
+    if (r <= 0 || link < 0)
+        return;
     links_adopt(agent->controller->links, link);
 }
 

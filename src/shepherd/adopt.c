@@ -50,7 +50,6 @@ int shepherd_adopt(const char *spool_dir)
     _cleanup_(shepherd_close) struct shepherd shepherd;
     struct error err = { 0 };
     struct stat st;
-    shepherd_protect();
     /* Waiting covers the moment in which the init of the dead shepherd still holds a copy of the lock. */
     int r = shepherd_open(&shepherd, spool_dir, true, &err);
     if (r < 0)

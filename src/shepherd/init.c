@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/descriptors.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -70,21 +71,9 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
 static void report_ready(const struct init *init, int log_fd, bool is_fallback)
 {
     struct init_report report = { .step = STEP_NONE, .is_fallback = is_fallback };
-    struct iovec part = { .iov_base = &report, .iov_len = sizeof(report) };
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = { 0 };
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &log_fd, sizeof(int));
-    if (sendmsg(init->channel_fd, &message, MSG_NOSIGNAL) < 0)
-        report_failure(init, STEP_REPORT, errno);
+    int r = descriptor_send(init->channel_fd, &report, sizeof(report), log_fd);
+    if (r < 0)
+        report_failure(init, STEP_REPORT, -r);
 }
 
 /* Only root's agent and shepherd may favour themselves; no job inherits that. */

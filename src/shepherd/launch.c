@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -117,23 +118,8 @@ static int start_init(struct shepherd *shepherd, struct init *init)
 static struct init_report read_report(struct shepherd *shepherd)
 {
     struct init_report report = { .step = STEP_INIT };
-    struct iovec part = { .iov_base = &report, .iov_len = sizeof(report) };
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = { 0 };
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
-    ssize_t n;
-    do
-        n = recvmsg(shepherd->channel_fd, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof(report))
+    if (descriptor_receive(shepherd->channel_fd, &report, sizeof(report), &shepherd->log_fd) != 1)
         return (struct init_report){ .step = STEP_INIT };
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header != NULL && header->cmsg_type == SCM_RIGHTS)
-        memcpy(&shepherd->log_fd, CMSG_DATA(header), sizeof(int));
     return report;
 }
 
@@ -248,7 +234,6 @@ int shepherd_launch(const char *spool_dir)
 {
     _cleanup_(shepherd_close) struct shepherd shepherd;
     struct error err = { 0 };
-    shepherd_protect();
     int r = shepherd_open(&shepherd, spool_dir, false, &err);
     if (r == -EAGAIN)
         return SHEPHERD_BUSY;

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/version.h"
 #include "shepherd/exec.h"
+#include "shepherd/fork_server.h"
 #include "shepherd/shepherd.h"
 
 static int usage(void)
@@ -14,6 +15,7 @@ static int usage(void)
     (void)fputs(
         "usage: mgpu-shepherd SPOOLDIR            launch the step that SPOOLDIR describes\n"
         "       mgpu-shepherd --adopt SPOOLDIR    look after a step whose shepherd died\n"
+        "       mgpu-shepherd --fork-server=FD    make shepherds for the agent behind FD\n"
         "       mgpu-shepherd --exec FD           execute the command behind FD (used by setup shells)\n",
         stderr);
     return SHEPHERD_USAGE;
@@ -34,6 +36,11 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return puts("mgpu-shepherd " MGPU_VERSION) < 0;
     clear_environment();
+    shepherd_protect();
+    if (argc == 3 && strncmp(argv[1], "--fork-server=", 14) == 0)
+        return parse_integer(argv[1] + 14, "FD", 0, INT32_MAX, &fd, NULL) < 0
+                   ? usage()
+                   : fork_server_run((int)fd, argc, argv);
     if (argc == 3 && strcmp(argv[1], "--adopt") == 0)
         return shepherd_adopt(argv[2]);
     if (argc == 2 && argv[1][0] != '-')

@@ -36,7 +36,6 @@ void shepherd_protect(void)
 {
     (void)umask(077);
     reset_signals();
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (geteuid() != 0)
         return;
     _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -60,6 +59,7 @@ static int close_standard(void)
 
 int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, struct error *err)
 {
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); // what a step leaves behind comes to us
     const char *slash = strrchr(spool_dir, '/');
     *shepherd = (struct shepherd){ .spool_fd = -1,
         .lock_fd = -1,

@@ -51,7 +51,8 @@ struct shepherd {
     struct buffer record; // reserved for the exit record
 };
 
-/* Blocks and resets signals, becomes a subreaper; root's is spared by the out-of-memory killer. */
+/* Once per program: blocks and resets signals, sets the umask; root's is spared by the out-of-memory killer.
+ * All of it is inherited by a fork. */
 void shepherd_protect(void);
 
 /* Opens the spool directory, and takes its lock: at once, or -EAGAIN; with `wait`, when its holder dies. */

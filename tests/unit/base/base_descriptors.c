@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* A packet with a descriptor along arrives whole or leaves nothing behind. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+
+static int pair[2];
+
+static int setup(void **state)
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+}
+
+static int teardown(void **state)
+{
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    return 0;
+}
+
+/* The lowest free descriptor: the same before and after when nothing stays open. */
+static int lowest_free(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)close(fd);
+    return fd;
+}
+
+static void a_descriptor_comes_along_and_is_closed_on_exec(void **state)
+{
+    int packet = 7, received = 0, fd = -1;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(descriptor_send(pair[0], &packet, sizeof(packet), null), 0);
+    assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
+    assert_int_equal(received, 7);
+    assert_true(fd >= 0 && fd != null);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    (void)close(fd);
+    (void)close(null);
+}
+
+static void a_packet_may_come_alone(void **state)
+{
+    int packet = 7, received = 0, fd = 99;
+    assert_int_equal(descriptor_send(pair[0], &packet, sizeof(packet), -1), 0);
+    assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
+    assert_int_equal(fd, -1);
+}
+
+static void a_packet_of_another_length_leaves_nothing_open(void **state)
+{
+    int free_before = lowest_free(), fd = -1;
+    char packet[8] = "1234567", received[4];
+    assert_int_equal(descriptor_send(pair[0], packet, sizeof(packet), pair[0]), 0);
+    assert_int_equal(descriptor_receive(pair[1], received, sizeof(received), &fd), -EBADMSG);
+    assert_int_equal(descriptor_send(pair[0], packet, 2, pair[0]), 0);
+    assert_int_equal(descriptor_receive(pair[1], received, sizeof(received), &fd), -EBADMSG);
+    assert_int_equal(fd, -1);
+    assert_int_equal(lowest_free(), free_before);
+}
+
+static void the_end_of_the_other_side_is_told(void **state)
+{
+    int packet = 7, fd = -1;
+    (void)close(pair[0]);
+    assert_int_equal(descriptor_receive(pair[1], &packet, sizeof(packet), &fd), 0);
+    assert_int_equal(descriptor_send(pair[1], &packet, sizeof(packet), -1), -EPIPE);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_descriptor_comes_along_and_is_closed_on_exec),
+        CASE(a_packet_may_come_alone),
+        CASE(a_packet_of_another_length_leaves_nothing_open),
+        CASE(the_end_of_the_other_side_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
