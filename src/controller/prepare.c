@@ -22,25 +22,26 @@
 
 #define OPEN_FILES_WANTED 16384U
 
-static int lock_run_dir(struct controller *controller, struct prepared *prepared, struct error *err)
+/* One mgpud, and so one agent, per directory; before anything of another's could be touched. */
+static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", controller->options.run_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", directory);
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot open %s", path);
-    prepared->lock_fd = fd;
     if (lock_file(fd) < 0) {
         char pid[16] = "";
         ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
-        (void)error_set(err, -EBUSY, "mgpud runs already with %s (pid %.*s)", controller->options.run_dir,
+        (void)error_set(err, -EBUSY, "mgpud runs already with %s (pid %.*s)", directory,
             n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
         return error_hint(err, "use it, or start another with --state-dir and --run-dir");
     }
     char text[16];
     int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    return ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n
-               ? error_set_errno(err, -errno, "cannot write %s", path)
-               : 0;
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+        return error_set_errno(err, -errno, "cannot write %s", path);
+    *ret_fd = take_fd(&fd);
+    return 0;
 }
 
 static int make_directories_for(struct controller *controller, struct prepared *prepared, struct error *err)
@@ -102,7 +103,9 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = detach_start(log_path, &prepared->detached, err);
     }
     if (r == 0)
-        r = lock_run_dir(controller, prepared, err);
+        r = lock_directory(options->run_dir, &prepared->lock_fds[0], err);
+    if (r == 0)
+        r = lock_directory(options->state_dir, &prepared->lock_fds[1], err);
     if (r == 0)
         r = open_sockets(controller, prepared, err);
     if (r == 0)
@@ -117,7 +120,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
 void prepare_clear(struct prepared *prepared)
 {
     free(prepared->store_dir);
-    closep(&prepared->lock_fd);
+    closep(&prepared->lock_fds[0]);
+    closep(&prepared->lock_fds[1]);
     closep(&prepared->link_fd);
     closep(&prepared->detached.log_fd);
 }

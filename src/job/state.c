@@ -10,6 +10,8 @@
  *                           done <──────────────────┴─────┘ ended         │
  *                             ^───────────────────────────────────────────┘
  *
+ * A running job whose shepherd died before the gate opened goes back to queued in the same way.
+ *
  * Resources are held exactly in starting, running and stopping. A job leaves them only by proof: `returned`
  * (the attempt's verdict is "nogo") or `ended` (exit record and nothing left running, or a new boot of its
  * node).
