@@ -121,6 +121,8 @@ const struct core_node *core_node(const struct core *core, const char *name);
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);
 
+/* The highest id given out; no job in memory needs to have it any more. */
+uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
 /* May this identity act on the job (cancel, read its log and its environment)? */
 bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid);

@@ -86,17 +86,16 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
 {
     const struct job *job = entry->job;
     bool is_same_boot = text_equal(job->boot_id, hello->boot_id);
-    if (is_listed(hello, job)) {
-        core_act(core, entry);
-    } else if (!is_same_boot) {
+    bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
+    bool is_gone = !is_listed(hello, job);
+    if (is_gone && !is_same_boot)
         end_without_record(
             core, entry, END_REBOOT, "its node was started anew while it ran", boot_ms, wall_ms);
-    } else if (job->state == JOB_RUNNING || (job->state == JOB_STOPPING && job->started_ms != 0)) {
+    else if (is_gone && has_started)
         end_without_record(
             core, entry, END_UNKNOWN, "its node has no record of it any more", boot_ms, wall_ms);
-    } else {
+    else
         core_act(core, entry);
-    }
 }
 
 /* Attempts that the node knows and no job wants: they are stopped, and forgotten when they report their end.

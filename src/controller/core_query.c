@@ -87,3 +87,8 @@ uint64_t core_last_event(const struct core *core)
 {
     return core->last_durable_event;
 }
+
+uint64_t core_last_job(const struct core *core)
+{
+    return core->last_job;
+}

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "controller/controller.h"
 #include "controller/serve.h"
+#include "wire/frame.h"
 
 #define LINK_OUTPUT_MAX (256U << 20) // bytes waiting for an agent that does not read
 
@@ -81,45 +82,27 @@ static int on_message(
     return r;
 }
 
-/* Takes one whole frame off the input. 1: taken; 0: not all there yet. */
-static int take_frame(struct link *link, struct error *err)
-{
-    struct evbuffer *input = bufferevent_get_input(link->stream);
-    uint8_t head[RECORD_HEADER_SIZE];
-    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
-    uint16_t id = 0;
-    size_t length = 0;
-    int r = record_peek(head, n > 0 ? (size_t)n : 0, LINK_MESSAGE_MAX, &id, &length);
-    if (r < 0)
-        return error_set(err, r, "what came is no frame, or one above %u bytes", LINK_MESSAGE_MAX);
-    if (length == 0 || evbuffer_get_length(input) < length)
-        return 0;
-    const struct record_type *type = message_type(id);
-    if (type == NULL)
-        return error_set(err, -EPROTO, "message %u is unknown", id);
-    _cleanup_free_ void *message = xcalloc(1, type->size);
-    r = record_decode(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
-    if (r < 0)
-        return r;
-    (void)evbuffer_drain(input, length);
-    log_debug("link %u: %s", link->id, type->name);
-    r = on_message(link, type, message, err);
-    record_clear(type, message);
-    return r < 0 ? r : 1;
-}
-
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct link *link = arg;
-    struct error err = { 0 };
-    int r = 0;
-    do
-        r = take_frame(link, &err);
-    while (r == 1);
-    if (r == 0)
-        return;
-    log_error("link %u is closed: %s", link->id, err.message);
-    link_close(link);
+    for (;;) {
+        const struct record_type *type = NULL;
+        void *message = NULL;
+        struct error err = { 0 };
+        int r = frame_take(stream, LINK_MESSAGE_MAX, &type, &message, &err);
+        if (r == 0)
+            return;
+        if (r > 0) {
+            log_debug("link %u: %s", link->id, type->name);
+            r = on_message(link, type, message, &err);
+            frame_free(type, message);
+        }
+        if (r < 0) {
+            log_error("link %u is closed: %s", link->id, err.message);
+            link_close(link);
+            return;
+        }
+    }
 }
 
 static void on_event(struct bufferevent *stream, short events, void *arg)
@@ -153,10 +136,10 @@ void links_send(struct links *links, uint32_t id, const struct record_type *type
         link = link->next;
     if (link == NULL)
         return;
-    _cleanup_buffer_ struct buffer frame = { 0 };
-    record_encode(type, message, &frame);
-    (void)bufferevent_write(link->stream, frame.bytes, frame.length);
+    frame_send(link->stream, type, message);
     log_debug("link %u: sent %s", id, type->name);
-    if (evbuffer_get_length(bufferevent_get_output(link->stream)) > LINK_OUTPUT_MAX)
-        log_warning("link %u: the agent does not read; %u bytes wait", id, LINK_OUTPUT_MAX);
+    if (evbuffer_get_length(bufferevent_get_output(link->stream)) <= LINK_OUTPUT_MAX)
+        return;
+    log_error("link %u: the agent does not read, %u bytes wait; it must dial again", id, LINK_OUTPUT_MAX);
+    bufferevent_trigger_event(link->stream, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
 }

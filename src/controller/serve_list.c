@@ -81,13 +81,6 @@ static void collect_job(void *arg, const struct job *job)
         add_id(list, job->id);
 }
 
-static void find_last(void *arg, const struct job *job)
-{
-    uint64_t *last = arg;
-    if (job->id > *last)
-        *last = job->id;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -134,8 +127,7 @@ static void collect(struct request *request, struct list *list)
         core_each_job(controller->core, collect_job, list);
         return;
     }
-    uint64_t last = controller->summary.last_job;
-    core_each_job(controller->core, find_last, &last);
+    uint64_t last = core_last_job(controller->core);
     for (uint64_t id = last > list->limit ? last - list->limit + 1 : 1; id <= last; id++)
         add_id(list, id);
 }

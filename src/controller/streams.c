@@ -6,7 +6,6 @@
 #include "controller/streams.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <event2/listener.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/controller.h"
+#include "wire/frame.h"
 
 #define STREAM_WAIT_SECONDS  10
 #define STREAM_FIRST_MAX     8192U // bytes of a first frame
@@ -91,48 +91,40 @@ void streams_free(struct streams *streams)
     free(streams);
 }
 
-/* 1: the first frame was handed over; 0: not all there yet. */
-static int take_first(struct arriving *arriving, struct error *err)
+/* The asker may have gone, or it is an id that was never given out: then nobody takes the stream. */
+static void hand_over(struct arriving *arriving, const struct message_stream *first)
 {
-    struct evbuffer *input = bufferevent_get_input(arriving->stream);
-    uint8_t head[RECORD_HEADER_SIZE];
-    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
-    uint16_t id = 0;
-    size_t length = 0;
-    int r = record_peek(head, n > 0 ? (size_t)n : 0, STREAM_FIRST_MAX, &id, &length);
-    if (r < 0)
-        return error_set(err, r, "what came is no frame");
-    if (length == 0 || evbuffer_get_length(input) < length)
-        return 0;
-    struct message_stream first;
-    r = record_decode(
-        &message_stream_record, evbuffer_pullup(input, (ev_ssize_t)length), length, &first, err);
-    if (r < 0)
-        return r;
-    (void)evbuffer_drain(input, length);
-    struct expected *expected = take_expected(arriving->streams, first.stream);
+    struct expected *expected = take_expected(arriving->streams, first->stream);
     if (expected == NULL) {
-        bufferevent_free(arriving->stream); // the asker has gone, or it is an id that was never given out
-    } else {
-        (void)bufferevent_disable(arriving->stream, EV_READ);
-        bufferevent_set_timeouts(arriving->stream, NULL, NULL);
-        bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
-        expected->on_ready(expected->arg, arriving->stream, &first);
-        expected_free(expected);
+        bufferevent_free(arriving->stream);
+        return;
     }
-    record_clear(&message_stream_record, &first);
-    remove_arriving(arriving);
-    return 1;
+    (void)bufferevent_disable(arriving->stream, EV_READ);
+    bufferevent_set_timeouts(arriving->stream, NULL, NULL);
+    bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
+    expected->on_ready(expected->arg, arriving->stream, first);
+    expected_free(expected);
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct arriving *arriving = arg;
+    const struct record_type *type = NULL;
+    void *message = NULL;
     struct error err = { 0 };
-    if (take_first(arriving, &err) >= 0)
+    int r = frame_take(stream, STREAM_FIRST_MAX, &type, &message, &err);
+    if (r == 0)
         return;
-    log_error("a stream is closed: %s", err.message);
-    bufferevent_free(arriving->stream);
+    if (r > 0 && type->id != MESSAGE_STREAM)
+        r = error_set(&err, -EPROTO, "it begins with %s", type->name);
+    if (r > 0) {
+        hand_over(arriving, message);
+    } else {
+        log_error("a stream is closed: %s", err.message);
+        bufferevent_free(arriving->stream);
+    }
+    if (message != NULL)
+        frame_free(type, message);
     remove_arriving(arriving);
 }
 

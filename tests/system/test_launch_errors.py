@@ -28,6 +28,14 @@ def test_a_path_that_does_not_exist_is_127(box):
     assert start(box, '--', '/no/such/program')[0].code == 127
 
 
+@pytest.mark.root
+def test_a_directory_of_the_path_that_may_not_be_searched_says_nothing_of_the_command(box, ana, place):
+    closed = f'{place}/closed'
+    os.mkdir(closed, 0o700)
+    done, _ = start(box, '-e', f'PATH={closed}:/usr/bin:/bin', '--', 'no-such-program', 'x', user=ana)
+    assert done.code == 127, done
+
+
 def test_a_file_that_is_not_executable_is_126(box, place):
     path = f'{place}/data'
     with open(path, 'w', encoding='ascii') as out:

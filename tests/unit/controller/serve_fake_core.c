@@ -168,6 +168,14 @@ size_t core_gpu_jobs(
     return found;
 }
 
+uint64_t core_last_job(const struct core *core)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < core->n_jobs; i++)
+        last = core->jobs[i]->id > last ? core->jobs[i]->id : last;
+    return last;
+}
+
 uint64_t core_last_event(const struct core *core)
 {
     return core->last_event;

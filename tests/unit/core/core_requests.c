@@ -134,6 +134,24 @@ static void ended_jobs_leave_memory_oldest_first(void **state)
     assert_non_null(core_job(b->core, 13));
 }
 
+static void the_highest_id_is_known_although_its_job_has_left_memory(void **state)
+{
+    struct bench *b = *state;
+    struct identity owner = { .is_known = true, .uid = 1000 };
+    int *requests[] = { &one, &two, &three };
+    for (size_t i = 0; i < 3; i++)
+        bench_submit(b, 1000, 1, NULL, requests[i]);
+    bench_settle(b);
+    b->n_answers = 0;
+    for (uint64_t job = 13; job >= 11; job--) {
+        core_cancel(b->core, 1, 1, &owner, job, -1, &four);
+        bench_settle(b);
+        b->n_answers = 0;
+    }
+    assert_null(core_job(b->core, 13));
+    assert_int_equal(core_last_job(b->core), 13);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
@@ -148,6 +166,7 @@ int main(void)
         CASE(a_waiter_is_answered_when_the_state_is_durable),
         CASE(a_forgotten_request_is_not_answered),
         CASE(ended_jobs_leave_memory_oldest_first),
+        CASE(the_highest_id_is_known_although_its_job_has_left_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/frame.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/memory.h"
+#include "wire/message.h"
+
+int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
+    void **ret_message, struct error *err)
+{
+    struct evbuffer *input = bufferevent_get_input(stream);
+    uint8_t head[RECORD_HEADER_SIZE];
+    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
+    uint16_t id = 0;
+    size_t length = 0;
+    int r = record_peek(head, n > 0 ? (size_t)n : 0, max_length, &id, &length);
+    if (r < 0)
+        return error_set(err, r, "what came is no frame, or one above %zu bytes", max_length);
+    if (length == 0 || evbuffer_get_length(input) < length)
+        return 0;
+    const struct record_type *type = message_type(id);
+    if (type == NULL)
+        return error_set(err, -EPROTO, "message %u is unknown", id);
+    _cleanup_free_ void *message = xcalloc(1, type->size);
+    r = record_decode(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
+    if (r < 0)
+        return r;
+    (void)evbuffer_drain(input, length);
+    *ret_type = type;
+    *ret_message = take_ptr(message);
+    return 1;
+}
+
+void frame_free(const struct record_type *type, void *message)
+{
+    record_clear(type, message);
+    free(message);
+}
+
+void frame_send(struct bufferevent *stream, const struct record_type *type, const void *message)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    size_t sent = 0;
+    record_encode(type, message, &bytes);
+    /* Without another turn of the loop: on the way from a freed GPU to the next job there are four of them.
+     */
+    if (evbuffer_get_length(bufferevent_get_output(stream)) == 0) {
+        ssize_t n = send(bufferevent_getfd(stream), bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = n > 0 ? (size_t)n : 0;
+    }
+    if (sent < bytes.length && bufferevent_write(stream, bytes.bytes + sent, bytes.length - sent) < 0)
+        abort(); // memory
+}
