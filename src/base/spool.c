@@ -87,10 +87,16 @@ int spool_remove(int spoolfd, const char *name)
     _cleanup_close_ int dirfd = openat(spoolfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        (void)unlinkat(dirfd, files[i], 0);
+    if (unlinkat(spoolfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != ENOTEMPTY)
+        return -errno;
+    /* Somebody died between writing a file and giving it its name. */
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char temporary[SPOOL_NAME_SIZE];
         (void)snprintf(temporary, sizeof(temporary), "%s.tmp", files[i]);
-        (void)unlinkat(dirfd, files[i], 0);
         (void)unlinkat(dirfd, temporary, 0);
     }
     return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
