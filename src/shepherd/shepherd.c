@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,14 +24,20 @@
 
 #define HINT_SECONDS 1 // a slow agent gets this long to take a hint
 
-/* Signals that a parent ignores stay ignored through execve: the job starts from the defaults. */
+/*
+ * Signals that a parent ignores stay ignored through execve: the job starts from the defaults. The system
+ * call itself, because the C library keeps 32 and 33 for itself and refuses to touch them, and somebody above
+ * us may have ignored them too. The kernel's struct sigaction is 32 bytes or less wherever we run, and all
+ * zero means SIG_DFL, no flags, no mask.
+ */
 static void reset_signals(void)
 {
+    static const uint64_t default_action[8];
     sigset_t all;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, NULL);
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        (void)signal(signal_number, SIG_DFL);
+        (void)syscall(SYS_rt_sigaction, signal_number, default_action, NULL, (size_t)(NSIG / 8));
 }
 
 void shepherd_protect(void)
