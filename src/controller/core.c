@@ -280,7 +280,7 @@ void core_arm(struct core *core, int64_t boot_ms)
     core->effects.arm(core->effects.arg, boot_ms);
 }
 
-void core_wait(struct core *core, const struct identity *who, uint64_t job, uint32_t states, void *request)
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
 {
     const struct core_job *entry = core_find(core, job);
     if (entry == NULL) {

@@ -75,7 +75,7 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     uint64_t job, int64_t grace_ms, void *request);
 
 /* Answers when the job's state is one of the bits in `states` (1U << JOB_DONE, ...). */
-void core_wait(struct core *core, const struct identity *who, uint64_t job, uint32_t states, void *request);
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 
 /* Answers when everything applied so far is durable: a reader never sees what a crash could take back. */
 void core_barrier(struct core *core, void *request);

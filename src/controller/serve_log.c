@@ -159,7 +159,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     if (log->stream == NULL || !log->is_growing)
         return;
     request->on_answer = on_job_over;
-    core_wait(request->serve->controller->core, &request->who, request->job, 1U << JOB_DONE, request);
+    core_wait(request->serve->controller->core, request->job, 1U << JOB_DONE, request);
 }
 
 /* --- opening --- */
@@ -297,7 +297,7 @@ static void await_start(struct request *request, const struct job *job)
         states |= 1U << JOB_RUNNING | 1U << JOB_STOPPING;
     request->is_patient = true;
     request->on_answer = on_started;
-    core_wait(request->serve->controller->core, &request->who, job->id, states, request);
+    core_wait(request->serve->controller->core, job->id, states, request);
 }
 
 static void begin_log(struct request *request, const struct job *job)

@@ -83,7 +83,7 @@ static void begin_wait(struct request *request, const struct job *job)
         wait->timer = evtimer_new(controller->loop, on_timeout, request);
         (void)event_add(wait->timer, &after);
     }
-    core_wait(controller->core, &request->who, job->id, wait->states | (1U << JOB_DONE), request);
+    core_wait(controller->core, job->id, wait->states | (1U << JOB_DONE), request);
 }
 
 static int read_wait(const struct request *request, struct wait *wait, struct error *err)

@@ -75,11 +75,10 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     reply_later(request, &answer);
 }
 
-void core_wait(struct core *core, const struct identity *who, uint64_t job, uint32_t states, void *request)
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
 {
     const struct job *found = core_job(core, job);
     struct core_answer answer = { .job = job };
-    current->asked_by = *who;
     if (found == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no such job");
     if (found == NULL || (states & (1U << found->state)) != 0) {
