@@ -177,6 +177,18 @@ static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
     assert_non_null(bench_sent(b, MESSAGE_FORGET, 9));
 }
 
+static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped(void **state)
+{
+    struct bench *b = *state;
+    (void)launch_one(b);
+    core_link_down(b->core, 1);
+    struct known_attempt known = { .job = 11, .attempt = 1, .token = 0, .phase = PHASE_STAGED };
+    (void)bench_hello(b, 2, "boot", 2, &known, 1);
+    bench_settle(b);
+    assert_null(bench_sent(b, MESSAGE_STOP, 11));
+    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->link, 2);
+}
+
 static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void **state)
 {
     struct bench *b = *state;
@@ -233,6 +245,7 @@ int main(void)
         CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown),
         CASE(a_new_boot_ends_what_ran_before_it),
         CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten),
+        CASE(an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped),
         CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
         CASE(a_message_out_of_turn_is_refused),
         CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),

@@ -98,8 +98,8 @@ static void a_waiter_is_answered_when_the_state_is_durable(void **state)
     struct identity owner = { .is_known = true, .uid = 1000 };
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
-    core_wait(b->core, &owner, 11, 1U << JOB_DONE, &two);
-    core_wait(b->core, &owner, 11, 1U << JOB_DONE, &three);
+    core_wait(b->core, 11, 1U << JOB_DONE, &two);
+    core_wait(b->core, 11, 1U << JOB_DONE, &three);
     core_forget(b->core, &three);
     core_cancel(b->core, 1, 1, &owner, 11, -1, &four);
     bench_turn(b);

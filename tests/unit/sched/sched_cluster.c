@@ -87,23 +87,6 @@ static void a_lost_gpu_is_given_to_nobody(void **state)
     assert_int_equal(fixture_gpu(f, 1, 0), 1);
 }
 
-static void best_fit_fills_the_fullest_gpu_and_first_fit_the_first(void **state)
-{
-    struct fixture *f = *state;
-    uint32_t one[] = { 1 };
-    fixture_add(f, 1, 0, (struct sched_request){ .gpus = 1, .gpu_mem = 12 * GIB, .ids = one, .n_ids = 1 });
-    fixture_pass(f);
-    struct sched_request request = { .gpus = 1, .gpu_mem = 10 * GIB };
-    struct cluster_node *node = NULL;
-    struct record_list best = { 0 }, first = { 0 };
-    assert_true(placement_best_fit.place(&f->cluster, &request, &node, &best));
-    assert_true(placement_first_fit.place(&f->cluster, &request, &node, &first));
-    assert_int_equal(((struct gpu_grant *)best.items)[0].index, 1);
-    assert_int_equal(((struct gpu_grant *)first.items)[0].index, 0);
-    gpu_grants_clear(&best);
-    gpu_grants_clear(&first);
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, fixture_close)
@@ -113,7 +96,6 @@ int main(void)
         CASE(a_booking_survives_that_its_gpu_is_described_later),
         CASE(indices_may_move_and_bookings_stay_with_the_card),
         CASE(a_lost_gpu_is_given_to_nobody),
-        CASE(best_fit_fills_the_fullest_gpu_and_first_fit_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
