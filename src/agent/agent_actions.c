@@ -60,6 +60,16 @@ static enum next act_wait(struct look *look)
     return DONE;
 }
 
+/* After a failure it is tried again at a time of its own, which is planned here too: the look that was
+ * planned with the failure may have come and gone for another reason. */
+static bool is_too_early(const struct look *look)
+{
+    if (look->boot_ms >= look->attempt->not_before)
+        return false;
+    agent_core_look_by(look->core, look->attempt, look->attempt->not_before);
+    return true;
+}
+
 static enum next act_stage(struct look *look)
 {
     struct error err = { 0 };
@@ -92,7 +102,7 @@ static enum next act_adopt(struct look *look)
     struct attempt *attempt = look->attempt;
     if (attempt->want == WANT_STOPPED)
         attempt->want = WANT_STOP; // the next shepherd has not heard of it
-    if (look->boot_ms < attempt->not_before)
+    if (is_too_early(look))
         return DONE;
     if (effects->start(effects->arg, &attempt->id, true, &err) < 0)
         log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
@@ -101,7 +111,7 @@ static enum next act_adopt(struct look *look)
 
 static enum next act_settle(struct look *look)
 {
-    if (look->boot_ms < look->attempt->not_before)
+    if (is_too_early(look))
         return DONE;
     return give_back(look, "stopped before it started");
 }
@@ -168,7 +178,7 @@ static enum next act_kill(struct look *look)
 static enum next act_remove(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
-    if (look->boot_ms < look->attempt->not_before)
+    if (is_too_early(look))
         return DONE;
     if (effects->remove(effects->arg, &look->attempt->id) < 0)
         return retry_later(look); // its shepherd still ends

@@ -25,6 +25,7 @@
 #define NVML_IS_LOST          15 // fell off the bus
 #define NVML_TEMPERATURE_GPU  0
 #define NVML_TEXT_SIZE        96
+#define NVML_LINKS_MAX        64 // of one GPU; 18 is what there is today
 #define NVML_BUS_ID_SIZE      16 // nvmlPciInfo_t.busIdLegacy
 #define NVML_BUS_ID_LONG_SIZE 32
 
@@ -64,6 +65,8 @@ struct nvml_api {
     int (*utilization)(nvml_device device, struct nvml_utilization *utilization);
     int (*temperature)(nvml_device device, int sensor, unsigned int *celsius);
     int (*power)(nvml_device device, unsigned int *milliwatts);
+    int (*link_state)(nvml_device device, unsigned int link, unsigned int *is_active);
+    int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *pci);
 };
 
 static const struct {
@@ -91,6 +94,8 @@ static const struct {
     SYMBOL(utilization, false, "nvmlDeviceGetUtilizationRates"),
     SYMBOL(temperature, false, "nvmlDeviceGetTemperature"),
     SYMBOL(power, false, "nvmlDeviceGetPowerUsage"),
+    SYMBOL(link_state, false, "nvmlDeviceGetNvLinkState"),
+    SYMBOL(link_pci, false, "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo"),
 };
 
 struct nvml_gpu {
@@ -212,6 +217,50 @@ static size_t nvml_count(const void *state)
     return nvml->count;
 }
 
+/* The GPU at that address; the count when it is none, such as an NVSwitch. */
+static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
+{
+    size_t k = 0;
+    while (k < nvml->count && (!nvml->gpus[k].has_pci || nvml->gpus[k].domain != pci->domain ||
+                                  nvml->gpus[k].bus != pci->bus || nvml->gpus[k].slot != pci->device))
+        k++;
+    return k;
+}
+
+/* Bits of the GPUs that NVLink leads to. A link to a switch leads to all others that have such a link. */
+static uint64_t read_links(const struct nvml *nvml, size_t i, bool *ret_has_switch)
+{
+    uint64_t links = 0;
+    *ret_has_switch = false;
+    if (nvml->api.link_state == NULL || nvml->api.link_pci == NULL)
+        return 0;
+    for (unsigned int link = 0; link < NVML_LINKS_MAX; link++) {
+        unsigned int is_active = 0;
+        struct nvml_pci pci = { 0 };
+        if (nvml->api.link_state(nvml->gpus[i].device, link, &is_active) != NVML_SUCCESS)
+            break; // there are no more
+        if (is_active == 0 || nvml->api.link_pci(nvml->gpus[i].device, link, &pci) != NVML_SUCCESS)
+            continue;
+        size_t other = find_by_pci(nvml, &pci);
+        *ret_has_switch |= other == nvml->count;
+        if (other < nvml->count && other < 64)
+            links |= UINT64_C(1) << other;
+    }
+    return links;
+}
+
+static uint64_t find_links(const struct nvml *nvml, size_t i)
+{
+    bool has_switch = false, other_has = false;
+    uint64_t links = read_links(nvml, i, &has_switch);
+    for (size_t k = 0; has_switch && k < nvml->count && k < 64; k++) {
+        (void)read_links(nvml, k, &other_has);
+        if (k != i && other_has)
+            links |= UINT64_C(1) << k;
+    }
+    return links;
+}
+
 static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
@@ -231,6 +280,7 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
         gpu->pci = xasprintf("%04x:%02x:%02x.0", from->domain, from->bus, from->slot);
     if (nvml->api.memory != NULL && nvml->api.memory(from->device, &memory) == NVML_SUCCESS)
         gpu->memory_bytes = memory.total;
+    gpu->links = find_links(nvml, i);
 }
 
 /* Returns NVML's code; the newer call does not count what the driver keeps for itself. */

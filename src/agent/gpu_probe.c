@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "agent/gpu.h"
+#include "agent/gpu_place.h"
 #include "agent/gpu_report.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -51,6 +52,8 @@ static void describe(struct probe *probe, const struct gpu_spec *spec, const str
     struct gpu_state *gpus = xcalloc(count + 1, sizeof(*gpus));
     for (size_t i = 0; i < count; i++)
         probe->backend->describe(probe->state, i, &gpus[i]);
+    if (probe->backend != &gpu_sim) // which makes its places up
+        gpu_place_find("/sys", gpus, count);
     report->gpus = (struct record_list){ gpus, count };
     report->backend = xstrdup(probe->backend->name);
     report->is_on = count > 0;

@@ -39,6 +39,10 @@ static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
     gpu->model = xstrdup(sim->spec.model);
     gpu->pci = xasprintf("0000:%02zx:00.0", (i + 1) & 0xff);
     gpu->memory_bytes = sim->spec.memory_bytes;
+    /* Two NUMA nodes, each with a switch, and an NVLink within each pair of neighbours. */
+    size_t half = (sim->spec.count + 1) / 2, other = i ^ 1;
+    gpu->numa = gpu->pcie_switch = i < half ? 0 : 1;
+    gpu->links = other < sim->spec.count && other < 64 ? UINT64_C(1) << other : 0;
 }
 
 static void sim_sample(void *state, size_t i, struct gpu_state *gpu)

@@ -53,6 +53,10 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     set_number(env, "MGPU_JOB_ID", launch->job);
     strings_set_env(env, "MGPU_JOB_NAME", job_name);
     set_number(env, "MGPU_ATTEMPT", launch->attempt);
+    if (launch->array_job != 0) {
+        set_number(env, "MGPU_ARRAY_JOB", launch->array_job);
+        set_number(env, "MGPU_ARRAY_INDEX", launch->array_index);
+    }
     set_number(env, "MGPU_STEP", launch->step);
     set_number(env, "MGPU_TASK", launch->task);
     strings_set_env(env, "MGPU_GPUS", gpus);
@@ -85,13 +89,18 @@ char *launch_expand_path(
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     for (const char *p = pattern; *p != '\0'; p++) {
-        if (*p != '%' || p[1] == '\0' || strchr("jnah%", p[1]) == NULL) {
+        if (*p != '%' || p[1] == '\0' || strchr("jnaAh%", p[1]) == NULL) {
             buffer_append(&path, p, 1);
             continue;
         }
         switch (*++p) {
         case 'j': buffer_printf(&path, "%" PRIu64, launch->job); break;
-        case 'a': buffer_printf(&path, "%u", launch->attempt); break;
+        case 'a':
+            buffer_printf(&path, "%u", launch->array_job != 0 ? launch->array_index : launch->attempt);
+            break;
+        case 'A':
+            buffer_printf(&path, "%" PRIu64, launch->array_job != 0 ? launch->array_job : launch->job);
+            break;
         case 'n': append_name(&path, name); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;

@@ -39,6 +39,7 @@ static size_t number_width(enum record_kind kind)
     switch (kind) {
     case RECORD_BOOL: return 1;
     case RECORD_U32:
+    case RECORD_MILLI:
     case RECORD_I32: return 4;
     default: return 8;
     }
@@ -48,9 +49,12 @@ static uint64_t load_number(enum record_kind kind, const void *member)
 {
     switch (kind) {
     case RECORD_BOOL: return *(const bool *)member;
-    case RECORD_U32: return *(const uint32_t *)member;
+    case RECORD_U32:
+    case RECORD_MILLI: return *(const uint32_t *)member;
     case RECORD_I32: return (uint32_t) * (const int32_t *)member;
-    case RECORD_I64: return (uint64_t) * (const int64_t *)member;
+    case RECORD_I64:
+    case RECORD_DURATION:
+    case RECORD_TIME: return (uint64_t) * (const int64_t *)member;
     default: return *(const uint64_t *)member;
     }
 }
@@ -59,9 +63,12 @@ static void store_number(enum record_kind kind, void *member, uint64_t value)
 {
     switch (kind) {
     case RECORD_BOOL: *(bool *)member = value != 0; break;
-    case RECORD_U32: *(uint32_t *)member = (uint32_t)value; break;
+    case RECORD_U32:
+    case RECORD_MILLI: *(uint32_t *)member = (uint32_t)value; break;
     case RECORD_I32: *(int32_t *)member = (int32_t)(uint32_t)value; break;
-    case RECORD_I64: *(int64_t *)member = (int64_t)value; break;
+    case RECORD_I64:
+    case RECORD_DURATION:
+    case RECORD_TIME: *(int64_t *)member = (int64_t)value; break;
     default: *(uint64_t *)member = value; break;
     }
 }

@@ -17,16 +17,19 @@
 #include "base/strings.h"
 
 enum record_kind {
-    RECORD_BOOL,    // bool
-    RECORD_U32,     // uint32_t
-    RECORD_I32,     // int32_t
-    RECORD_U64,     // uint64_t
-    RECORD_I64,     // int64_t
-    RECORD_SIZE,    // uint64_t, bytes; JSON also takes "8G"
-    RECORD_STRING,  // char *, owned, NULL when absent
-    RECORD_STRINGS, // struct strings
-    RECORD_ENV,     // struct strings of NAME=value; an object in JSON
-    RECORD_LIST,    // struct record_list of `sub` records
+    RECORD_BOOL,     // bool
+    RECORD_U32,      // uint32_t
+    RECORD_I32,      // int32_t
+    RECORD_U64,      // uint64_t
+    RECORD_I64,      // int64_t
+    RECORD_SIZE,     // uint64_t, bytes; JSON also takes "8G"
+    RECORD_MILLI,    // uint32_t, thousandths; a number such as 2.5 in JSON
+    RECORD_DURATION, // int64_t, milliseconds; seconds or "4h" in JSON
+    RECORD_TIME,     // int64_t, milliseconds of the wall clock; RFC 3339 in JSON, null for 0
+    RECORD_STRING,   // char *, owned, NULL when absent
+    RECORD_STRINGS,  // struct strings
+    RECORD_ENV,      // struct strings of NAME=value; an object in JSON
+    RECORD_LIST,     // struct record_list of `sub` records
 };
 
 struct record_list {

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "cli/talk.h"
+
+#define ACTIONS_MAX 8
 
 static int set_socket(void *target, const char *value, struct error *err)
 {
@@ -154,9 +158,56 @@ static int run_verb(
     return r;
 }
 
+const struct command *call_find_action(const struct command *command, const char *name)
+{
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        if (strcmp(strchr(command->actions[i]->name, ' ') + 1, name) == 0)
+            return command->actions[i];
+    return NULL;
+}
+
+/* Refuses a missing or unknown action, with those that there are. */
+static int refuse_action(const struct command *command, const char *name, struct error *err)
+{
+    const char *names[ACTIONS_MAX + 1] = { 0 };
+    _cleanup_buffer_ struct buffer all = { 0 };
+    for (size_t i = 0; i < ACTIONS_MAX && command->actions[i] != NULL; i++) {
+        names[i] = strchr(command->actions[i]->name, ' ') + 1;
+        buffer_printf(&all, "%s%s", i == 0 ? "" : command->actions[i + 1] == NULL ? " or " : ", ", names[i]);
+    }
+    if (name == NULL)
+        return error_set(err, -EINVAL, "say what to do: %s", buffer_text(&all));
+    const char *near = text_nearest(name, names);
+    if (near != NULL)
+        return error_set(err, -EINVAL, "'%.60s' is unknown. Did you mean '%s'?", name, near);
+    return error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
+}
+
+/* The word after the verb says which of its actions runs; global options may stand between them. */
+static int run_action(struct call *call, const struct command *command, int argc, char **argv)
+{
+    const struct option_row *const tables[] = { call_global_rows, NULL };
+    struct error err = { 0 };
+    int first = 0;
+    if (options_parse(argc, argv, tables, call, true, &first, &err) < 0)
+        return report(call, command, &err);
+    const struct command *action = first < argc ? call_find_action(command, argv[first]) : NULL;
+    if (action != NULL)
+        return call_run(call, action, argc - first, argv + first);
+    if (call->is_help) {
+        help_print_command(command, stdout);
+        return EXIT_OK;
+    }
+    (void)refuse_action(command, first < argc ? argv[first] : NULL, &err);
+    (void)error_hint(&err, "mgpu help %s", command->name);
+    return report(call, command, &err);
+}
+
 int call_run(struct call *call, const struct command *command, int argc, char **argv)
 {
     struct error err = { 0 };
+    if (command->actions != NULL)
+        return run_action(call, command, argc, argv);
     call->command = command;
     call->options = xcalloc(1, command->options_size == 0 ? 1 : command->options_size);
     int r = run_verb(call, command, argc, argv, &err);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -33,7 +34,8 @@ struct call {
 #define COMMAND_TABLES  3
 #define COMMAND_ALIASES 5
 
-/* A verb. Dispatch, help, completion and suggestions come from these rows. */
+/* A verb, or an action of one ("gpu pause"). Dispatch, help, completion and suggestions come from these rows.
+ */
 struct command {
     const char *name;
     const char *aliases[COMMAND_ALIASES];            // ended by NULL
@@ -47,6 +49,9 @@ struct command {
     bool takes_jobs;       // operands are jobs (for completion)
     bool takes_nothing;    // an operand is a mistake
     bool is_hidden;
+    const struct command *const *actions; // "pause" and "resume" of `gpu`; ended by NULL; NULL: none
+    void (*print_words)(FILE *out);       // words that may follow the jobs (for completion), or NULL
+    void (*print_more)(FILE *out);        // a table of its own for `mgpu help VERB`, or NULL
     /* The exit status, or a negative errno with a sentence. `argv` holds the operands alone. */
     int (*run)(struct call *call, int argc, char **argv, struct error *err);
     void (*clear)(void *options); // or NULL
@@ -54,6 +59,9 @@ struct command {
 
 extern const struct option_row call_global_rows[];
 extern const struct option_row call_list_rows[];
+
+/* The action of a verb by its last word, or NULL. */
+const struct command *call_find_action(const struct command *command, const char *name);
 
 /*
  * Runs one verb: reads its options and calls it. The result is the exit status; failures have been printed.

@@ -165,8 +165,13 @@ static int problem_error(const char *code, unsigned status)
     for (size_t i = 0; code != NULL && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(code, rows[i].code) == 0)
             return rows[i].error;
-    if (status == 503)
-        return -EAGAIN;
+    static const struct {
+        unsigned status;
+        int error;
+    } others[] = { { 403, -EPERM }, { 404, -ENOENT }, { 409, -EALREADY }, { 503, -EAGAIN } };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (status == others[i].status)
+            return others[i].error;
     return status >= 500 ? -EIO : -EINVAL;
 }
 

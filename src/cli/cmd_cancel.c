@@ -88,7 +88,19 @@ static void build_filter(const struct cancel_options *options, struct buffer *pa
     }
 }
 
-static int find_live(struct call *call, struct job_ids *ids, struct error *err)
+/* The waiting ones come first, the newest before those that they may wait for, so that nothing starts only
+ * because something else was cancelled. */
+static void add_in_order(const json_t *found, struct strings *jobs)
+{
+    for (size_t i = json_array_size(found); i > 0; i--)
+        if (field_is(json_array_get(found, i - 1), "state", "queued"))
+            strings_take(jobs, field_shown(json_array_get(found, i - 1), "id"));
+    for (size_t i = 0; i < json_array_size(found); i++)
+        if (!field_is(json_array_get(found, i), "state", "queued"))
+            strings_take(jobs, field_shown(json_array_get(found, i), "id"));
+}
+
+static int find_live(struct call *call, struct strings *jobs, struct error *err)
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *answer = NULL;
@@ -96,33 +108,32 @@ static int find_live(struct call *call, struct job_ids *ids, struct error *err)
     int r = client_get(&call->client, buffer_text(&path), &answer, err);
     if (r < 0)
         return r;
-    size_t index = 0;
-    json_t *job = NULL;
-    json_array_foreach(json_object_get(answer, "jobs"), index, job)
-        job_ids_add(ids, (uint64_t)field_integer(job, "id", 0));
+    add_in_order(json_object_get(answer, "jobs"), jobs);
     return 0;
 }
 
 /* Shows the jobs and asks; anything but y is a no. */
-static bool is_confirmed(const struct job_ids *ids)
+static bool is_confirmed(const struct strings *jobs)
 {
     char line[16] = "";
-    (void)fprintf(stderr, "cancel %zu jobs:", ids->count);
-    for (size_t i = 0; i < ids->count; i++)
-        (void)fprintf(stderr, " %" PRIu64, ids->ids[i]);
+    (void)fprintf(stderr, "cancel %zu jobs:", jobs->count);
+    for (size_t i = 0; i < jobs->count; i++)
+        (void)fprintf(stderr, " %s", jobs->items[i]);
     (void)fprintf(stderr, "? [y/N] ");
     return fgets(line, sizeof(line), stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
-static int cancel(struct call *call, uint64_t id, void *arg, struct error *err)
+static int cancel(struct call *call, const char *id, void *arg, struct error *err)
 {
     const struct cancel_options *options = call->options;
     _cleanup_json_ json_t *body = json_object(), *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/cancel", id);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", id);
     (void)arg;
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
     int r = client_call(&call->client, "POST", path, body, &job, err);
+    if (r == -EALREADY && (options->is_all || options->name != NULL))
+        return 0; // it ended meanwhile, such as an element with its array
     if (r < 0)
         return r;
     if (call->is_json) {
@@ -130,8 +141,7 @@ static int cancel(struct call *call, uint64_t id, void *arg, struct error *err)
         (void)fputc('\n', stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
         bool is_stopping = field_is(job, "state", "stopping");
-        (void)fprintf(
-            stderr, "  job %" PRIu64 " %s\n", id, is_stopping ? "is asked to stop" : "is cancelled");
+        (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is asked to stop" : "is cancelled");
     }
     return 0;
 }
@@ -156,26 +166,22 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct cancel_options *options = call->options;
     bool has_filter = options->is_all || options->name != NULL;
-    struct job_ids ids = { 0 };
+    _cleanup_strings_ struct strings jobs = { 0 };
     int r = check(options, argc, err);
     if (r < 0)
         return r;
-    r = has_filter ? find_live(call, &ids, err) : selector_resolve(&call->client, argc, argv, &ids, err);
+    r = has_filter ? find_live(call, &jobs, err) : selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
-    if (ids.count == 0) {
+    if (jobs.count == 0) {
         if (!call->is_quiet)
             talk_line("no job to cancel");
         return EXIT_OK;
     }
     bool must_ask = !options->is_yes && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-    if (must_ask && ids.count > ASK_ABOVE && !is_confirmed(&ids)) {
-        job_ids_clear(&ids);
+    if (must_ask && jobs.count > ASK_ABOVE && !is_confirmed(&jobs))
         return error_set(err, -ECANCELED, "nothing was cancelled");
-    }
-    r = jobs_each(call, &ids, cancel, NULL);
-    job_ids_clear(&ids);
-    return r;
+    return jobs_each(call, &jobs, cancel, NULL);
 }
 
 const struct command command_cancel = {

@@ -68,22 +68,34 @@ static void print_jobs(struct call *call)
         printf("%" PRId64 "\n", field_integer(job, "id", 0));
 }
 
+static void print_actions(const struct command *command)
+{
+    for (size_t i = 0; command->actions[i] != NULL; i++)
+        (void)printf("%s\n", strchr(command->actions[i]->name, ' ') + 1);
+}
+
 /* `argv` is what was typed after mgpu; the last word is the one to complete. */
 static int run_complete(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct command *command = argc > 1 ? commands_find(argv[0]) : NULL;
+    const struct command *action = command != NULL && argc > 2 ? call_find_action(command, argv[1]) : NULL;
     const char *word = argc > 0 ? argv[argc - 1] : "";
     (void)err;
     if (command == NULL) {
         print_verbs();
         return EXIT_OK;
     }
+    command = action != NULL ? action : command;
     if (word[0] == '-') {
         for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
             print_options(command->tables[i]);
         print_options(call_global_rows);
     } else if (command == &command_help) {
         print_verbs();
+    } else if (command->actions != NULL) {
+        print_actions(command);
+    } else if (command->print_words != NULL && argc > 2) {
+        command->print_words(stdout);
     } else if (command->takes_jobs) {
         print_jobs(call);
     }

@@ -4,7 +4,6 @@
  * preceded by its job's number, and with -f they are followed side by side.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,7 @@ static const struct option_row rows[] = {
 
 /* One job's output on its way. */
 struct log {
-    uint64_t id;
+    const char *job;
     struct call *call;
     struct stream stream;
     struct escapes escapes;
@@ -93,10 +92,10 @@ static int write_out(const void *bytes, size_t length)
 
 static int flush_line(struct log *log)
 {
-    char prefix[32];
+    char prefix[64];
     if (log->line.length == 0)
         return 0;
-    int n = snprintf(prefix, sizeof(prefix), "%" PRIu64 ": ", log->id);
+    int n = snprintf(prefix, sizeof(prefix), "%s: ", log->job);
     int r = write_out(prefix, (size_t)n);
     if (r == 0)
         r = write_out(log->line.bytes, log->line.length);
@@ -142,7 +141,7 @@ static void ask(struct log *log, int delay_ms)
 {
     const struct logs_options *options = log->call->options;
     _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%" PRIu64 "/log%s", log->id, options->is_follow ? "?follow=1&wait=1" : "");
+        xasprintf(API_PATH "/jobs/%s/log%s", log->job, options->is_follow ? "?follow=1&wait=1" : "");
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
@@ -152,7 +151,7 @@ static int start(struct log *log, struct error *err)
     const struct logs_options *options = log->call->options;
     if (options->has_lines) {
         int r =
-            log_tail_find(&log->call->client, log->id, (uint64_t)options->lines, &log->stream.offset, err);
+            log_tail_find(&log->call->client, log->job, (uint64_t)options->lines, &log->stream.offset, err);
         if (r < 0)
             return r;
     }
@@ -166,7 +165,7 @@ static int start(struct log *log, struct error *err)
 static int finish_follow(struct log *log, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, log->id);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
     int r = client_get(&log->call->client, path, &job, err);
     if (r < 0)
         return r;
@@ -245,15 +244,16 @@ static void clear(struct log *log)
 }
 
 /* At once when they are followed, else one after another. */
-static int print_logs(struct call *call, const struct job_ids *ids, struct error *err)
+static int print_logs(struct call *call, const struct strings *jobs, struct error *err)
 {
     const struct logs_options *options = call->options;
-    size_t at_once = options->is_follow ? ids->count : 1;
+    size_t at_once = options->is_follow ? jobs->count : 1;
     int r = 0;
-    for (size_t from = 0; r == 0 && from < ids->count; from += at_once) {
+    for (size_t from = 0; r == 0 && from < jobs->count; from += at_once) {
         _cleanup_free_ struct log *logs = xcalloc(at_once, sizeof(*logs));
         for (size_t i = 0; r == 0 && i < at_once; i++) {
-            logs[i] = (struct log){ .id = ids->ids[from + i], .call = call, .is_prefixed = ids->count > 1 };
+            logs[i] =
+                (struct log){ .job = jobs->items[from + i], .call = call, .is_prefixed = jobs->count > 1 };
             r = start(&logs[i], err);
         }
         if (r == 0)
@@ -267,17 +267,14 @@ static int print_logs(struct call *call, const struct job_ids *ids, struct error
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct logs_options *options = call->options;
-    struct job_ids ids = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    _cleanup_strings_ struct strings jobs = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     call->client.patience_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
-    if (options->is_follow && ids.count > FOLLOWED_MAX)
-        r = error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", ids.count, FOLLOWED_MAX);
-    else
-        r = print_logs(call, &ids, err);
-    job_ids_clear(&ids);
-    return r;
+    if (options->is_follow && jobs.count > FOLLOWED_MAX)
+        return error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", jobs.count, FOLLOWED_MAX);
+    return print_logs(call, &jobs, err);
 }
 
 static int run_follow(struct call *call, int argc, char **argv, struct error *err)

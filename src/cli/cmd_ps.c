@@ -73,7 +73,7 @@ static int set_watch(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'a', "all-users", NULL, "jobs of everybody, not only yours", set_everybody },
     { 'u', "user", "USER", "jobs of that user", set_user },
-    { 's', "state", "LIST", "only these states: queued,starting,running,stopping,done,failed,cancelled",
+    { 's', "state", "LIST", "only these states: queued,held,starting,running,stopping,done,failed,cancelled",
         set_states },
     { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
     { 0, "ended", NULL, "ended jobs of any age too, not only of the last hour", set_ended },
@@ -87,6 +87,41 @@ static void append_filter(struct buffer *path, const char *key, const char *valu
     http_append_encoded(path, value);
 }
 
+static bool has_state(const char *states, const char *state)
+{
+    size_t length = strlen(state);
+    for (const char *p = states; p != NULL; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, state, length) == 0 && (p[length] == ',' || p[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* For the API a held job is a queued one. The caller frees it. */
+static char *api_states(const char *states)
+{
+    struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(states);
+    char *rest = copy;
+    for (char *state = NULL; (state = strsep(&rest, ",")) != NULL;)
+        buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", strcmp(state, "held") == 0 ? "queued" : state);
+    return buffer_take(&out);
+}
+
+/* When held jobs were asked for but not all that wait, the others go. */
+static void drop_unheld(const char *states, json_t *answer)
+{
+    json_t *jobs = json_object_get(answer, "jobs");
+    if (!has_state(states, "held") || has_state(states, "queued"))
+        return;
+    for (size_t i = json_array_size(jobs); i-- > 0;) {
+        const json_t *job = json_array_get(jobs, i);
+        if (field_is(job, "state", "queued") && !job_is_held(job))
+            (void)json_array_remove(jobs, i);
+    }
+}
+
 /* What to ask the server: the jobs named, or those that pass the filters. */
 static int build_path(
     struct call *call, int argc, char **argv, struct buffer *path, bool *ret_has_user, struct error *err)
@@ -95,21 +130,21 @@ static int build_path(
     buffer_append_text(path, API_PATH "/jobs");
     *ret_has_user = options->is_everybody || options->user != NULL || argc > 0;
     if (argc > 0) {
-        struct job_ids ids = { 0 };
-        int r = selector_resolve(&call->client, argc, argv, &ids, err);
+        _cleanup_strings_ struct strings jobs = { 0 };
+        int r = selector_resolve(&call->client, argc, argv, &jobs, err);
         if (r < 0)
             return r;
         buffer_append_text(path, "?all=1&ids=");
-        for (size_t i = 0; i < ids.count; i++)
-            buffer_printf(path, "%s%" PRIu64, i > 0 ? "," : "", ids.ids[i]);
-        job_ids_clear(&ids);
+        for (size_t i = 0; i < jobs.count; i++)
+            buffer_printf(path, "%s%s", i > 0 ? "," : "", jobs.items[i]);
     }
     _cleanup_free_ char *own = *ret_has_user ? NULL : selector_own_user();
     const char *user = options->is_everybody ? NULL : options->user != NULL ? options->user : own;
     if (user != NULL)
         append_filter(path, "user", user);
-    if (options->states != NULL)
-        append_filter(path, "state", options->states);
+    _cleanup_free_ char *states = options->states == NULL ? NULL : api_states(options->states);
+    if (states != NULL)
+        append_filter(path, "state", states);
     if (options->name != NULL)
         append_filter(path, "name", options->name);
     if (argc == 0 && options->is_ended)
@@ -119,14 +154,14 @@ static int build_path(
 
 static void print_summary(const struct screen *screen, const json_t *jobs, FILE *out)
 {
-    static const char *const states[] = { "running", "starting", "stopping", "queued", "failed", "cancelled",
-        "done" };
+    static const char *const states[] = { "running", "starting", "stopping", "queued", "held", "failed",
+        "cancelled", "done" };
     size_t total = json_array_size(jobs), index = 0;
     (void)fprintf(out, "%s%zu job%s", screen_color(screen, COLOR_DIM), total, total == 1 ? "" : "s");
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         size_t count = 0;
         json_t *job = NULL;
-        json_array_foreach(jobs, index, job) count += field_is(job, "state", states[i]);
+        json_array_foreach(jobs, index, job) count += strcmp(job_state_shown(job), states[i]) == 0;
         if (count > 0)
             (void)fprintf(out, ", %zu %s", count, states[i]);
     }
@@ -137,18 +172,19 @@ static void print_summary(const struct screen *screen, const json_t *jobs, FILE 
 static struct list_kind kind_for(bool has_user, const struct screen *screen)
 {
     static const char *const names[2][2] = {
-        { "id,name,state,gpus,time,where,why", "id,user,name,state,gpus,time,where,why" },
-        { "mark,id,name,state,gpus,time,where,why", "mark,id,user,name,state,gpus,time,where,why" },
+        { "id,name,state,gpus,time,left,where,why", "id,user,name,state,gpus,time,left,where,why" },
+        { "mark,id,name,state,gpus,time,left,where,why", "mark,id,user,name,state,gpus,time,left,where,why" },
     };
     return (struct list_kind){
         .member = "jobs",
         .columns = job_columns,
         .normal = names[screen->is_tty][has_user],
-        .wide = "id,user,name,state,gpus,priority,submitted,started,ended,time,where,exit,why",
+        .wide = "id,user,name,state,gpus,priority,submitted,started,ended,time,limit,left,where,exit,why",
     };
 }
 
-int ps_show(struct call *call, const char *path, bool has_user, FILE *out, struct error *err)
+int ps_show(
+    struct call *call, const char *path, const char *states, bool has_user, FILE *out, struct error *err)
 {
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
@@ -157,6 +193,7 @@ int ps_show(struct call *call, const char *path, bool has_user, FILE *out, struc
     int r = client_get(&call->client, path, &answer, err);
     if (r < 0)
         return r;
+    drop_unheld(states, answer);
     r = list_print(call, &kind, &screen, answer, out, err);
     if (r < 0)
         return r;
@@ -174,7 +211,8 @@ struct ps_view {
 static int show(void *arg, FILE *out, struct error *err)
 {
     const struct ps_view *view = arg;
-    return ps_show(view->call, view->path, view->has_user, out, err);
+    const struct ps_options *options = view->call->options;
+    return ps_show(view->call, view->path, options->states, view->has_user, out, err);
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)

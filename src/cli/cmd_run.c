@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu run: submit, then stay until it ends. */
+#include <errno.h>
+
 #include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -28,6 +30,12 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct run_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
+    if (options->submit.is_dry)
+        return submit_dry(call, argc, argv, err);
+    if (!options->is_detached && json_object_get(options->submit.ask, "array") != NULL) {
+        (void)error_set(err, -EINVAL, "the output of many jobs cannot be shown in the foreground");
+        return error_hint(err, "mgpu submit -a ..., or run -d, and then mgpu wait JOB");
+    }
     int r = submit_job(call, argc, argv, &job, err);
     if (r < 0)
         return r;
@@ -47,6 +55,7 @@ const struct command command_run = {
               "SIGTERM and some time to end; a second Ctrl-C kills it at once.\n"
               "One word with blanks or shell characters is run by /bin/sh -c.\n"
               "Exit status: the command's own, 128+N when signal N ended it, 125 when mgpu itself failed,\n"
+              "124 when its time limit ended it,\n"
               "126 or 127 when the command could not be executed or was not found, 130 after Ctrl-C.",
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct run_options),

@@ -17,6 +17,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/why_text.h"
 
 #define WORD_MAX 65536
 
@@ -49,6 +50,7 @@ static const struct option_row rows[] = {
 /* What a row of the page needs. */
 struct page {
     const json_t *job;
+    const json_t *why; // of a job that waits, else NULL
     struct view view;
     FILE *out;
 };
@@ -93,30 +95,62 @@ static void print_command(const struct page *page)
     print_line(page, "command", shown);
 }
 
+static void append_limit(struct buffer *out, const json_t *job)
+{
+    char text[32];
+    if (field_number(job, "time_limit_s", 0) <= 0)
+        return;
+    format_duration((int64_t)(field_number(job, "time_limit_s", 0) * 1000), text, sizeof(text));
+    buffer_printf(out, ", at most %s", text);
+}
+
 static void print_request(const struct page *page)
 {
-    char memory[32];
     struct buffer text = { 0 };
-    int64_t gpus = field_integer(page->job, "gpus", 0);
-    buffer_printf(&text, "%" PRId64 " GPU%s", gpus, gpus == 1 ? "" : "s");
-    if (field_is_known(page->job, "gpu_ids")) {
-        _cleanup_free_ char *ids = field_shown(page->job, "gpu_ids");
-        buffer_printf(&text, ", exactly %s", ids);
-    }
-    if (field_integer(page->job, "gpu_mem", 0) > 0) {
-        format_size((uint64_t)field_integer(page->job, "gpu_mem", 0), memory, sizeof(memory));
-        buffer_printf(&text, ", %s of memory on each", memory);
-    }
+    _cleanup_free_ char *request = why_request(page->job);
+    buffer_append_text(&text, request);
+    append_limit(&text, page->job);
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
+    if (json_is_true(json_object_get(page->job, "preemptible")))
+        buffer_append_text(&text, ", gives way to others");
     print_line(page, "asks for", buffer_text(&text));
     buffer_clear(&text);
+}
+
+static void print_time(const struct page *page, const char *label, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(page->job, name));
+    if (when == 0)
+        return;
+    time_format(when, page->view.now_ms, page->view.times, text, sizeof(text));
+    print_line(page, label, text);
+}
+
+/* What its start depends on besides resources, and its place in an array. */
+static void print_conditions(const struct page *page)
+{
+    print_field(page, "after", "after");
+    print_time(page, "begin", "begin_at");
+    print_time(page, "deadline", "deadline_at");
+    print_field(page, "array", "array");
+    const char *left = field_text(page->job, "array_left");
+    if (left != NULL && left[0] != '\0')
+        print_field(page, "not begun", "array_left");
+    else if (left != NULL)
+        print_line(page, "not begun", "none: all elements have started");
+    if (field_integer(page->job, "preemptions", 0) > 0)
+        (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "gave way",
+            field_integer(page->job, "preemptions", 0),
+            field_integer(page->job, "preemptions", 0) == 1 ? "" : "s");
 }
 
 static void print_state(const struct page *page)
 {
     struct buffer text = { 0 };
     int64_t position = field_integer(page->job, "position", 0);
-    _cleanup_free_ char *state = field_shown(page->job, "state"), *outcome = job_outcome(page->job);
+    _cleanup_free_ char *state = text_escape(job_state_shown(page->job), WORD_MAX);
+    _cleanup_free_ char *outcome = job_outcome(page->job);
     const struct screen *screen = page->view.screen;
     buffer_printf(
         &text, "%s%s%s", screen_color(screen, job_color(page->job)), state, screen_color(screen, COLOR_NONE));
@@ -124,9 +158,10 @@ static void print_state(const struct page *page)
         buffer_printf(&text, ", position %" PRId64, position);
     if (outcome != NULL)
         buffer_printf(&text, ": %s", outcome);
-    if (outcome == NULL && field_is_known(page->job, "reason")) {
-        _cleanup_free_ char *reason = field_shown(page->job, "reason");
-        buffer_printf(&text, ", waits for: %s", reason);
+    const char *why = field_is_known(page->job, "reason_text") ? "reason_text" : "reason";
+    if (outcome == NULL && page->why == NULL && field_is_known(page->job, why)) {
+        _cleanup_free_ char *reason = field_shown(page->job, why);
+        buffer_printf(&text, ": %s", reason);
     }
     print_line(page, "state", buffer_text(&text));
     buffer_clear(&text);
@@ -251,11 +286,15 @@ static void print_env(const struct page *page)
 static void print_page(const struct page *page, bool has_env)
 {
     _cleanup_free_ char *name = field_shown(page->job, "name"), *user = field_shown(page->job, "user");
-    (void)fprintf(page->out, "%sjob %" PRId64 "%s  %s, of %s\n", screen_color(page->view.screen, COLOR_BOLD),
-        field_integer(page->job, "id", 0), screen_color(page->view.screen, COLOR_NONE), name, user);
+    _cleanup_free_ char *id = job_id(page->job);
+    (void)fprintf(page->out, "%sjob %s%s  %s, of %s\n", screen_color(page->view.screen, COLOR_BOLD), id,
+        screen_color(page->view.screen, COLOR_NONE), name, user);
     print_state(page);
+    if (page->why != NULL)
+        why_print_reasons(&page->view, page->why, page->out);
     print_command(page);
     print_request(page);
+    print_conditions(page);
     print_grants(page);
     print_timeline(page);
     print_use(page);
@@ -273,12 +312,22 @@ struct showing {
     bool is_next; // something was shown before
 };
 
-static int show(struct call *call, uint64_t id, void *arg, struct error *err)
+/* Why it waits; it may start between the two questions, and then there is nothing to tell. */
+static json_t *ask_why(struct call *call, const char *id, const json_t *job)
+{
+    json_t *why = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/why", id);
+    if (field_is(job, "state", "queued"))
+        (void)client_get(&call->client, path, &why, NULL);
+    return why;
+}
+
+static int show(struct call *call, const char *id, void *arg, struct error *err)
 {
     struct showing *showing = arg;
     const struct show_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, id);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
     int r = client_get(&call->client, path, &job, err);
     if (r < 0)
         return r;
@@ -290,8 +339,10 @@ static int show(struct call *call, uint64_t id, void *arg, struct error *err)
     if (showing->is_next)
         (void)fputc('\n', stdout);
     showing->is_next = true;
+    _cleanup_json_ json_t *why = ask_why(call, id, job);
     struct page page = {
         .job = job,
+        .why = why,
         .view = { .screen = &showing->screen, .times = call->times, .now_ms = clock_wall_ms() },
         .out = stdout,
     };
@@ -302,14 +353,12 @@ static int show(struct call *call, uint64_t id, void *arg, struct error *err)
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct showing showing = { 0 };
-    struct job_ids ids = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    _cleanup_strings_ struct strings jobs = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     screen_open(&showing.screen, STDOUT_FILENO, call->color);
-    r = jobs_each(call, &ids, show, &showing);
-    job_ids_clear(&ids);
-    return r;
+    return jobs_each(call, &jobs, show, &showing);
 }
 
 const struct command command_show = {

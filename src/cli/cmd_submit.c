@@ -8,7 +8,10 @@
 
 static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
+    const struct submit_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
+    if (options->is_dry)
+        return submit_dry(call, argc, argv, err);
     int r = submit_job(call, argc, argv, &job, err);
     if (r < 0)
         return r;
@@ -21,7 +24,8 @@ const struct command command_submit = {
     .usage = "[OPTIONS] [--] COMMAND [ARGUMENT...]",
     .help = "Queue a command, print the number of its job, and return",
     .detail = "When the number is printed the job is stored and will run, whatever restarts meanwhile.\n"
-              "One word with blanks or shell characters is run by /bin/sh -c.",
+              "One word with blanks or shell characters is run by /bin/sh -c.\n"
+              "Each element of an array finds its number in MGPU_ARRAY_INDEX.",
     .tables = { submit_rows },
     .options_size = sizeof(struct submit_options),
     .stops_at_operand = true,

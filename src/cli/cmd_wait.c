@@ -2,7 +2,6 @@
 /* mgpu wait: until all the jobs named are over; the status is that of the last one that did not end with 0.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 
@@ -40,13 +39,13 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-static int refuse_late(uint64_t id, struct error *err)
+static int refuse_late(const char *id, struct error *err)
 {
-    return error_set(err, -ETIME, "job %" PRIu64 " has not ended in time", id);
+    return error_set(err, -ETIME, "job %s has not ended in time", id);
 }
 
 /* Until the answer is here or the time is up. */
-static int wait_for_answer(struct stream *stream, uint64_t id, int64_t deadline_ms, struct error *err)
+static int wait_for_answer(struct stream *stream, const char *id, int64_t deadline_ms, struct error *err)
 {
     int r = stream_advance(stream, false, err);
     while (r == 0) {
@@ -64,10 +63,10 @@ static int wait_for_answer(struct stream *stream, uint64_t id, int64_t deadline_
     return r < 0 ? r : 0;
 }
 
-static int wait_for(struct call *call, uint64_t id, int64_t deadline_ms, json_t **ret, struct error *err)
+static int wait_for(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err)
 {
     _cleanup_(stream_clear) struct stream stream = { 0 };
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/wait?states=done", id);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=done", id);
     for (;;) {
         stream_start(&stream, &call->client, path);
         int r = wait_for_answer(&stream, id, deadline_ms, err);
@@ -88,13 +87,13 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct wait_options *options = call->options;
     int64_t deadline_ms = options->has_timeout ? clock_boot_ms() + options->timeout_ms : FOR_EVER;
-    struct job_ids ids = { 0 };
+    _cleanup_strings_ struct strings jobs = { 0 };
     int status = EXIT_OK;
-    int r = selector_resolve(&call->client, argc, argv, &ids, err);
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     call->client.patience_ms = CLIENT_PATIENT_MS;
-    for (size_t i = 0; r >= 0 && i < ids.count; i++) {
+    for (size_t i = 0; r >= 0 && i < jobs.count; i++) {
         _cleanup_json_ json_t *job = NULL;
-        r = wait_for(call, ids.ids[i], deadline_ms, &job, err);
+        r = wait_for(call, jobs.items[i], deadline_ms, &job, err);
         if (r < 0)
             break;
         int here = exit_code_of_job(job);
@@ -106,7 +105,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
             follow_report(call, "wait", job);
         }
     }
-    job_ids_clear(&ids);
     if (r == -ETIME) {
         talk_error("wait", err);
         return EXIT_TIMEOUT;

@@ -13,11 +13,21 @@ const struct command *const commands[] = {
     &command_submit,
     &command_ps,
     &command_show,
+    &command_why,
     &command_logs,
     &command_follow,
     &command_wait,
     &command_cancel,
+    &command_hold,
+    &command_release,
+    &command_edit,
     &command_gpus,
+    &command_nodes,
+    &command_users,
+    &command_gpu,
+    &command_node,
+    &command_reserve,
+    &command_journal,
     &command_doctor,
     &command_completion,
     &command_complete,
@@ -26,14 +36,24 @@ const struct command *const commands[] = {
     NULL,
 };
 
+static bool is_called(const struct command *command, const char *name)
+{
+    if (strcmp(command->name, name) == 0)
+        return true;
+    for (size_t i = 0; command->aliases[i] != NULL; i++)
+        if (strcmp(command->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
 const struct command *commands_find(const char *name)
 {
     for (size_t i = 0; commands[i] != NULL; i++) {
-        if (strcmp(commands[i]->name, name) == 0)
+        if (is_called(commands[i], name))
             return commands[i];
-        for (size_t a = 0; commands[i]->aliases[a] != NULL; a++)
-            if (strcmp(commands[i]->aliases[a], name) == 0)
-                return commands[i];
+        for (size_t a = 0; commands[i]->actions != NULL && commands[i]->actions[a] != NULL; a++)
+            if (is_called(commands[i]->actions[a], name))
+                return commands[i]->actions[a];
     }
     return NULL;
 }

@@ -66,6 +66,12 @@ static int unknown_status(const json_t *job)
     return EXIT_SELF;
 }
 
+static int time_limit_status(const json_t *job)
+{
+    (void)job;
+    return EXIT_TIMEOUT;
+}
+
 int exit_code_of_job(const json_t *job)
 {
     static int (*const statuses[END_KINDS])(const json_t *) = {
@@ -77,6 +83,9 @@ int exit_code_of_job(const json_t *job)
         [END_SETUP_FAILED] = failed_status,
         [END_UNKNOWN] = unknown_status,
         [END_REBOOT] = unknown_status,
+        [END_TIME_LIMIT] = time_limit_status,
+        [END_DEADLINE] = unknown_status,
+        [END_DEPENDENCY] = unknown_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

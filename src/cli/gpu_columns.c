@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/field.h"
+#include "cli/outage_text.h"
 
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)
@@ -93,12 +94,13 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
         const char *state;
         enum color color;
     } looks[] = { { "free", COLOR_NONE }, { "used", COLOR_GREEN }, { "shared", COLOR_GREEN },
-        { "lost", COLOR_RED }, { "node_down", COLOR_RED } };
-    (void)view;
+        { "lost", COLOR_RED }, { "node_down", COLOR_RED }, { "paused", COLOR_MAGENTA },
+        { "node_drained", COLOR_MAGENTA } };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (field_is(gpu, "state", looks[i].state))
             *color = looks[i].color;
-    return field_shown(gpu, "state");
+    const char *state = field_text(gpu, "state");
+    return outage_text(view, gpu, state == NULL ? "-" : state);
 }
 
 static const struct list_column columns[] = {
@@ -111,7 +113,8 @@ static const struct list_column columns[] = {
     { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
-    { "state", "STATE", "free, used, shared, lost or node_down", "state", false, 0, render_state },
+    { "state", "STATE", "free, used, shared, paused, lost, node_down or node_drained; and why", "state",
+        false, 3, render_state },
     { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
     { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },
     { 0 },
@@ -130,7 +133,8 @@ void gpu_print_line(const json_t *gpus, FILE *out)
     json_t *gpu = NULL;
     json_array_foreach(gpus, index, gpu)
     {
-        bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down");
+        bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down") ||
+                       field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained");
         bool is_used = json_array_size(json_object_get(gpu, "jobs")) > 0;
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)

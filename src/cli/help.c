@@ -15,8 +15,10 @@ void help_print_all(FILE *out)
             (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
     (void)fputs("\nOptions of every command:\n", out);
     options_print(call_global_rows, out);
-    (void)fputs("\nJOB is a number (42), a range (42-45), a name (my newest of that name) or @ (my newest).\n"
-                "More: mgpu help COMMAND, mgpu help aliases, man mgpu\n",
+    (void)fputs(
+        "\nJOB is a number (42), a range (42-45), an element (42.3), a name (my newest of that name) or\n"
+        "@ (my newest).\n"
+        "More: mgpu help COMMAND, mgpu help aliases, man mgpu\n",
         out);
 }
 
@@ -25,6 +27,11 @@ void help_print_command(const struct command *command, FILE *out)
     (void)fprintf(out, "usage: mgpu %s %s\n\n%s.\n", command->name, command->usage, command->help);
     if (command->detail != NULL)
         (void)fprintf(out, "\n%s\n", command->detail);
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        (void)fprintf(out, "%s  mgpu %s %s\n      %s\n", i == 0 ? "\n" : "", command->actions[i]->name,
+            command->actions[i]->usage, command->actions[i]->help);
+    if (command->print_more != NULL)
+        command->print_more(out);
     bool has_options = command->tables[0] != NULL;
     if (has_options)
         (void)fputs("\nOptions:\n", out);

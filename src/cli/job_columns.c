@@ -11,9 +11,11 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/field.h"
+#include "job/array.h"
 #include "job/state.h"
 
-#define TEXT_MAX 1024
+#define TEXT_MAX    1024
+#define SHARE_WHOLE 1000.0 // the API says shares in thousandths
 
 static const struct {
     const char *state, *glyph, *plain_glyph;
@@ -21,6 +23,7 @@ static const struct {
     bool is_done;
 } looks[] = {
     { "queued", "◌", "o", COLOR_YELLOW, false },
+    { "held", "‖", "=", COLOR_MAGENTA, false },
     { "starting", "◔", ">", COLOR_GREEN, false },
     { "running", "●", "*", COLOR_GREEN, false },
     { "stopping", "◍", "<", COLOR_YELLOW, false },
@@ -31,12 +34,37 @@ static const struct {
 };
 #define N_LOOKS (sizeof(looks) / sizeof(looks[0]))
 
+bool job_is_held(const json_t *job)
+{
+    return field_is(job, "state", "queued") && field_is_known(job, "hold");
+}
+
+const char *job_state_shown(const json_t *job)
+{
+    const char *state = field_text(job, "state");
+    return job_is_held(job) ? "held" : state == NULL ? "-" : state;
+}
+
 static size_t look_of(const json_t *job)
 {
+    const char *state = job_state_shown(job);
     size_t i = 0;
-    while (i + 1 < N_LOOKS && !field_is(job, "state", looks[i].state))
+    while (i + 1 < N_LOOKS && strcmp(state, looks[i].state) != 0)
         i++;
     return i;
+}
+
+char *job_id(const json_t *job)
+{
+    int64_t array = field_integer(job, "array_job", 0);
+    if (array > 0)
+        return xasprintf("%" PRId64 ".%" PRId64, array, field_integer(job, "array_index", 0));
+    return field_shown(job, "id");
+}
+
+double job_gpu_share(const json_t *job)
+{
+    return field_number(job, "gpu_share", 0) / SHARE_WHOLE;
 }
 
 bool job_is_done(const json_t *job)
@@ -127,6 +155,27 @@ static char *outcome_reboot(const json_t *job)
     return xstrdup("its node started anew");
 }
 
+static char *outcome_time_limit(const json_t *job)
+{
+    char limit[32];
+    if (!field_is_known(job, "time_limit_s"))
+        return xstrdup("reached its time limit");
+    format_duration((int64_t)(field_number(job, "time_limit_s", 0) * 1000), limit, sizeof(limit));
+    return xasprintf("reached its time limit of %s", limit);
+}
+
+static char *outcome_deadline(const json_t *job)
+{
+    (void)job;
+    return xstrdup("could not start before its deadline");
+}
+
+static char *outcome_dependency(const json_t *job)
+{
+    (void)job;
+    return xstrdup("what it waited for can never come true");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -137,6 +186,9 @@ char *job_outcome(const json_t *job)
         [END_SETUP_FAILED] = outcome_setup,
         [END_UNKNOWN] = outcome_unknown,
         [END_REBOOT] = outcome_reboot,
+        [END_TIME_LIMIT] = outcome_time_limit,
+        [END_DEADLINE] = outcome_deadline,
+        [END_DEPENDENCY] = outcome_dependency,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -159,9 +211,9 @@ static char *render_state(const struct view *view, const json_t *job, enum color
 {
     (void)view;
     int64_t position = field_integer(job, "position", 0);
-    _cleanup_free_ char *state = field_shown(job, "state");
+    _cleanup_free_ char *state = text_escape(job_state_shown(job), TEXT_MAX);
     *color = job_color(job);
-    return position > 0 ? xasprintf("%s #%" PRId64, state, position) : take_ptr(state);
+    return position > 0 && !job_is_held(job) ? xasprintf("%s #%" PRId64, state, position) : take_ptr(state);
 }
 
 static char *seconds_text(const json_t *job, const char *name)
@@ -212,8 +264,42 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return outcome;
-    return field_shown(
-        job, field_is(job, "state", "queued") && field_is_known(job, "reason") ? "reason" : "command");
+    bool is_queued = field_is(job, "state", "queued");
+    if (is_queued && field_is_known(job, "reason_text"))
+        return field_shown(job, "reason_text");
+    return field_shown(job, is_queued && field_is_known(job, "reason") ? "reason" : "command");
+}
+
+static char *render_id(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return job_id(job);
+}
+
+/* An array is shown with the elements that have not started. */
+static char *render_name(const struct view *view, const json_t *job, enum color *color)
+{
+    const char *left = field_text(job, "array_left");
+    (void)view, (void)color;
+    _cleanup_free_ char *name = field_shown(job, "name");
+    if (left == NULL || left[0] == '\0')
+        return take_ptr(name);
+    _cleanup_free_ char *shown = text_escape(left, TEXT_MAX);
+    return xasprintf("%s [%s]", name, shown);
+}
+
+static char *render_gpus(const struct view *view, const json_t *job, enum color *color)
+{
+    double share = job_gpu_share(job);
+    const char *left = field_text(job, "array_left");
+    struct array array = { 0 };
+    (void)color;
+    _cleanup_free_ char *each = share > 0 ? xasprintf("%g", share) : field_shown(job, "gpus");
+    if (left == NULL || parse_array(left, &array, NULL) < 0)
+        return take_ptr(each);
+    char *text = xasprintf("%" PRIu32 "%s%s", array_size(&array), view->screen->is_utf8 ? "×" : "x", each);
+    array_clear(&array);
+    return text;
 }
 
 static char *size_text(const json_t *job, const char *name)
@@ -247,6 +333,59 @@ static char *time_text(const struct view *view, const json_t *job, const char *n
     return xstrdup(text);
 }
 
+/* Of a job that waits about when it starts, of one that runs what its limit leaves. */
+static char *render_left(const struct view *view, const json_t *job, enum color *color)
+{
+    char text[64];
+    int64_t eta = field_is(job, "state", "queued") ? time_parse(field_text(job, "eta")) : 0;
+    double limit = field_number(job, "time_limit_s", 0), ran = field_number(job, "run_seconds", 0);
+    (void)color;
+    if (eta > 0) {
+        time_format_short(eta, view->now_ms, view->times, text, sizeof(text));
+        return xasprintf("~%s", text);
+    }
+    if (limit <= 0 || job_is_done(job) || !field_is_known(job, "started_at"))
+        return xstrdup("-");
+    format_duration(ran >= limit ? 0 : (int64_t)((limit - ran) * 1000), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_eta(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "eta");
+}
+
+static char *render_latest(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "eta_latest");
+}
+
+static char *render_begin(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "begin_at");
+}
+
+static char *render_deadline(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "deadline_at");
+}
+
+static char *render_limit(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return seconds_text(job, "time_limit_s");
+}
+
+static char *render_host_memory(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return size_text(job, "memory");
+}
+
 static char *render_submitted(const struct view *view, const json_t *job, enum color *color)
 {
     (void)color;
@@ -266,18 +405,30 @@ static char *render_ended(const struct view *view, const json_t *job, enum color
 }
 
 const struct list_column job_columns[] = {
-    { "id", "ID", "number of the job", "id", true, 0, NULL },
+    { "id", "ID", "number of the job; of an element of an array 42.3", "id", true, 0, render_id },
     { "user", "USER", "its owner", "user", false, 0, NULL },
-    { "name", "NAME", "its name", "name", false, 2, NULL },
+    { "name", "NAME", "its name; of an array with the elements that have not started", "name", false, 2,
+        render_name },
     { "state", "STATE", "what it does now; with its place in the queue", "state", false, 0, render_state },
-    { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
+    { "gpus", "GPUS", "number of GPUs, or the part of one", "gpus", true, 0, render_gpus },
     { "time", "TIME", "how long it runs, ran or waits", NULL, false, 0, render_time },
+    { "left", "LEFT", "what its time limit leaves; of a waiting job about when it starts", NULL, false, 0,
+        render_left },
     { "where", "WHERE", "node and GPUs it has or had", NULL, false, 0, render_where },
     { "why", "WHY / COMMAND", "why it waits, what it runs or how it ended", NULL, false, 1, render_why },
     { "command", "COMMAND", "its command line", "command", false, 1, NULL },
     { "priority", "PRIO", "its priority", "priority", true, 0, NULL },
     { "position", "POS", "its place in the queue", "position", true, 0, NULL },
-    { "reason", "REASON", "why it waits", "reason", false, 0, NULL },
+    { "reason", "REASON", "why it waits, as one word", "reason", false, 0, NULL },
+    { "eta", "ETA", "about when it starts", "eta", false, 0, render_eta },
+    { "latest", "LATEST", "when it starts at the latest", "eta_latest", false, 0, render_latest },
+    { "limit", "LIMIT", "its time limit", "time_limit_s", true, 0, render_limit },
+    { "begin", "BEGIN", "the time before which it does not start", "begin_at", false, 0, render_begin },
+    { "deadline", "DEADLINE", "when it is given up if it has not started", "deadline_at", false, 0,
+        render_deadline },
+    { "after", "AFTER", "the jobs it waits for", "after", false, 0, NULL },
+    { "array", "ARRAY", "the elements it was submitted with", "array", false, 0, NULL },
+    { "array_job", "ARRAY_JOB", "the array it is an element of", "array_job", true, 0, NULL },
     { "submitted", "SUBMITTED", "when it was submitted", "submitted_at", false, 0, render_submitted },
     { "started", "STARTED", "when its command started", "started_at", false, 0, render_started },
     { "ended", "ENDED", "when it ended", "ended_at", false, 0, render_ended },
@@ -290,10 +441,14 @@ const struct list_column job_columns[] = {
     { "node", "NODE", "its node", "node", false, 0, NULL },
     { "gpu_ids", "GPU_IDS", "the GPUs it asked for", "gpu_ids", false, 0, NULL },
     { "gpu_mem", "GPU_MEM", "memory it asked for on each GPU", "gpu_mem", true, 0, render_memory },
+    { "cpus", "CPUS", "CPUs it asked for on each node", "cpus", true, 0, NULL },
+    { "ram", "RAM", "host memory it asked for on each node", "memory", true, 0, render_host_memory },
+    { "nodes", "NODES", "nodes it asked for", "nodes", true, 0, NULL },
     { "attempt", "ATTEMPT", "how often it was started", "attempt", true, 0, NULL },
     { "cpu", "CPU", "processor time it used", "cpu_seconds", true, 0, render_cpu },
     { "rss", "RSS", "most memory it used", "max_rss_bytes", true, 0, render_rss },
     { "log", "LOG", "file with its output", "log", false, 0, NULL },
+    { "preempted", "PREEMPTED", "how often it gave way", "preemptions", true, 0, NULL },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
     { "mark", "", "a sign for its state", NULL, false, 0, render_glyph },
     { 0 },

@@ -13,7 +13,19 @@ char *job_where(const json_t *job);
  * The caller frees it. */
 char *job_outcome(const json_t *job);
 
+/* "42", or "42.3" for an element of an array. The caller frees it. */
+char *job_id(const json_t *job);
+
+/* The part of one GPU it asks for, 0 when it asks for whole ones or shares by memory. */
+double job_gpu_share(const json_t *job);
+
 bool job_is_done(const json_t *job);
+
+/* True for a queued job that must be released before it can start. */
+bool job_is_held(const json_t *job);
+
+/* What its state is called here: as the API does, but "held" for a queued job that is. */
+const char *job_state_shown(const json_t *job);
 
 enum color job_color(const json_t *job);
 const char *job_glyph(const struct screen *screen, const json_t *job);

@@ -5,13 +5,13 @@
 #include "cli/exit_code.h"
 #include "cli/talk.h"
 
-int jobs_each(struct call *call, const struct job_ids *ids, jobs_each_fn each, void *arg)
+int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
 {
     size_t failures = 0;
     int status = EXIT_OK;
-    for (size_t i = 0; i < ids->count; i++) {
+    for (size_t i = 0; i < jobs->count; i++) {
         struct error err = { 0 };
-        int r = each(call, ids->ids[i], arg, &err);
+        int r = each(call, jobs->items[i], arg, &err);
         if (r >= 0)
             continue;
         int here = exit_code_of_error(r);
@@ -21,5 +21,5 @@ int jobs_each(struct call *call, const struct job_ids *ids, jobs_each_fn each, v
         if (status == EXIT_UNREACHABLE)
             return status;
     }
-    return failures > 0 && failures < ids->count ? EXIT_PARTLY : status;
+    return failures > 0 && failures < jobs->count ? EXIT_PARTLY : status;
 }

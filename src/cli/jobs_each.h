@@ -2,18 +2,17 @@
 /* Verbs that do the same to several jobs, and the exit status of the whole. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/error.h"
+#include "base/strings.h"
 #include "cli/call.h"
 #include "cli/selector.h"
 
-/* Does one job; 0 or a negative errno with a sentence. */
-typedef int (*jobs_each_fn)(struct call *call, uint64_t id, void *arg, struct error *err);
+/* Does one job ("42", "42.3"); 0 or a negative errno with a sentence. */
+typedef int (*jobs_each_fn)(struct call *call, const char *job, void *arg, struct error *err);
 
 /*
  * Does every job, also after a failure; each failure is printed. A single one keeps its own exit status,
  * several jobs of which some failed give EXIT_PARTLY, or the status that all failures share when none
  * succeeded.
  */
-int jobs_each(struct call *call, const struct job_ids *ids, jobs_each_fn each, void *arg);
+int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg);

@@ -12,7 +12,7 @@
 #include "cli/screen.h"
 #include "cli/time_text.h"
 
-#define LIST_COLUMNS_MAX 40
+#define LIST_COLUMNS_MAX 64
 
 /* What a column needs to know of the reader. */
 struct view {

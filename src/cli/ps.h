@@ -8,5 +8,9 @@
 #include "base/error.h"
 #include "cli/call.h"
 
-/* Asks for `path` and prints its jobs as chosen by -o; with the owners when `has_user`. */
-int ps_show(struct call *call, const char *path, bool has_user, FILE *out, struct error *err);
+/*
+ * Asks for `path` and prints its jobs as chosen by -o; with the owners when `has_user`. `states` is the value
+ * of -s, or NULL.
+ */
+int ps_show(
+    struct call *call, const char *path, const char *states, bool has_user, FILE *out, struct error *err);

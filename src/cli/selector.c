@@ -17,59 +17,75 @@
 #define RECENT_IDS 500U
 #define BATCH_IDS  200U // ids in one request, so that its line stays short
 
-/* Digits alone, as a number; 0 when it is none, since no job has that id. */
-static uint64_t read_id(const char *text, const char **ret_end)
+/* Digits alone; false when there are none or they are too many. */
+static bool read_number(const char *text, uint64_t *ret, const char **ret_end)
 {
     char *end = NULL;
     if (!isdigit((unsigned char)*text))
-        return 0;
+        return false;
     errno = 0;
-    uint64_t id = strtoull(text, &end, 10);
+    uint64_t number = strtoull(text, &end, 10);
+    if (errno != 0 || number > INT64_MAX)
+        return false;
+    *ret = number;
     *ret_end = end;
-    return errno == 0 && id <= INT64_MAX ? id : 0;
+    return true;
+}
+
+static int check_range(const char *word, const struct selector *range, struct error *err)
+{
+    if (range->last < range->first)
+        return error_set(err, -EINVAL, "the range %.60s runs backwards", word);
+    if (range->last - range->first >= SELECTOR_JOBS_MAX)
+        return error_set(err, -E2BIG, "the range %.60s names more than %u jobs", word, SELECTOR_JOBS_MAX);
+    return 0;
+}
+
+/* "3" or "3-9" up to the end of the word. */
+static bool read_range(const char *text, struct selector *ret)
+{
+    const char *end = text;
+    if (!read_number(text, &ret->first, &end))
+        return false;
+    ret->last = ret->first;
+    if (*end == '-' && !read_number(end + 1, &ret->last, &end))
+        return false;
+    return *end == '\0';
 }
 
 int selector_parse(const char *word, struct selector *ret, struct error *err)
 {
+    struct selector found = { 0 };
     const char *end = word;
-    uint64_t first = read_id(word, &end), last = first;
     if (word[0] == '\0')
         return error_set(err, -EINVAL, "an empty word is no job");
     if (strcmp(word, "@") == 0) {
         *ret = (struct selector){ .kind = SELECT_NEWEST };
         return 0;
     }
-    if (first > 0 && *end == '-')
-        last = read_id(end + 1, &end);
-    if (first == 0 || last == 0 || *end != '\0') {
-        *ret = (struct selector){ .kind = SELECT_NAME, .name = word };
-        return 0;
-    }
-    if (last < first)
-        return error_set(err, -EINVAL, "the range %s runs backwards", word);
-    if (last - first >= SELECTOR_JOBS_MAX)
-        return error_set(err, -E2BIG, "the range %s names more than %u jobs", word, SELECTOR_JOBS_MAX);
-    *ret = (struct selector){
-        .kind = first == last ? SELECT_ID : SELECT_RANGE,
-        .first = first,
-        .last = last,
-    };
+    if (read_range(word, &found) && found.first > 0 && found.last > 0)
+        found.kind = found.first == found.last ? SELECT_ID : SELECT_RANGE;
+    else if (read_number(word, &found.array, &end) && found.array > 0 && *end == '.' &&
+             read_range(end + 1, &found))
+        found.kind = SELECT_ELEMENTS;
+    else
+        found = (struct selector){ .kind = SELECT_NAME, .name = word };
+    int r = check_range(word, &found, err);
+    if (r < 0)
+        return r;
+    *ret = found;
     return 0;
 }
 
-void job_ids_add(struct job_ids *ids, uint64_t id)
+/* Each once. */
+static void add(struct strings *jobs, char *job)
 {
-    for (size_t i = 0; i < ids->count; i++)
-        if (ids->ids[i] == id)
+    for (size_t i = 0; i < jobs->count; i++)
+        if (strcmp(jobs->items[i], job) == 0) {
+            free(job);
             return;
-    ids->ids = xreallocarray(ids->ids, ids->count + 1, sizeof(uint64_t));
-    ids->ids[ids->count++] = id;
-}
-
-void job_ids_clear(struct job_ids *ids)
-{
-    free(ids->ids);
-    *ids = (struct job_ids){ 0 };
+        }
+    strings_take(jobs, job);
 }
 
 char *selector_own_user(void)
@@ -115,7 +131,9 @@ static int ask_newest(
     *ret_id = 0;
     json_array_foreach(json_object_get(answer, "jobs"), index, job)
     {
-        int64_t id = field_integer(job, "id", 0);
+        /* The elements of an array bear its name; the array is what was submitted. */
+        int64_t id = field_integer(job, "array_job", 0) > 0 ? field_integer(job, "array_job", 0)
+                                                            : field_integer(job, "id", 0);
         if (id > *ret_id && (name == NULL || field_is(job, "name", name)))
             *ret_id = id;
     }
@@ -123,7 +141,7 @@ static int ask_newest(
 }
 
 /* Looks at the newest ids first, so that the usual case costs little however long the history is. */
-static int find_newest(struct client *client, const char *name, struct job_ids *ids, struct error *err)
+static int find_newest(struct client *client, const char *name, struct strings *jobs, struct error *err)
 {
     int64_t newest = 0;
     int r = ask_newest(client, name, RECENT_IDS, &newest, err);
@@ -137,13 +155,13 @@ static int find_newest(struct client *client, const char *name, struct job_ids *
         (void)error_set(err, -ENOENT, "you have no job called '%.100s'", name);
         return error_hint(err, "all jobs: mgpu ps -a");
     }
-    job_ids_add(ids, (uint64_t)newest);
+    add(jobs, xasprintf("%" PRId64, newest));
     return 0;
 }
 
 /* The jobs of one part of a range that exist. */
 static int find_batch(
-    struct client *client, uint64_t first, uint64_t last, struct job_ids *ids, struct error *err)
+    struct client *client, uint64_t first, uint64_t last, struct strings *jobs, struct error *err)
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *answer = NULL;
@@ -156,56 +174,60 @@ static int find_batch(
     size_t index = 0;
     json_t *job = NULL;
     json_array_foreach(json_object_get(answer, "jobs"), index, job)
-        job_ids_add(ids, (uint64_t)field_integer(job, "id", 0));
+        add(jobs, xasprintf("%" PRId64, field_integer(job, "id", 0)));
     return 0;
 }
 
 static int find_range(
-    struct client *client, uint64_t first, uint64_t last, struct job_ids *ids, struct error *err)
+    struct client *client, uint64_t first, uint64_t last, struct strings *jobs, struct error *err)
 {
-    size_t before = ids->count;
+    size_t before = jobs->count;
     for (uint64_t from = first; from <= last; from += BATCH_IDS) {
-        int r = find_batch(client, from, last - from < BATCH_IDS ? last : from + BATCH_IDS - 1, ids, err);
+        int r = find_batch(client, from, last - from < BATCH_IDS ? last : from + BATCH_IDS - 1, jobs, err);
         if (r < 0)
             return r;
     }
-    if (ids->count == before)
+    if (jobs->count == before)
         return error_set(err, -ENOENT, "there is no job from %" PRIu64 " to %" PRIu64, first, last);
     return 0;
 }
 
-static int resolve_word(struct client *client, const char *word, struct job_ids *ids, struct error *err)
+static int resolve_word(struct client *client, const char *word, struct strings *jobs, struct error *err)
 {
     struct selector selector = { 0 };
     int r = selector_parse(word, &selector, err);
     if (r < 0)
         return r;
     switch (selector.kind) {
-    case SELECT_ID: job_ids_add(ids, selector.first); return 0;
-    case SELECT_RANGE: return find_range(client, selector.first, selector.last, ids, err);
+    case SELECT_ID: add(jobs, xasprintf("%" PRIu64, selector.first)); return 0;
+    case SELECT_RANGE: return find_range(client, selector.first, selector.last, jobs, err);
+    case SELECT_ELEMENTS:
+        for (uint64_t i = selector.first; i <= selector.last; i++)
+            add(jobs, xasprintf("%" PRIu64 ".%" PRIu64, selector.array, i));
+        return 0;
     case SELECT_NEWEST:
-    case SELECT_NAME: return find_newest(client, selector.name, ids, err);
+    case SELECT_NAME: return find_newest(client, selector.name, jobs, err);
     }
     return 0;
 }
 
 int selector_resolve(
-    struct client *client, int count, char *const *words, struct job_ids *ret, struct error *err)
+    struct client *client, int count, char *const *words, struct strings *ret, struct error *err)
 {
-    struct job_ids ids = { 0 };
+    _cleanup_strings_ struct strings jobs = { 0 };
     if (count == 0) {
         (void)error_set(err, -EINVAL, "no job given");
-        return error_hint(err, "give a number, a range such as 42-45, a name, or @ for your newest job");
+        return error_hint(
+            err, "give a number, a range such as 42-45, an element 42.3, a name, or @ for your newest job");
     }
     for (int i = 0; i < count; i++) {
-        int r = resolve_word(client, words[i], &ids, err);
-        if (r == 0 && ids.count > SELECTOR_JOBS_MAX)
-            r = error_set(err, -E2BIG, "more than %u jobs are named", SELECTOR_JOBS_MAX);
-        if (r < 0) {
-            job_ids_clear(&ids);
+        int r = resolve_word(client, words[i], &jobs, err);
+        if (r < 0)
             return r;
-        }
+        if (jobs.count > SELECTOR_JOBS_MAX)
+            return error_set(err, -E2BIG, "more than %u jobs are named", SELECTOR_JOBS_MAX);
     }
-    *ret = ids;
+    *ret = jobs;
+    jobs = (struct strings){ 0 };
     return 0;
 }

@@ -15,112 +15,160 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
-#include "base/parse.h"
+#include "cli/ask.h"
+#include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/job_columns.h"
 #include "cli/talk.h"
-#include "job/spec.h"
+#include "cli/why_text.h"
 
 #define KEY_BYTES         16
 #define SUBMIT_PATIENT_MS 15000
 #define SHELL_CHARACTERS  " \t\n|&;<>()$`\\\"'*?[]#~{}!"
-#define GPU_ID_MAX        65535
+
+static struct submit_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+{
+    struct submit_options *options = options_of(target);
+    if (options->ask == NULL)
+        options->ask = json_object();
+    return ask_set(options->ask, NULL, key, option, value, err);
+}
 
 static int set_gpus(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
-    int64_t count = 0;
-    if (strpbrk(value, ",-") != NULL && value[0] != '-') {
-        (void)error_set(err, -EINVAL, "-g: '%.60s' is a list, but -g takes a number of GPUs", value);
-        return error_hint(err, "for exactly these GPUs: -G %.60s", value);
-    }
-    if (strchr(value, '.') != NULL) {
-        (void)error_set(err, -EINVAL, "-g: '%.60s' is not a whole number of GPUs", value);
-        return error_hint(err, "to share a GPU, say how much of its memory you need: -g 1 -m 8G");
-    }
-    int r = parse_integer(value, "-g", 0, SPEC_GPUS_MAX, &count, err);
-    if (r < 0)
-        return r;
-    options->gpus = value;
-    return 0;
+    return set(target, "gpus", "-g", value, err);
 }
 
 static int set_gpu_ids(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
-    _cleanup_free_ uint32_t *ids = NULL;
-    size_t count = 0;
-    int r = parse_id_list(value, "-G", GPU_ID_MAX, &ids, &count, err);
-    if (r < 0)
-        return r;
-    options->gpu_ids = value;
-    return 0;
+    return set(target, "gpu_ids", "-G", value, err);
+}
+
+static int set_gpu_allow(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpu_allow", "--gpu-allow", value, err);
 }
 
 static int set_gpu_mem(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
-    uint64_t bytes = 0;
-    int r = parse_size(value, "-m", &bytes, err);
-    if (r < 0)
-        return r;
-    options->gpu_mem = value;
-    return 0;
+    return set(target, "gpu_mem", "-m", value, err);
+}
+
+static int set_cpus(void *target, const char *value, struct error *err)
+{
+    return set(target, "cpus", "-c", value, err);
+}
+
+static int set_memory(void *target, const char *value, struct error *err)
+{
+    return set(target, "memory", "-M", value, err);
+}
+
+static int set_nodes(void *target, const char *value, struct error *err)
+{
+    return set(target, "nodes", "-N", value, err);
+}
+
+static int set_gpus_per_node(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpus_per_node", "--gpus-per-node", value, err);
+}
+
+static int set_time_limit(void *target, const char *value, struct error *err)
+{
+    return set(target, "time_limit", "-t", value, err);
 }
 
 static int set_priority(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
-    int64_t priority = 0;
-    int r = parse_integer(value, "-p", -SPEC_PRIORITY_MAX, SPEC_PRIORITY_MAX, &priority, err);
-    if (r < 0)
-        return r;
-    options->priority = value;
-    return 0;
+    return set(target, "priority", "-p", value, err);
+}
+
+static int set_begin(void *target, const char *value, struct error *err)
+{
+    return set(target, "begin", "--begin", value, err);
+}
+
+static int set_deadline(void *target, const char *value, struct error *err)
+{
+    return set(target, "deadline", "--deadline", value, err);
+}
+
+static int set_array(void *target, const char *value, struct error *err)
+{
+    return set(target, "array", "--array", value, err);
 }
 
 static int set_name(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
+    return set(target, "name", "-J", value, err);
+}
+
+static int set_preemptible(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "preemptible", "--preemptible", "yes", err);
+}
+
+/* Names become numbers when mgpud can be asked. */
+static int set_after(void *target, const char *value, struct error *err)
+{
     (void)err;
-    options->name = value;
+    strings_add(&options_of(target)->after, value);
+    return 0;
+}
+
+static int set_hold(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_held = true;
+    return 0;
+}
+
+static int set_dry(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_dry = true;
     return 0;
 }
 
 static int set_directory(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
     (void)err;
-    options->directory = value;
+    options_of(target)->directory = value;
     return 0;
 }
 
 static int set_env(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
     const char *equals = strchr(value, '=');
     if (equals == NULL || equals == value) {
         (void)error_set(err, -EINVAL, "-e: '%.60s' is not NAME=VALUE", value);
         return error_hint(err, "your own environment is passed on anyway");
     }
     _cleanup_free_ char *name = xstrndup(value, (size_t)(equals - value));
-    strings_set_env(&options->env, name, equals + 1);
+    strings_set_env(&options_of(target)->env, name, equals + 1);
     return 0;
 }
 
 static int set_setup(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
     (void)err;
-    options->setup = value;
+    options_of(target)->setup = value;
     return 0;
 }
 
 static int set_output(void *target, const char *value, struct error *err)
 {
-    struct submit_options *options = ((struct call *)target)->options;
     (void)err;
-    options->output = value;
+    options_of(target)->output = value;
     return 0;
 }
 
@@ -133,12 +181,30 @@ static int refuse_n(void *target, const char *value, struct error *err)
 }
 
 const struct option_row submit_rows[] = {
-    { 'g', "gpus", "N", "number of GPUs, 0 for none (1)", set_gpus },
-    { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3", set_gpu_ids },
+    { 'g', "gpus", "N|0.5|N:TYPE", "GPUs: a number, 0 for none, a part of one, or of a model: 2:h200 (1)",
+        set_gpus },
+    { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
+    { 0, "node-gpu-ids", "LIST", NULL, set_gpu_ids },
+    { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
     { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared: 8G; bare = MiB",
         set_gpu_mem },
     { 0, "mem", "SIZE", NULL, set_gpu_mem },
+    { 'c', "cpus", "N", "CPUs needed on each node: 8, 2.5", set_cpus },
+    { 'M', "ram", "SIZE", "host memory needed on each node: 64G; bare = MiB", set_memory },
+    { 'N', "nodes", "N", "exactly so many nodes (as few as possible)", set_nodes },
+    { 0, "gpus-per-node", "N", "GPUs on each node", set_gpus_per_node },
+    { 't', "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00; bare = seconds", set_time_limit },
+    { 0, "time-limit", "TIME", NULL, set_time_limit },
     { 'p', "priority", "N", "higher runs first (0)", set_priority },
+    { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
+    { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },
+    { 'a', "array", "LIST", "many jobs of one command: 0-99, 0-99:2, at most 8 at a time: 0-99%8",
+        set_array },
+    { 'A', "after", "JOB[:ok|any|fail]", "start when that job has ended so (ok); may be repeated",
+        set_after },
+    { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
+    { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
+    { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
@@ -149,9 +215,12 @@ const struct option_row submit_rows[] = {
     { 0 },
 };
 
-void submit_options_clear(void *options)
+void submit_options_clear(void *arg)
 {
-    strings_clear(&((struct submit_options *)options)->env);
+    struct submit_options *options = arg;
+    json_release(&options->ask);
+    strings_clear(&options->after);
+    strings_clear(&options->env);
 }
 
 static int add_text(json_t *request, const char *key, const char *value, struct error *err)
@@ -162,12 +231,6 @@ static int add_text(json_t *request, const char *key, const char *value, struct 
     if (text == NULL)
         return error_set(err, -EINVAL, "the value of '%s' is not UTF-8 text", key);
     return json_object_set_new(request, key, text);
-}
-
-static int add_integer(json_t *request, const char *key, const char *value)
-{
-    /* Checked when it was read. */
-    return value == NULL ? 0 : json_object_set_new(request, key, json_integer(strtol(value, NULL, 10)));
 }
 
 /* One word with blanks or shell characters is meant for a shell, unless a file is called so. */
@@ -249,8 +312,6 @@ static int add_options(json_t *request, const struct submit_options *options, st
     const struct {
         const char *key, *value;
     } texts[] = {
-        { "gpu_ids", options->gpu_ids },
-        { "name", options->name },
         { "setup", options->setup },
         { "output", options->output },
     };
@@ -259,12 +320,11 @@ static int add_options(json_t *request, const struct submit_options *options, st
         if (r < 0)
             return r;
     }
-    uint64_t bytes = 0;
-    if (options->gpu_mem != NULL && parse_size(options->gpu_mem, "-m", &bytes, err) == 0)
-        (void)json_object_set_new(request, "gpu_mem", json_integer((json_int_t)bytes));
-    (void)add_integer(request, "gpus", options->gpus);
-    (void)add_integer(request, "priority", options->priority);
-    return 0;
+    if (options->ask != NULL)
+        (void)json_object_update(request, options->ask);
+    if (options->is_held)
+        (void)json_object_set_new(request, "hold", json_true());
+    return ask_settle(request, err);
 }
 
 int submit_build(const struct submit_options *options, int argc, char **argv, json_t **ret,
@@ -293,15 +353,39 @@ int submit_build(const struct submit_options *options, int argc, char **argv, js
     return 0;
 }
 
-int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
+/* All --after as one value. */
+static int add_after(struct call *call, json_t *request, struct error *err)
+{
+    const struct submit_options *options = call->options;
+    _cleanup_buffer_ struct buffer all = { 0 };
+    for (size_t i = 0; i < options->after.count; i++)
+        buffer_printf(&all, "%s%s", i > 0 ? "," : "", options->after.items[i]);
+    if (options->after.count == 0)
+        return 0;
+    return ask_set(request, &call->client, "after", "--after", buffer_text(&all), err);
+}
+
+static int build(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     unsigned left_out = 0;
     int r = submit_build(call->options, argc, argv, &request, &left_out, err);
+    if (r == 0)
+        r = add_after(call, request, err);
     if (r < 0)
         return r;
     if (left_out > 0 && !call->is_quiet)
         talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
+    *ret = take_ptr(request);
+    return 0;
+}
+
+int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL;
+    int r = build(call, argc, argv, &request, err);
+    if (r < 0)
+        return r;
     call->client.patience_ms = SUBMIT_PATIENT_MS;
     r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     if (r == -EAGAIN) {
@@ -311,6 +395,45 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
     return r;
 }
 
+int submit_dry(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL, *why = NULL;
+    struct screen screen;
+    int r = build(call, argc, argv, &request, err);
+    if (r < 0)
+        return r;
+    r = client_call(&call->client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(why, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+        return EXIT_OK;
+    }
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    struct view view = { .screen = &screen, .times = call->times, .now_ms = clock_wall_ms() };
+    why_print(&view, NULL, why, stdout);
+    return EXIT_OK;
+}
+
+/* "queued, position 3, starts about 14:05 (at the latest 15:40)", as far as it is known. */
+static void print_place(const struct call *call, const json_t *job)
+{
+    char eta[64], latest[64];
+    int64_t position = field_integer(job, "position", 0), now_ms = clock_wall_ms();
+    int64_t eta_ms = time_parse(field_text(job, "eta"));
+    int64_t latest_ms = time_parse(field_text(job, "eta_latest"));
+    time_format_short(eta_ms, now_ms, call->times, eta, sizeof(eta));
+    time_format_short(latest_ms, now_ms, call->times, latest, sizeof(latest));
+    if (position > 0)
+        (void)fprintf(stderr, "  queued, position %" PRId64 "%s%s%s%s%s\n", position,
+            eta_ms > 0 ? ", starts about " : "", eta_ms > 0 ? eta : "",
+            latest_ms > 0 ? " (at the latest " : "", latest_ms > 0 ? latest : "", latest_ms > 0 ? ")" : "");
+    else if (job_is_held(job))
+        (void)fprintf(
+            stderr, "  held; mgpu release %" PRId64 " lets it start\n", field_integer(job, "id", 0));
+}
+
 void submit_print(const struct call *call, const json_t *job)
 {
     if (call->is_json) {
@@ -318,13 +441,12 @@ void submit_print(const struct call *call, const json_t *job)
         (void)fputc('\n', stdout);
         return;
     }
-    int64_t id = field_integer(job, "id", 0), position = field_integer(job, "position", 0);
+    int64_t id = field_integer(job, "id", 0);
     (void)printf("%" PRId64 "\n", id);
     if (call->is_quiet || isatty(STDERR_FILENO) != 1)
         return;
     (void)fflush(stdout);
-    if (position > 0)
-        (void)fprintf(stderr, "  queued, position %" PRId64 "\n", position);
+    print_place(call, job);
     (void)fprintf(
-        stderr, "  mgpu logs -f %" PRId64 " · mgpu show %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
+        stderr, "  mgpu logs -f %" PRId64 " · mgpu why %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
 }

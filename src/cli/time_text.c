@@ -23,7 +23,8 @@ int64_t time_parse(const char *text)
     return strcmp(rest, "Z") == 0 ? ms : 0;
 }
 
-void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)
+static void format(
+    int64_t wall_ms, int64_t now_ms, enum time_style style, bool is_short, char *text, size_t size)
 {
     time_t when = (time_t)(wall_ms / 1000), now = (time_t)(now_ms / 1000);
     struct tm then = { 0 }, today = { 0 };
@@ -40,9 +41,19 @@ void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *t
     if (style == TIME_ISO)
         n = strftime(text, size, "%Y-%m-%dT%H:%M:%S%z", &then);
     else if (is_today)
-        n = strftime(text, size, "%H:%M:%S", &then);
+        n = strftime(text, size, is_short ? "%H:%M" : "%H:%M:%S", &then);
     else
         n = strftime(text, size, is_near ? "%a %H:%M" : "%Y-%m-%d %H:%M", &then);
     if (n == 0)
         (void)snprintf(text, size, "?");
+}
+
+void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)
+{
+    format(wall_ms, now_ms, style, false, text, size);
+}
+
+void time_format_short(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)
+{
+    format(wall_ms, now_ms, style, true, text, size);
 }

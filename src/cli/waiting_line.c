@@ -45,20 +45,38 @@ bool waiting_line_wants_news(const struct waiting_line *line)
     return line->turns % NEWS_TURNS == 0;
 }
 
+/* " · ~14:05 (<= 15:40)", as far as it is known. */
+static void format_forecast(const struct waiting_line *line, const json_t *job, char *text, size_t size)
+{
+    char eta[40], latest[40];
+    int64_t now_ms = clock_wall_ms(), eta_ms = time_parse(field_text(job, "eta"));
+    int64_t latest_ms = time_parse(field_text(job, "eta_latest"));
+    if (eta_ms == 0)
+        return;
+    time_format_short(eta_ms, now_ms, line->call->times, eta, sizeof(eta));
+    time_format_short(latest_ms, now_ms, line->call->times, latest, sizeof(latest));
+    if (latest_ms > 0)
+        (void)snprintf(text, size, " · ~%s (%s %s)", eta, line->screen.is_utf8 ? "≤" : "<=", latest);
+    else
+        (void)snprintf(text, size, " · ~%s", eta);
+}
+
 static void paint_terminal(struct waiting_line *line, const json_t *job)
 {
     static const char *const frames[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" };
-    char waited[32], place[32] = "";
+    char waited[32], place[32] = "", starts[96] = "";
     int64_t position = field_integer(job, "position", 0);
-    _cleanup_free_ char *reason = field_is_known(job, "reason") ? field_shown(job, "reason") : NULL;
+    const char *why = field_is_known(job, "reason_text") ? "reason_text" : "reason";
+    _cleanup_free_ char *reason = field_is_known(job, why) ? field_shown(job, why) : NULL;
+    format_forecast(line, job, starts, sizeof(starts));
     format_duration(clock_boot_ms() - line->since_ms, waited, sizeof(waited));
     if (position > 0)
         (void)snprintf(place, sizeof(place), " · #%" PRId64, position);
     const char *frame =
         line->screen.is_utf8 ? frames[line->turns % (sizeof(frames) / sizeof(frames[0]))] : "-";
-    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " queued%s · %s%s%s · Ctrl-C cancels it", frame,
-        field_integer(job, "id", 0), place, waited, reason == NULL ? "" : " · ",
-        reason == NULL ? "" : reason);
+    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " %s%s · %s%s%s%s · Ctrl-C cancels it", frame,
+        field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, waited, starts,
+        reason == NULL ? "" : " · ", reason == NULL ? "" : reason);
     (void)fprintf(stderr, "\r\033[K%.*s", (int)screen_text_fit(text, line->screen.width - 1), text);
     line->is_painted = true;
     line->next_ms = clock_boot_ms() + PAINT_MS;

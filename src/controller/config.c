@@ -1,17 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration file: YAML, one mapping, every value a scalar. An empty file is a good file. */
+/* The configuration file: YAML, one mapping, every value a scalar but those of "users" and "groups". An empty
+ * file is a good file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "controller/settings.h"
+#include "controller/settings_sched.h"
 
 static void close_file(FILE **file)
 {
     if (*file != NULL)
         (void)fclose(*file);
+}
+
+static const char *text_of(const yaml_node_t *node)
+{
+    return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
+}
+
+/* "users:" and "groups:" map names to their own limits. */
+static int read_account(const char *path, yaml_document_t *document, bool is_group,
+    const yaml_node_pair_t *account, struct controller_options *options, struct error *err)
+{
+    const yaml_node_t *name = yaml_document_get_node(document, account->key);
+    const yaml_node_t *limits = yaml_document_get_node(document, account->value);
+    size_t line = name->start_mark.line + 1;
+    if (text_of(name) == NULL || limits->type != YAML_MAPPING_NODE)
+        return error_set(err, -EINVAL, "%s:%zu: a name and a mapping of its limits belong here", path, line);
+    for (const yaml_node_pair_t *pair = limits->data.mapping.pairs.start;
+         pair < limits->data.mapping.pairs.top; pair++) {
+        const char *key = text_of(yaml_document_get_node(document, pair->key));
+        const char *value = text_of(yaml_document_get_node(document, pair->value));
+        if (key == NULL || value == NULL)
+            return error_set(err, -EINVAL, "%s:%zu: a limit has a single value", path, line);
+        int r = settings_set_account(options, is_group, text_of(name), key, value, err);
+        if (r < 0)
+            return error_wrap(err, "%s:%zu", path, line);
+    }
+    return 0;
+}
+
+static int read_accounts(const char *path, yaml_document_t *document, bool is_group,
+    const yaml_node_t *accounts, struct controller_options *options, struct error *err)
+{
+    int r = 0;
+    for (const yaml_node_pair_t *pair = accounts->data.mapping.pairs.start;
+         r == 0 && pair < accounts->data.mapping.pairs.top; pair++)
+        r = read_account(path, document, is_group, pair, options, err);
+    return r;
 }
 
 static int read_pair(const char *path, yaml_document_t *document, const yaml_node_pair_t *pair,
@@ -20,6 +60,9 @@ static int read_pair(const char *path, yaml_document_t *document, const yaml_nod
     const yaml_node_t *key = yaml_document_get_node(document, pair->key);
     const yaml_node_t *value = yaml_document_get_node(document, pair->value);
     size_t line = key->start_mark.line + 1;
+    bool is_group = text_of(key) != NULL && strcmp(text_of(key), "groups") == 0;
+    if (value->type == YAML_MAPPING_NODE && (is_group || text_equal(text_of(key), "users")))
+        return read_accounts(path, document, is_group, value, options, err);
     if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
         return error_set(err, -EINVAL, "%s:%zu: a key and a single value belong here", path, line);
     int r = settings_set(

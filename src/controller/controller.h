@@ -20,12 +20,16 @@ struct controller_options {
     char *config; // file, or NULL
     char *state_dir;
     char *run_dir;
-    char *listen;            // "127.0.0.1:9123", "none"
-    char *gpus;              // "auto", "none", "sim:8x24G", "sim:8x24G:MODEL"
-    char *user;              // to become when started as root
-    char *node;              // name of the local node
-    char *log_dir;           // "home" or a directory that gets one directory per user
-    char *program_dir;       // where mgpu-agent and mgpu-shepherd are
+    char *listen;         // "127.0.0.1:9123", "none"
+    char *gpus;           // "auto", "none", "sim:8x24G", "sim:8x24G:MODEL"
+    char *user;           // to become when started as root
+    char *node;           // name of the local node
+    char *log_dir;        // "home" or a directory that gets one directory per user
+    char *program_dir;    // where mgpu-agent and mgpu-shepherd are
+    char *priority_group; // whose members may raise priorities, NULL: administrators alone
+    struct sched_settings sched;
+    struct core_account *accounts; // of users and groups with limits of their own
+    size_t n_accounts;
     bool is_listen_explicit; // a port that is taken is then an error, not a warning
     bool allow_root_jobs;
     bool is_detached;

@@ -15,7 +15,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "job/cluster_change.h"
 #include "job/job.h"
+#include "sched/why.h"
 #include "store/store.h"
 #include "wire/message.h"
 
@@ -25,14 +27,15 @@ struct core;
 struct identity {
     bool is_known;
     uint32_t uid, gid;
-    bool is_admin; // root, or the user mgpud itself runs as
+    bool is_admin;  // root, or the user mgpud itself runs as
+    bool may_raise; // give a job a priority above the default
 };
 
 /* What became of a request. `code` is 0 or a negative errno with a sentence in `err`. */
 struct core_answer {
     int code;
     struct error err;
-    uint64_t job;     // submit, cancel, wait: the job it is about
+    uint64_t job;     // the job, or the reservation, that it is about
     bool is_repeated; // submit: this key was seen before; `job` is the one made then
 };
 
@@ -42,10 +45,19 @@ struct core_effects {
     void (*send)(void *arg, uint32_t link, const struct record_type *type, const void *message);
     void (*reply)(void *arg, void *request, const struct core_answer *answer);
     void (*publish)(void *arg, const struct job_event *event, const struct job *job);
-    void (*fetch_spec)(void *arg, uint64_t job);
+    void (*fetch_spec)(void *arg, uint64_t job); // core_on_spec() answers
+    void (*fetch_end)(void *arg, uint64_t job); // of a job that is no longer in memory: core_on_end() answers
     void (*arm)(
         void *arg, int64_t boot_ms); // one timer: call core_timer() at that time; the last call counts
     uint64_t (*random)(void *arg);
+};
+
+/* Limits and weight of one user or group that differ from the usual ones. */
+struct core_account {
+    bool is_group;
+    uint32_t id;
+    double shares;
+    struct account_limits limits;
 };
 
 struct core_options {
@@ -53,26 +65,88 @@ struct core_options {
     size_t queue_max;       // jobs not done, of all users
     size_t recent_done_max; // ended jobs kept in memory
     int64_t grace_ms;       // between SIGTERM and SIGKILL when a cancel names none
+    struct sched_settings sched;
+    const struct core_account *accounts; // the caller's, as long as the core lives
+    size_t n_accounts;
 };
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects);
 void core_free(struct core *core);
 
-/* --- before the first turn: what the store knows --- */
+/* --- before the first turn: what the store knows, in this order --- */
 void core_load_summary(struct core *core, const struct store_summary *summary);
+/* A row of cluster_state: -EBADMSG when it cannot be read. */
+int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
+    struct error *err);
 void core_load_job(struct core *core, struct job *job); // takes it over
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash);
+/* All is said: the scheduler takes up what ran and waited. */
+void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- requests: each is answered exactly once through reply(), unless core_forget() came first --- */
 
-/* Takes the spec over. -EINVAL, -E2BIG, -ERANGE: bad request; -EEXIST: key used for another spec; -EDQUOT:
- * queue full. */
+/* How a job ended that is no longer in memory. */
+struct core_fact {
+    uint64_t job;
+    bool is_ok; // exit status 0
+};
+
+struct core_facts {
+    struct core_fact *items;
+    size_t count;
+};
+
+/* Takes the spec over. `facts`: of the jobs it waits for, those that core_job() does not know; may be NULL.
+ * -EINVAL, -E2BIG, -ERANGE, -ELOOP: bad request; -EPERM: priority; -EEXIST: key used for another spec;
+ * -EDQUOT: queue full. */
 void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    struct job_spec *spec, void *request);
+    struct job_spec *spec, const struct core_facts *facts, void *request);
 
 /* -ENOENT, -EPERM, -EALREADY (already done). `grace_ms` < 0: the default. */
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
+
+/* A hold is its owner's, or an administrator's when another gives it; a release takes away what the asker
+ * may. -ENOENT, -EPERM, -EALREADY (it waits no more). Harmless when it is so already. */
+void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    bool is_release, void *request);
+
+/* Replaces what a queued job asks for; `name` NULL: it stays. As core_hold, and as core_submit. */
+void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request);
+
+/* The job of an element of this array: 0 when there is none of this index (any more, in memory). With
+ * `is_split` one that waits becomes a job of its own first; else *ret_waits says that it is still a part of
+ * the array. */
+uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
+    bool is_split, bool *ret_waits);
+
+/* --- administration: -EPERM, -ENOENT, -EINVAL, -EBUSY, -ERANGE, answered as requests are --- */
+
+/* `gpus`: "node:0", or "0" on the only node. `until_ms` 0: until it is taken back. */
+void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request);
+void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request);
+
+/* `wish`: gpus or gpu_ids, users (uids), from_ms (0: now), until_ms, text (its name). The answer's `job` is
+ * the reservation. */
+void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct cluster_change *wish, void *request);
+void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t reservation, void *request);
+
+/* What an administrator said of this GPU (uuid) or this node (uuid NULL), NULL: nothing. */
+const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid);
+
+const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count);
+/* The same by a place in the cluster: of the GPU, or of its node. */
+const struct cluster_change *core_gpu_mark(
+    const struct core *core, const struct alloc_gpu *gpu, bool is_node);
+/* "node:0" of a place in the cluster; the caller frees it. */
+char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu);
+/* "node:0-2,5;other:0" of several, in their order; NULL for none. The caller frees it. */
+char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_t count);
 
 /* Answers when the job's state is one of the bits in `states` (1U << JOB_DONE, ...). */
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
@@ -88,7 +162,7 @@ void core_forget(struct core *core, void *request);
 /* HELLO on a link. -EPROTO, -EEXIST (node name is connected already): the caller closes the link. */
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err);
-void core_link_down(struct core *core, uint32_t link);
+void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link);
 /* Any later message; one the agent may not send is refused with -EPROTO and the caller closes the link. */
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
     const void *message, struct error *err);
@@ -96,6 +170,7 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
 /* --- the outside's answers --- */
 void core_on_durable(struct core *core, uint64_t batch);
 void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec); // takes it over; NULL: no such row
+void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok);
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* End of a turn: schedules when something changed, hands the batch over when none is under way. */
@@ -105,14 +180,32 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
-const char *core_wait_reason(
-    const struct core *core, uint64_t id, char *text, size_t size); // "" when not queued
+/* The foremost reason why a queued job waits: its word, and a sentence in `text`; "" when there is none. */
+const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);
+
+/* Everything that is known of why it waits; why_clear() frees it. False when it is not queued. */
+bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret);
+/* The same for a job that does not exist yet. Errors as of core_submit. */
+int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,
+    const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err);
+/* When a queued job is expected to start and when at the latest (TIME_NEVER: not known); from a forecast that
+ * is up to two seconds old and reaches as far as the first thousand jobs. */
+void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
+
+/* The scheduler, for reading. */
+struct sched *core_sched(const struct core *core);
+/* What a job runs, as a number: alike jobs of a user take alike times. */
+uint64_t core_stem(const struct job *job);
+/* Policy, placement and so on as lines "key=value", then what single users and groups have of their own; the
+ * caller frees it. */
+char *core_settings_text(const struct core *core);
 
 struct core_node {
     char *name;
     bool is_up;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
+    struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
 };
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);

@@ -23,11 +23,25 @@ static size_t spec_size(const struct job_spec *spec)
     return bytes;
 }
 
+/* An element runs what its array was asked to run. */
+static struct core_job *spec_owner(struct core_job *entry)
+{
+    return entry->array != NULL ? entry->array : entry;
+}
+
+static bool is_starting(const struct core_job *entry)
+{
+    for (const struct core_job *member = entry->members; member != NULL; member = member->member_after)
+        if (member->job->state == JOB_STARTING)
+            return true;
+    return entry->job->state == JOB_STARTING;
+}
+
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
 {
     core_drop_spec(core, entry);
     size_t bytes = spec_size(spec);
-    bool is_needed_now = entry->job->state == JOB_STARTING;
+    bool is_needed_now = is_starting(entry);
     if (entry->job->state == JOB_DONE ||
         (!is_needed_now && core->resident_spec_bytes + bytes > RESIDENT_SPECS_MAX)) {
         job_spec_free(spec);
@@ -55,27 +69,40 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
     entry->is_fetching = false;
     core_keep_spec(core, entry, spec);
     core_act(core, entry);
+    for (struct core_job *member = entry->members; member != NULL; member = member->member_after)
+        core_act(core, member);
 }
 
 static void send_launch(struct core *core, struct core_job *entry, uint32_t link)
 {
     const struct job *job = entry->job;
-    if (entry->spec == NULL) {
-        if (!entry->is_fetching)
-            core->effects.fetch_spec(core->effects.arg, job->id);
-        entry->is_fetching = true;
+    struct core_job *owner = spec_owner(entry);
+    if (owner->spec == NULL) {
+        if (!owner->is_fetching)
+            core->effects.fetch_spec(core->effects.arg, owner->job->id);
+        owner->is_fetching = true;
         return;
     }
+    struct job_spec spec = *owner->spec; // borrowed; edits since the submit count
+    spec.ask = job->ask;
+    spec.name = job->name;
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
-        .gpus = job->grants,
-        .spec = { .items = entry->spec, .count = 1 },
+        .array_job = job->array_job,
+        .array_index = job->array_index,
+        .spec = { .items = &spec, .count = 1 },
     };
+    struct gpu_grant *grants = xcalloc(job->grants.count + 1, sizeof(*grants)); // those of its first node
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (((const struct gpu_grant *)job->grants.items)[i].node == NULL)
+            grants[launch.gpus.count++] = ((const struct gpu_grant *)job->grants.items)[i];
+    launch.gpus.items = grants;
     core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
+    free(grants);
 }
 
 static void send_stop(struct core *core, const struct core_job *entry, uint32_t link)
@@ -103,6 +130,6 @@ void core_act(struct core *core, struct core_job *entry)
         send_launch(core, entry, node->link);
     else if (job->state == JOB_STOPPING)
         send_stop(core, entry, node->link);
-    else
-        core_drop_spec(core, entry);
+    else if (entry->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
+        core_drop_spec(core, spec_owner(entry));
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A start: the store's rows become the memory that the previous run had. Nothing is decided here. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/core_private.h"
 
@@ -12,21 +14,81 @@ void core_load_summary(struct core *core, const struct store_summary *summary)
     core->last_durable_event = summary->last_event;
 }
 
+static int load_mark(struct core *core, const struct cluster_change *change, struct error *err)
+{
+    core_set_mark(core, change);
+    return 0;
+}
+
+static int load_change(struct core *core, const uint8_t *bytes, size_t length,
+    int (*take)(struct core *core, const struct cluster_change *change, struct error *err), struct error *err)
+{
+    struct cluster_change change;
+    int r = record_decode(&cluster_change_record, bytes, length, &change, err);
+    if (r == 0)
+        r = take(core, &change, err);
+    cluster_change_clear(&change);
+    return r;
+}
+
+int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
+    struct error *err)
+{
+    int r = 0;
+    if (strcmp(kind, "gpu") == 0 || strcmp(kind, "node") == 0)
+        r = load_change(core, bytes, length, load_mark, err);
+    else if (strcmp(kind, "reservation") == 0)
+        r = load_change(core, bytes, length, core_load_reservation, err);
+    else if (strcmp(kind, "usage") == 0)
+        r = account_decode(sched_fairshare(core->sched), bytes, length, err);
+    else if (strcmp(kind, "history") == 0)
+        /* What was learnt is advice: of an older form, or torn, it is learnt anew. */
+        (void)history_decode(sched_history(core->sched), key, bytes, length, err);
+    return r < 0 ? error_wrap(err, "what is kept of %s %s", kind, key) : 0;
+}
+
 void core_load_job(struct core *core, struct job *job)
 {
+    const int64_t times[] = { job->submitted_ms, job->started_ms, job->ended_ms };
     struct core_job *entry = job_table_add(&core->jobs, job);
-    if (job->state == JOB_DONE) {
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;
+    core_link_member(core, entry);
+    if (job->state == JOB_DONE)
         core_note_done(core, entry);
-        return;
-    }
-    core->n_undone++;
-    if (job->state == JOB_QUEUED)
-        core_enqueue(core, entry);
     else
-        core_book(core, entry);
+        core->n_undone++;
+    if (job_state_is_active(job->state))
+        core_activate(core, entry);
 }
 
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
 {
     key_table_add(&core->keys, key_hash, job, spec_hash);
+}
+
+void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    /* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
+    core->boot_ms = boot_ms;
+    core->now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
+    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+        core_set_due(core, entry);
+        if (entry->job->state == JOB_QUEUED)
+            core_enqueue(core, entry, NULL, false);
+        else if (job_state_is_active(entry->job->state))
+            core_resume(core, entry);
+    }
+    char *text = core_settings_text(core);
+    struct cluster_change settings = {
+        .kind = CHANGE_SETTINGS, .uid = core->options.admin_uid, .text = text
+    };
+    core_change_cluster(core, &settings);
+    free(text);
+}
+
+void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)
+{
+    core_begin(core, boot_ms, wall_ms);
+    sched_settle(core->sched, core->now_ms, job, is_ok);
 }

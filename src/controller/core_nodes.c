@@ -14,9 +14,8 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 
-#define ATTEMPTS_MAX       8U   // starts of one job that come back before it is given up
-#define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
-#define RETURN_BACKOFF_MAX 60000
+#define EXIT_TIME_LIMIT 124 // as timeout(1)
+#define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up
 
 struct core_node *core_find_node(const struct core *core, const char *name)
 {
@@ -45,28 +44,28 @@ static struct core_node *find_or_add(struct core *core, const char *name)
     return node;
 }
 
-static void take_gpus(struct core *core, const struct core_node *node)
+/* The attempt is over. A job that gave way goes back to the queue, unless the end was its own. */
+static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
 {
-    struct cluster_node *ledger = cluster_set_node(&core->cluster, node->name, node->hello.cpus);
-    const struct gpu_state *gpus = node->hello.gpus.items;
-    cluster_forget_gpus(ledger);
-    for (size_t i = 0; i < node->hello.gpus.count; i++)
-        if (gpus[i].uuid != NULL)
-            cluster_set_gpu(ledger, gpus[i].index, gpus[i].uuid, gpus[i].memory_bytes, gpus[i].is_lost == 0);
-    core->is_dirty = true;
+    const struct job *job = entry->job;
+    if (event->end == END_CANCELLED && job->stop_reason != END_NONE)
+        event->end = job->stop_reason;
+    if (event->end == END_TIME_LIMIT)
+        event->exit_code = EXIT_TIME_LIMIT;
+    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
+    event->type = job->is_requeued && !is_own_end ? EVENT_REQUEUED : EVENT_ENDED;
+    core_change(core, entry, event, NULL);
 }
 
-static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text,
-    int64_t boot_ms, int64_t wall_ms)
+static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text)
 {
     struct job_event event = {
-        .type = EVENT_ENDED,
         .attempt = entry->job->attempt,
         .end = end,
         .exit_code = 125,
         .text = xstrdup(text),
     };
-    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    end_attempt(core, entry, &event);
     job_event_clear(&event);
 }
 
@@ -81,19 +80,16 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 
 /* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
  * again. */
-static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello,
-    int64_t boot_ms, int64_t wall_ms)
+static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello)
 {
     const struct job *job = entry->job;
     bool is_same_boot = text_equal(job->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !is_same_boot)
-        end_without_record(
-            core, entry, END_REBOOT, "its node was started anew while it ran", boot_ms, wall_ms);
+        end_without_record(core, entry, END_REBOOT, "its node was started anew while it ran");
     else if (is_gone && has_started)
-        end_without_record(
-            core, entry, END_UNKNOWN, "its node has no record of it any more", boot_ms, wall_ms);
+        end_without_record(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);
 }
@@ -143,28 +139,28 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
-    take_gpus(core, node);
+    core_begin(core, boot_ms, wall_ms);
+    core_node_changed(core, node);
     struct message_welcome welcome = { .epoch = core->epoch };
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
         after = entry->active_after;
         if (text_equal(entry->job->node, node->name))
-            reconcile(core, entry, hello, boot_ms, wall_ms);
+            reconcile(core, entry, hello);
     }
     stop_unwanted(core, node);
     return 0;
 }
 
-void core_link_down(struct core *core, uint32_t link)
+void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
 {
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
     node->is_up = false;
-    struct cluster_node *ledger = cluster_find(&core->cluster, node->name);
-    if (ledger != NULL)
-        ledger->is_up = false;
+    core_begin(core, boot_ms, wall_ms);
+    core_node_down(core, node);
 }
 
 /* What every statement about an attempt begins with. */
@@ -202,8 +198,7 @@ static struct core_job *find_current(
     return NULL;
 }
 
-static void on_started(
-    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+static void on_started(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
     struct core_job *entry = core_find(core, started->job);
@@ -214,33 +209,26 @@ static void on_started(
     struct job_event event = {
         .type = EVENT_STARTED, .attempt = started->attempt, .log_path = started->log_path
     };
-    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    core_change(core, entry, &event, NULL);
 }
 
 /* The attempt is proven never to have run: the job goes back to the queue, or ends when that happens too
  * often. */
-static void give_back(
-    struct core *core, struct core_job *entry, const char *text, int64_t boot_ms, int64_t wall_ms)
+static void give_back(struct core *core, struct core_job *entry, const char *text)
 {
     struct job *job = entry->job;
-    if (job->state != JOB_STOPPING && job->attempt >= ATTEMPTS_MAX) {
+    if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
             job->attempt, text != NULL ? text : "no reason");
-        end_without_record(core, entry, END_START_FAILED, sentence, boot_ms, wall_ms);
+        end_without_record(core, entry, END_START_FAILED, sentence);
         return;
     }
     struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
-    core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    core_change(core, entry, &event, NULL);
     job_event_clear(&event);
-    if (job->state != JOB_QUEUED)
-        return;
-    int64_t wait = (int64_t)RETURN_BACKOFF_MS << (job->attempt - 1);
-    core_defer(core, entry, boot_ms + (wait < RETURN_BACKOFF_MAX ? wait : RETURN_BACKOFF_MAX));
-    core_enqueue(core, entry);
 }
 
-static void on_exited(
-    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+static void on_exited(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
     struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
@@ -248,10 +236,9 @@ static void on_exited(
     if (entry == NULL)
         return;
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        give_back(core, entry, record->text, boot_ms, wall_ms);
+        give_back(core, entry, record->text);
     } else {
         struct job_event event = {
-            .type = EVENT_ENDED,
             .attempt = record->attempt,
             .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,
             .exit_code = record->exit_code,
@@ -264,13 +251,12 @@ static void on_exited(
             .log_path = record->log_path,
             .text = record->text,
         };
-        core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+        end_attempt(core, entry, &event);
     }
     forget(core, node, &statement);
 }
 
-static void on_returned(
-    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+static void on_returned(struct core *core, const struct core_node *node, const void *message)
 {
     const struct message_returned *returned = message;
     struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
@@ -280,12 +266,11 @@ static void on_returned(
         return;
     if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)
         return; // it ran: "never executed" cannot be true, and the truth will follow
-    give_back(core, entry, returned->text, boot_ms, wall_ms);
+    give_back(core, entry, returned->text);
     forget(core, node, &statement);
 }
 
-static void on_gpus(
-    struct core *core, const struct core_node *node, const void *message, int64_t boot_ms, int64_t wall_ms)
+static void on_gpus(struct core *core, const struct core_node *node, const void *message)
 {
     const struct message_gpus *gpus = message;
     struct core_node *known = core_find_node(core, node->name);
@@ -294,13 +279,12 @@ static void on_gpus(
     struct message_gpus old = { .gpus = known->hello.gpus };
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
-    take_gpus(core, known);
+    core_node_changed(core, known);
 }
 
 static const struct {
     uint16_t id;
-    void (*handle)(struct core *core, const struct core_node *node, const void *message, int64_t boot_ms,
-        int64_t wall_ms);
+    void (*handle)(struct core *core, const struct core_node *node, const void *message);
 } handlers[] = {
     { MESSAGE_STARTED, on_started },
     { MESSAGE_EXITED, on_exited },
@@ -314,9 +298,10 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
     const struct core_node *node = find_link(core, link);
     if (node == NULL)
         return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
+    core_begin(core, boot_ms, wall_ms);
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
         if (handlers[i].id == id) {
-            handlers[i].handle(core, node, message, boot_ms, wall_ms);
+            handlers[i].handle(core, node, message);
             return 0;
         }
     }

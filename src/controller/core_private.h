@@ -3,19 +3,21 @@
 #pragma once
 
 #include "controller/core.h"
-#include "sched/pass.h"
-#include "sched/queue.h"
+#include "sched/forecast.h"
+#include "sched/sched.h"
 
 /* A job with what the controller needs around it. */
 struct core_job {
     struct job *job;
-    struct job_spec *spec;    // while resident; NULL: fetch it from the store when it is needed
-    size_t spec_bytes;        // what it counts against RESIDENT_SPECS_MAX
-    struct queue_entry entry; // waiting in the queue
-    int64_t not_before_ms;    // boot clock; waits apart from the queue until then, 0: not at all
-    uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
-    int64_t grace_ms;         // of the latest cancel; -1: the default
-    bool is_fetching;         // its spec was asked for
+    struct job_spec *spec; // while resident; NULL: fetch it from the store when it is needed
+    size_t spec_bytes;     // what it counts against RESIDENT_SPECS_MAX
+    uint64_t changed_in;   // batch of its latest change: it may be acted on when that one is durable
+    int64_t grace_ms;      // of the latest cancel; -1: the default
+    int64_t due_ms;        // boot clock: its deadline while it waits, its time limit while it runs
+    size_t timer;          // its place in the heap of those plus 1; 0: none is set
+    bool is_fetching;      // its spec was asked for
+    struct core_job *array, *members;              // an element's array, while in memory; an array's elements
+    struct core_job *member_before, *member_after; // elements of the same array
     struct core_job *before, *after;               // all jobs, in order of id
     struct core_job *active_before, *active_after; // jobs that hold resources
     struct core_job *done_after;                   // ended jobs still in memory, in order of their end
@@ -75,6 +77,19 @@ struct waiter {
     struct waiter *next;
 };
 
+/* Jobs whose deadline or time limit comes, the earliest first. */
+struct job_timers {
+    struct core_job **heap;
+    size_t count, capacity;
+};
+
+/* What the lists show of the future, for a moment. */
+struct outlook {
+    int64_t made_ms; // 0: none was made
+    uint64_t event;  // the last one when it was made
+    struct forecast likely, latest;
+};
+
 struct core {
     struct core_options options;
     struct core_effects effects;
@@ -83,35 +98,51 @@ struct core {
     size_t n_undone; // jobs not done
     size_t n_done;   // done and still in memory
     struct core_job *active_first;
-    size_t n_deferred; // jobs with not_before_ms
     struct core_job *done_first, *done_last;
     size_t resident_spec_bytes;
-    struct cluster cluster;
-    struct queue queue;
+    struct sched *sched;
     struct core_node *nodes;
     size_t n_nodes;
-    uint64_t epoch, last_job, last_event, last_durable_event;
+    struct cluster_change *marks; // paused GPUs and drained nodes
+    size_t n_marks;
+    struct job_timers timers;
+    struct outlook outlook;
+    uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
     struct batch *open;   // gathers changes
     struct batch *flying; // handed to the store, NULL when none is
     struct waiter *waiters;
-    bool is_dirty;    // a pass could start something
     int64_t armed_ms; // the timer, 0: none
+    /* The present turn; see core_turn.c. */
+    int64_t boot_ms;      // the latest that was told
+    int64_t now_ms;       // of everything in this turn; 0: nothing has happened in it yet
+    int64_t last_ms;      // of the turn before
+    int64_t last_boot_ms; // when that one ended
 };
 
-/* --- core.c: changes and what waits for them --- */
+/* --- core.c: changes --- */
 
 /* The job is done: it stays in memory until enough later ones have ended. */
 void core_note_done(struct core *core, struct core_job *entry);
 
-/* The job holds resources: books them; and the reverse. */
-void core_book(struct core *core, struct core_job *entry);
-void core_release(struct core *core, struct core_job *entry);
+/* Into the list of jobs that hold resources, and out of it. */
+void core_activate(struct core *core, struct core_job *entry);
 
-/* Applies an event to its job and puts both into the open batch; `spec` only with EVENT_SUBMITTED. Aborts on
- * an event that the transition table refuses: callers check first. */
-void core_change(struct core *core, struct core_job *entry, struct job_event *event, int64_t boot_ms,
-    int64_t wall_ms, const struct job_spec *spec);
+/* Applies an event to its job, puts both into the open batch and tells the scheduler; `spec` only with
+ * EVENT_SUBMITTED. Aborts on an event that the transition table refuses: callers check first. */
+void core_change(
+    struct core *core, struct core_job *entry, struct job_event *event, const struct job_spec *spec);
+
+/* The same for a change of the cluster, which was made already. */
+void core_change_cluster(struct core *core, const struct cluster_change *change);
+
+struct core_job *core_find(const struct core *core, uint64_t id);
+
+/* --- core_batch.c: what waits until it is durable --- */
+struct batch *core_batch(struct core *core); // the open one
+void core_batch_free(struct batch *batch);
+void core_hold_back(struct core *core, struct held held);
+void core_batch_durable(struct core *core, struct batch *batch); // frees it
 
 /* Answers now, or when what was applied so far is durable. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);
@@ -120,19 +151,82 @@ void core_reply_ok(struct core *core, void *request, uint64_t job);
 /* Tells the agent that it may drop an attempt, when that is durable. */
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
 
+/* --- core_turn.c: time --- */
+
+/* Something happens: takes the clocks, and does first what was due before. Then core->now_ms is the time of
+ * it. */
+void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms);
+/* The time for a look that changes nothing. */
+int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 /* Asks for core_timer() at that time, or earlier. */
 void core_arm(struct core *core, int64_t boot_ms);
 
-struct core_job *core_find(const struct core *core, uint64_t id);
+/* --- core_describe.c: a job in the scheduler's terms --- */
+struct description {
+    struct sched_job_spec spec;
+    struct ask_after *after; // those not done yet, then those that can never come true
+    size_t n_open;           // of the first kind
+    uint64_t *unknown;       // of these, jobs that nobody knows the end of
+    size_t n_unknown;
+};
+
+/* `facts` NULL: what is not in memory is unknown, and is waited for. */
+int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
+    struct description *ret, struct error *err);
+void description_clear(struct description *description);
+bool core_is_ok(const struct job *job); // it is done, with exit status 0
 
 /* --- core_schedule.c --- */
-void core_enqueue(struct core *core, struct core_job *entry);
+extern const struct sched_callbacks core_callbacks;
+/* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
+void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known);
+/* It holds resources already, at a start. */
+void core_resume(struct core *core, struct core_job *entry);
+/* Keeps the scheduler in step with the job that this event has just changed. */
+void core_tell(
+    struct core *core, const struct core_job *entry, const struct job_event *event, enum job_state before);
 
-/* Keeps a queued job apart until then; 0: not any more. */
-void core_defer(struct core *core, struct core_job *entry, int64_t until_ms);
-void core_schedule(struct core *core, int64_t boot_ms, int64_t wall_ms);
-int core_request(
-    const struct core *core, const struct job *job, struct sched_request *ret, struct error *err);
+/* --- core_arrays.c --- */
+/* A new job for this element, linked to its array. */
+struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index);
+void core_link_member(struct core *core, struct core_job *entry);
+void core_unlink_member(struct core_job *entry);
+void core_member_done(struct core *core, const struct core_job *entry);
+
+/* --- core_limits.c: time limits and deadlines --- */
+void core_set_due(struct core *core, struct core_job *entry); // as its state and its request say
+void core_clear_due(struct core *core, struct core_job *entry);
+void core_run_due(struct core *core);
+int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
+void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason);
+
+/* --- core_requests.c --- */
+int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
+    const struct core_job *entry, struct error *err);
+bool core_is_admin(const struct core *core, const struct identity *who);
+int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
+    int32_t priority_before, struct error *err);
+
+/* --- core_cluster.c --- */
+void core_node_changed(struct core *core, struct core_node *node); // up, with what it said
+void core_node_down(struct core *core, struct core_node *node);
+void core_run_marks(struct core *core);                                     // those that end by themselves
+int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
+void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away
+void core_put_change(
+    struct core *core, const char *kind, const char *key, const struct cluster_change *change);
+void core_clear_marks(struct core *core);
+
+/* --- core_reserve.c --- */
+void core_unreserved(void *core, uint64_t reservation);
+int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err);
+
+/* --- core_accounts.c: what is learnt and used, kept over restarts --- */
+void core_keep_accounts(struct core *core, const struct job *job);
+void core_configure_accounts(struct core *core);
+
+/* --- core_outlook.c --- */
+void core_clear_outlook(struct core *core);
 
 /* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);

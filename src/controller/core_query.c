@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading the core, for the API. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "controller/core_private.h"
@@ -29,28 +26,8 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
-    const struct core_job *entry = core_find(core, id);
-    return entry != NULL ? queue_position(&core->queue, &entry->entry) : 0;
-}
-
-const char *core_wait_reason(const struct core *core, uint64_t id, char *text, size_t size)
-{
-    const struct core_job *entry = core_find(core, id);
-    text[0] = '\0';
-    if (entry == NULL || entry->job->state != JOB_QUEUED)
-        return "";
-    if (entry->not_before_ms != 0) {
-        (void)snprintf(
-            text, size, "it is tried again soon: %s", entry->job->text != NULL ? entry->job->text : "");
-        return "backoff";
-    }
-    struct sched_request request;
-    struct error err;
-    if (core_request(core, entry->job, &request, &err) < 0)
-        return "";
-    const char *reason = sched_explain(&core->cluster, &request, text, size);
-    free(request.ids);
-    return reason;
+    struct sched_look look;
+    return sched_look(core->sched, id, core->last_ms, &look) ? look.position : 0;
 }
 
 void core_each_node(
@@ -72,8 +49,9 @@ size_t core_gpu_jobs(
     for (const struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after) {
         const struct job *job = entry->job;
         const struct gpu_grant *grants = job->grants.items;
-        for (size_t i = 0; strcmp(job->node, node) == 0 && i < job->grants.count; i++) {
-            if (grants[i].index != gpu_index)
+        for (size_t i = 0; i < job->grants.count; i++) {
+            const char *where = grants[i].node != NULL ? grants[i].node : job->node;
+            if (grants[i].index != gpu_index || strcmp(where, node) != 0)
                 continue;
             if (found < max)
                 jobs[found] = job->id;

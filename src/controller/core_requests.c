@@ -2,15 +2,20 @@
 /* What users ask for: submit and cancel. Each checks, changes, and answers when the change is durable. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "controller/core_private.h"
 
 bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid)
 {
     return who->is_known && (who->is_admin || who->uid == job->uid || who->uid == 0 || who->uid == admin_uid);
+}
+
+bool core_is_admin(const struct core *core, const struct identity *who)
+{
+    return who->is_known && (who->is_admin || who->uid == 0 || who->uid == core->options.admin_uid);
 }
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. True when it answered.
@@ -32,19 +37,31 @@ static bool answer_repeated(struct core *core, uint64_t key_hash, uint64_t spec_
     return true;
 }
 
+int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
+    int32_t priority_before, struct error *err)
+{
+    int32_t free_ride = priority_before > 0 ? priority_before : 0;
+    if (ask->priority > free_ride && !who->may_raise && !core_is_admin(core, who)) {
+        (void)error_set(
+            err, -EPERM, "a priority of %d is above the default, which you may not give", ask->priority);
+        return error_hint(err, "0 and below are free; administrators may give more (mgpud --priority-group)");
+    }
+    if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
+        char text[32];
+        clock_format_utc(ask->deadline_ms, text, sizeof(text));
+        return error_set(err, -EINVAL, "the deadline %s has passed already", text);
+    }
+    return 0;
+}
+
 static int check_submit(
     const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
 {
     if (!who->is_known)
         return error_set(err, -EPERM, "nobody knows who asks");
     int r = job_spec_validate(spec, err);
-    if (r < 0)
-        return r;
-    struct sched_request request = { .gpus = spec->gpus, .gpu_mem = spec->gpu_mem };
-    r = job_spec_gpu_ids(spec, &request.ids, &request.n_ids, err);
     if (r == 0)
-        r = cluster_check(&core->cluster, &request, err);
-    free(request.ids);
+        r = core_check_ask(core, who, &spec->ask, 0, err);
     if (r < 0)
         return r;
     if (core->n_undone >= core->options.queue_max) {
@@ -54,11 +71,58 @@ static int check_submit(
     return 0;
 }
 
-void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    struct job_spec *spec, void *request)
+/* The job as it would be, and what the scheduler thinks of it. */
+static int make_job(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    const struct core_facts *facts, struct job **ret, struct description *ret_description, struct error *err)
 {
+    static const struct core_facts none = { 0 };
+    int r = check_submit(core, who, spec, err);
+    if (r < 0)
+        return r;
+    _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, spec);
+    job->uid = who->uid;
+    job->gid = who->gid;
+    job->submitted_ms = core->now_ms;
+    r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
+    if (r < 0)
+        return r;
+    struct sched_job_spec check = ret_description->spec;
+    check.n_after = ret_description->n_open;
+    r = sched_check(core->sched, &check, err);
+    if (r < 0) {
+        description_clear(ret_description);
+        return r == -ENOENT ? err->code = -EINVAL : r;
+    }
+    job->ask.gpus = ret_description->spec.key.request.gpus;
+    *ret = take_ptr(job);
+    return 0;
+}
+
+int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,
+    const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err)
+{
+    struct core look = *core; // the time alone differs
+    look.now_ms = core_look_ms(core, wall_ms);
+    _cleanup_(job_freep) struct job *job = NULL;
+    struct description description;
+    int r = make_job(&look, who, spec, facts, &job, &description, err);
+    if (r < 0)
+        return r;
+    description.spec.id = 0;
+    why_explain(core->sched, look.now_ms, 0, &description.spec, ret);
+    description_clear(&description);
+    return 0;
+}
+
+void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, const struct core_facts *facts, void *request)
+{
+    static const struct core_facts none = { 0 };
     struct core_answer answer = { 0 };
+    struct description description;
+    struct job *job = NULL;
     uint64_t spec_hash = 0, key_hash = 0;
+    core_begin(core, boot_ms, wall_ms);
     if (spec->submit_key != NULL) {
         spec_hash = job_spec_hash(spec);
         key_hash = store_key_hash(who->uid, spec->submit_key);
@@ -68,55 +132,74 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
             return;
         }
     }
-    answer.code = check_submit(core, who, spec, &answer.err);
+    answer.code = make_job(core, who, spec, facts, &job, &description, &answer.err);
     if (answer.code < 0) {
         core_reply(core, request, &answer);
         job_spec_free(spec);
         return;
     }
-    uint64_t id = ++core->last_job;
-    struct core_job *entry = job_table_add(&core->jobs, job_new(id, spec));
+    description_clear(&description);
+    struct core_job *entry = job_table_add(&core->jobs, job);
+    core->last_job = job->id;
     core->n_undone++;
     if (spec->submit_key != NULL)
-        key_table_add(&core->keys, key_hash, id, spec_hash);
-    struct job_event event = { .type = EVENT_SUBMITTED, .uid = who->uid, .gid = who->gid };
-    core_change(core, entry, &event, boot_ms, wall_ms, spec);
+        key_table_add(&core->keys, key_hash, job->id, spec_hash);
+    struct job_ask ask; // also in the event, so that the log alone says what was asked
+    job_ask_copy(&ask, &job->ask);
+    struct job_event event = {
+        .type = EVENT_SUBMITTED,
+        .uid = who->uid,
+        .gid = who->gid,
+        .hold = job->hold,
+        .ask = { .items = &ask, .count = 1 },
+    };
+    core_change(core, entry, &event, spec);
+    job_ask_clear(&ask);
     core_keep_spec(core, entry, spec);
-    core_enqueue(core, entry);
-    core_reply_ok(core, request, id);
+    core_enqueue(core, entry, facts != NULL ? facts : &none, false);
+    core_reply_ok(core, request, job->id);
 }
 
-static int check_cancel(const struct core *core, const struct identity *who, uint64_t id,
+int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
     const struct core_job *entry, struct error *err)
 {
     if (entry == NULL)
         return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
     if (!core_may_control(who, entry->job, core->options.admin_uid)) {
         (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", id, entry->job->uid);
-        return error_hint(err, "only its owner or an administrator may cancel it");
+        return error_hint(err, "only its owner or an administrator may change it");
     }
     if (entry->job->state == JOB_DONE)
         return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", id);
     return 0;
 }
 
+static void cancel_one(struct core *core, struct core_job *entry, uint32_t uid, int64_t grace_ms)
+{
+    const struct job *job = entry->job;
+    entry->grace_ms = grace_ms;
+    if (job->state == JOB_STOPPING && !job->is_requeued)
+        core_act(core, entry); // again, with a new grace
+    else if (!job_is_array(job) || job->stop_reason == END_NONE)
+        core_stop_job(core, entry, uid, END_CANCELLED);
+}
+
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     int64_t grace_ms, void *request)
 {
-    struct core_job *entry = core_find(core, id);
+    struct core_job *entry = core_find(core, id), *after = NULL;
     struct core_answer answer = { .job = id };
-    answer.code = check_cancel(core, who, id, entry, &answer.err);
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = core_check_control(core, who, id, entry, &answer.err);
     if (answer.code < 0) {
         core_reply(core, request, &answer);
         return;
     }
-    entry->grace_ms = grace_ms;
-    if (entry->job->state == JOB_STOPPING) {
-        core_act(core, entry); // again, with a new grace
-    } else {
-        core_defer(core, entry, 0);
-        struct job_event event = { .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = who->uid };
-        core_change(core, entry, &event, boot_ms, wall_ms, NULL);
+    cancel_one(core, entry, who->uid, grace_ms);
+    for (struct core_job *member = entry->members; member != NULL; member = after) {
+        after = member->member_after;
+        if (member->job->state != JOB_DONE)
+            cancel_one(core, member, who->uid, grace_ms);
     }
     core_reply_ok(core, request, id);
 }

@@ -1,93 +1,232 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the pure scheduler and the jobs: enters jobs into the queue, runs passes, turns what a pass decides
- * into events. A job whose start was returned waits a growing while before it is tried again, apart from the
- * queue.
+ * Between the scheduler and the jobs. What a pass decides becomes events (the callbacks); every other event
+ * is told to the scheduler by core_tell(), one function for each type, so that a log of events is all that
+ * another scheduler needs to decide the same.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "controller/core_private.h"
+#include "job/array.h"
 
-int core_request(const struct core *core, const struct job *job, struct sched_request *ret, struct error *err)
-{
-    struct job_spec asked = { .gpu_ids = job->gpu_ids };
-    *ret = (struct sched_request){ .gpus = job->gpus, .gpu_mem = job->gpu_mem };
-    return job_spec_gpu_ids(&asked, &ret->ids, &ret->n_ids, err);
-}
+#define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
+#define RETURN_BACKOFF_MAX 60000
 
-void core_enqueue(struct core *core, struct core_job *entry)
-{
-    if (entry->not_before_ms != 0) {
-        core_arm(core, entry->not_before_ms);
-        return;
-    }
-    const struct job *job = entry->job;
-    struct sched_request request;
-    struct error err;
-    if (core_request(core, job, &request, &err) < 0)
-        abort(); // it was validated before it was stored
-    queue_add(&core->queue, &entry->entry, job->id, job->uid, job->priority, &request);
-    free(request.ids);
-    core->is_dirty = true;
-}
+/* --- what the scheduler decides --- */
 
-void core_defer(struct core *core, struct core_job *entry, int64_t until_ms)
+static void write_grants(
+    const struct cluster *cluster, const struct allocation *allocation, struct job_event *event)
 {
-    core->n_deferred += (until_ms != 0) - (entry->not_before_ms != 0);
-    entry->not_before_ms = until_ms;
-}
-
-static void release_deferred(struct core *core, int64_t boot_ms)
-{
-    for (struct core_job *entry = core->jobs.first; entry != NULL && core->n_deferred > 0;
-         entry = entry->after) {
-        if (entry->not_before_ms == 0)
-            continue;
-        if (entry->not_before_ms > boot_ms) {
-            core_arm(core, entry->not_before_ms);
-            continue;
-        }
-        core_defer(core, entry, 0);
-        if (entry->job->state == JOB_QUEUED)
-            core_enqueue(core, entry);
+    for (size_t i = 0; i < allocation->n_gpus; i++) {
+        const struct alloc_gpu *from = &allocation->gpus[i];
+        const struct cluster_node *node = &cluster->nodes[from->node];
+        struct gpu_grant *grant = gpu_grants_add(
+            &event->gpus, node->gpus[from->gpu].index, node->gpus[from->gpu].uuid, from->slot, from->memory);
+        grant->share = from->share;
+        if (from->node != allocation->nodes[0].node)
+            grant->node = xstrdup(node->name);
     }
 }
 
-void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
+/* `node` is no copy: the event must be emptied by gpu_grants_clear() alone. */
+static void allocate(struct core *core, struct core_job *entry, const struct allocation *allocation)
 {
-    core->armed_ms = 0;
-    if (core->open != NULL)
-        core->open->is_urgent = true;
-    release_deferred(core, boot_ms);
-}
-
-struct pass {
-    struct core *core;
-    int64_t boot_ms, wall_ms;
-};
-
-static void start_job(
-    void *arg, struct queue_entry *queued, struct cluster_node *node, const struct record_list *grants)
-{
-    struct pass *pass = arg;
-    struct core *core = pass->core;
-    struct core_job *entry = core_find(core, queued->job);
-    const struct core_node *where = core_find_node(core, node->name);
+    const struct cluster *cluster = sched_cluster(core->sched);
+    const struct alloc_node *first = &allocation->nodes[0];
+    char *name = cluster->nodes[first->node].name;
+    const struct core_node *where = core_find_node(core, name);
     struct job_event event = {
         .type = EVENT_ALLOCATED,
         .attempt = entry->job->attempt + 1,
         .token = core->effects.random(core->effects.arg) | 1,
-        .node = node->name,
+        .node = name,
         .boot_id = where->hello.boot_id,
-        .gpus = *grants,
+        .cpu_milli = first->cpu_milli,
+        .memory = first->memory,
     };
-    core_change(core, entry, &event, pass->boot_ms, pass->wall_ms, NULL);
+    write_grants(cluster, allocation, &event);
+    core_change(core, entry, &event, NULL);
+    gpu_grants_clear(&event.gpus);
 }
 
-void core_schedule(struct core *core, int64_t boot_ms, int64_t wall_ms)
+static uint64_t start(void *arg, uint64_t job, const struct allocation *allocation)
 {
-    struct pass pass = { .core = core, .boot_ms = boot_ms, .wall_ms = wall_ms };
-    core->is_dirty = false;
-    sched_pass(&core->queue, &core->cluster, &policy_priority_fifo, &placement_best_fit, start_job, &pass);
+    struct core *core = arg;
+    struct core_job *entry = core_find(core, job);
+    uint32_t index;
+    if (job_is_array(entry->job) && array_first(entry->job->array_left, &index))
+        entry = core_split(core, entry, index);
+    allocate(core, entry, allocation);
+    return entry->job->id;
+}
+
+static void preempt(void *arg, uint64_t job, const char *why)
+{
+    struct core *core = arg;
+    struct core_job *entry = core_find(core, job);
+    if (entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING)
+        return; // it is being stopped already
+    struct job_event event = {
+        .type = EVENT_PREEMPTED, .attempt = entry->job->attempt, .text = xstrdup(why)
+    };
+    entry->grace_ms = -1;
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+const struct sched_callbacks core_callbacks = {
+    .start = start, .preempt = preempt, .unreserve = core_unreserved
+};
+
+/* --- what it is told --- */
+
+void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
+{
+    struct description description;
+    struct error err = { 0 };
+    if (core_describe(core, entry->job, facts, &description, &err) < 0) {
+        (void)fprintf(stderr, "mgpud: a stored job cannot be read: %s\n", err.message);
+        abort(); // it was validated before it was stored
+    }
+    for (size_t i = 0; i < description.n_unknown; i++)
+        core->effects.fetch_end(core->effects.arg, description.unknown[i]);
+    if (is_known)
+        sched_edit(core->sched, core->now_ms, &description.spec);
+    else
+        sched_submit(core->sched, core->now_ms, &description.spec);
+    /* It hears at once of what can never come true. */
+    for (size_t i = description.n_open; i < description.spec.n_after; i++)
+        sched_settle(
+            core->sched, core->now_ms, description.after[i].job, description.after[i].kind == AFTER_FAIL);
+    description_clear(&description);
+}
+
+static void add_node(struct allocation *allocation, uint32_t node, const struct job *job)
+{
+    for (size_t i = 0; i < allocation->n_nodes; i++)
+        if (allocation->nodes[i].node == node)
+            return;
+    allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
+    allocation->nodes[allocation->n_nodes++] =
+        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
+}
+
+/* What the job holds, found in the cluster; its nodes need not have said anything yet. */
+static void read_allocation(struct cluster *cluster, const struct job *job, struct allocation *ret)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
+    add_node(ret, cluster_node(cluster, job->node)->position, job);
+    for (size_t i = 0; i < job->grants.count; i++) {
+        struct cluster_node *node =
+            cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, grants[i].index, grants[i].uuid);
+        add_node(ret, node->position, job);
+        ret->gpus[ret->n_gpus++] = (struct alloc_gpu){
+            .node = node->position,
+            .gpu = (uint32_t)(gpu - node->gpus),
+            .slot = grants[i].slot,
+            .share = grants[i].share,
+            .memory = grants[i].memory,
+        };
+    }
+}
+
+void core_resume(struct core *core, struct core_job *entry)
+{
+    struct description description;
+    struct allocation allocation;
+    struct error err;
+    const struct core_facts none = { 0 };
+    struct job *job = entry->job;
+    char *after = take_ptr(job->ask.after); // it has started: nothing is waited for
+    if (core_describe(core, job, &none, &description, &err) < 0)
+        abort();
+    job->ask.after = after;
+    read_allocation(sched_cluster(core->sched), job, &allocation);
+    sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
+    allocation_clear(&allocation);
+    description_clear(&description);
+}
+
+/* From which ends it is learnt how long such a job takes: those that were its own, or its limit's. */
+static int64_t learnt_run_ms(const struct job_event *event)
+{
+    switch (event->end) {
+    case END_EXIT:
+    case END_SIGNAL:
+    case END_TIME_LIMIT: return event->run_ms;
+    default: return -1;
+    }
+}
+
+static void on_started(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_started(core->sched, core->now_ms, job->id);
+}
+
+static void on_stop(struct core *core, const struct job *job, const struct job_event *event)
+{
+    if (!job_state_is_active(job->state))
+        sched_withdraw(core->sched, core->now_ms, job->id);
+}
+
+static void back_off(struct core *core, const struct job *job)
+{
+    uint32_t returns = job->attempt - job->preemptions;
+    unsigned doublings = returns > 0 && returns < 7 ? returns - 1 : 6;
+    int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
+    wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
+    sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
+}
+
+static void on_returned(struct core *core, const struct job *job, const struct job_event *event)
+{
+    if (job->state == JOB_DONE) {
+        sched_ended(core->sched, core->now_ms, job->id, -1);
+        return;
+    }
+    sched_stopped(core->sched, core->now_ms, job->id, 0);
+    back_off(core, job);
+}
+
+static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_stopped(core->sched, core->now_ms, job->id, 0);
+}
+
+static void on_ended(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_ended(core->sched, core->now_ms, job->id, learnt_run_ms(event));
+    sched_withdraw(core->sched, core->now_ms, job->id); // given up while it waited
+}
+
+static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_block(core->sched, core->now_ms, job->id, job->hold,
+        (BLOCK_HELD_USER | BLOCK_HELD_ADMIN) & ~job->hold, TIME_NEVER);
+}
+
+static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
+    [EVENT_STARTED] = on_started,
+    [EVENT_STOP] = on_stop,
+    [EVENT_RETURNED] = on_returned,
+    [EVENT_REQUEUED] = on_requeued,
+    [EVENT_ENDED] = on_ended,
+    [EVENT_HELD] = on_hold,
+    [EVENT_RELEASED] = on_hold,
+};
+
+void core_tell(
+    struct core *core, const struct core_job *entry, const struct job_event *event, enum job_state before)
+{
+    const struct job *job = entry->job;
+    if (tellers[event->type] != NULL)
+        tellers[event->type](core, job, event);
+    if (job_state_is_active(before) && !job_state_is_active(job->state))
+        core_keep_accounts(core, job);
+    if (before != JOB_DONE && job->state == JOB_DONE)
+        sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
 }

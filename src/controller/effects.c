@@ -56,6 +56,20 @@ static void on_timer(evutil_socket_t fd, short events, void *arg)
     core_timer(effects->controller->core, clock_boot_ms(), clock_wall_ms());
 }
 
+static void on_end(void *arg, uint64_t job, struct job *row)
+{
+    struct effects *effects = arg;
+    bool is_ok = row != NULL && row->end == END_EXIT && row->exit_code == 0;
+    core_on_end(effects->controller->core, clock_boot_ms(), clock_wall_ms(), job, is_ok);
+    job_free(row);
+}
+
+static void fetch_end(void *arg, uint64_t job)
+{
+    struct effects *effects = arg;
+    store_fetch_job(effects->controller->store, job, on_end, effects);
+}
+
 static void arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -88,6 +102,7 @@ struct effects *effects_new(struct controller *controller, struct core_effects *
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,
+        .fetch_end = fetch_end,
         .arm = arm,
         .random = random_number,
     };

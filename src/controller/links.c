@@ -47,7 +47,7 @@ static void link_close(struct link *link)
         at = &(*at)->next;
     *at = link->next;
     if (link->is_up)
-        core_link_down(link->links->controller->core, link->id);
+        core_link_down(link->links->controller->core, clock_boot_ms(), clock_wall_ms(), link->id);
     bufferevent_free(link->stream);
     free(link);
 }

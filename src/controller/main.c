@@ -79,6 +79,19 @@ static void load_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_h
     core_load_key(arg, key_hash, job, spec_hash);
 }
 
+struct state_loading {
+    struct core *core;
+    struct error *err;
+    int result;
+};
+
+static void load_state(void *arg, const char *kind, const char *key, const uint8_t *bytes, size_t length)
+{
+    struct state_loading *loading = arg;
+    if (loading->result == 0)
+        loading->result = core_load_state(loading->core, kind, key, bytes, length, loading->err);
+}
+
 static void on_store_readable(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
@@ -102,14 +115,24 @@ static int load(struct program *program, struct error *err)
         .queue_max = QUEUE_MAX,
         .recent_done_max = RECENT_DONE_MAX,
         .grace_ms = GRACE_MS,
+        .sched = controller->options.sched,
+        .accounts = controller->options.accounts,
+        .n_accounts = controller->options.n_accounts,
     };
     struct core_effects table;
     program->effects = effects_new(controller, &table);
     controller->core = core_new(&options, &table);
     core_load_summary(controller->core, &controller->summary);
-    r = store_load_jobs(controller->store, RECENT_DONE_MAX, load_job, controller->core, err);
+    struct state_loading loading = { .core = controller->core, .err = err };
+    r = store_load_state(controller->store, load_state, &loading, err);
+    if (r == 0)
+        r = loading.result;
+    if (r == 0)
+        r = store_load_jobs(controller->store, RECENT_DONE_MAX, load_job, controller->core, err);
     if (r == 0)
         r = store_load_keys(controller->store, load_key, controller->core, err);
+    if (r == 0)
+        core_load_end(controller->core, clock_boot_ms(), clock_wall_ms());
     return r;
 }
 

@@ -27,6 +27,8 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .gpu = gpu,
         .jobs = jobs,
         .n_jobs = n,
+        .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
+        .drain = core_mark(core, node->name, NULL),
         .names = listing->serve->names,
     };
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
@@ -42,7 +44,9 @@ static void add_gpus(void *arg, const struct core_node *node)
 static void add_node(void *arg, const struct core_node *node)
 {
     struct listing *listing = arg;
-    (void)json_array_append_new(listing->array, json_node_write(node->name, node->is_up, &node->hello));
+    const struct cluster_change *drain = core_mark(listing->serve->controller->core, node->name, NULL);
+    (void)json_array_append_new(
+        listing->array, json_node_write(node->name, node->is_up, &node->hello, drain));
 }
 
 static void reply_listing(

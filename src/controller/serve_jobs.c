@@ -21,7 +21,7 @@ static void reply_none(struct request *request, uint64_t id)
 {
     struct error err = { 0 };
     (void)error_set(&err, -ENOENT, "there is no job %" PRIu64, id);
-    (void)error_hint(&err, "mgpu ps --all lists the jobs");
+    (void)error_hint(&err, "all jobs: mgpu ps -a");
     request_reply_problem(request, &err);
 }
 
@@ -60,9 +60,12 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
     struct json_job_view view = { .job = job, .names = serve->names, .now_wall_ms = clock_wall_ms() };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {
-        const char *word = core_wait_reason(core, job->id, reason, sizeof(reason));
         view.position = core_queue_position(core, job->id);
-        view.reason = reason[0] != '\0' ? reason : word;
+        view.reason = core_wait_reason(core, view.now_wall_ms, job->id, reason, sizeof(reason));
+        view.reason_text = reason;
+        core_eta(serve->controller->core, view.now_wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);
+        view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
+        view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }
     return json_job_write(&view);
 }

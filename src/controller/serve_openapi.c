@@ -73,7 +73,9 @@ static json_t *write_paths(void)
             path = json_object();
             (void)json_object_set_new(paths, routes[i].path, path);
         }
-        const char *method = strcmp(routes[i].method, "GET") == 0 ? "get" : "post";
+        const char *method = strcmp(routes[i].method, "GET") == 0    ? "get"
+                             : strcmp(routes[i].method, "POST") == 0 ? "post"
+                                                                     : "delete";
         (void)json_object_set_new(path, method, write_operation(&routes[i]));
     }
     return paths;

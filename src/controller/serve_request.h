@@ -18,6 +18,8 @@
 
 struct route; // serve_route.h
 
+#define SERVE_NAME_SIZE 129U
+
 enum request_phase {
     REQUEST_OPEN,      // nothing of the answer is written
     REQUEST_STREAMING, // its head and perhaps more is written
@@ -35,10 +37,13 @@ struct request {
     struct query query;
     const struct route *route;
     struct identity who;
-    uint64_t job;          // number in the path, when the route has one
-    bool is_patient;       // waits for something that may take long
-    bool is_chunked;       // the stream is sent in chunks
-    struct buffer headers; // further lines of the answer's head
+    uint64_t job;     // number in the path, when the route has one
+    bool has_element; // the path says "42.3": `job` is an array until serve_element.c has found the element
+    uint32_t element;
+    char name[SERVE_NAME_SIZE]; // word in the path, when the route has one
+    bool is_patient;            // waits for something that may take long
+    bool is_chunked;            // the stream is sent in chunks
+    struct buffer headers;      // further lines of the answer's head
 
     /* Set by the route's handler. */
     void (*on_answer)(struct request *request, const struct core_answer *answer); // to a call of the core

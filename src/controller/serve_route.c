@@ -10,19 +10,23 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "controller/serve_element.h"
 #include "controller/serve_guard.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
 #include "controller/serve_tokens.h"
+#include "job/array.h"
 #include "job/spec.h"
 #include "wire/json_record.h"
 #include "wire/requests.h"
 
-#define ID_WORD "{id}"
+#define ID_WORD   "{id}"
+#define NAME_WORD "{name}"
+#define JOBS_PATH "/api/v1/jobs/"
 
 static const struct route routes[] = {
-    { "POST", "/api/v1/jobs", AUTH_KNOWN, handle_submit, "Submits a job.", { { NULL, NULL } },
-        &job_spec_record },
+    { "POST", "/api/v1/jobs", AUTH_KNOWN, handle_submit, "Submits a job.",
+        { { "dry_run", "1: no job is made; answers when and where there would be one" } }, &job_spec_record },
     { "GET", "/api/v1/jobs", AUTH_KNOWN, handle_list,
         "Jobs in order of their ids: those not over and those that ended within the last hour.",
         {
@@ -47,6 +51,14 @@ static const struct route routes[] = {
         NULL },
     { "POST", "/api/v1/jobs/{id}/cancel", AUTH_OWNER, handle_cancel,
         "Cancels a job: SIGTERM, and SIGKILL after the grace.", { { NULL, NULL } }, &cancel_request_record },
+    { "GET", "/api/v1/jobs/{id}/why", AUTH_KNOWN, handle_why,
+        "Why a job waits, when it will start, and what would start it now.", { { NULL, NULL } }, NULL },
+    { "POST", "/api/v1/jobs/{id}/hold", AUTH_OWNER, handle_hold, "Keeps a queued job from starting.",
+        { { NULL, NULL } }, &empty_request_record },
+    { "POST", "/api/v1/jobs/{id}/release", AUTH_OWNER, handle_release, "Takes a hold away.",
+        { { NULL, NULL } }, &empty_request_record },
+    { "POST", "/api/v1/jobs/{id}/edit", AUTH_OWNER, handle_edit, "Changes what a queued job asks for.",
+        { { NULL, NULL } }, &job_ask_record },
     { "GET", "/api/v1/jobs/{id}/log", AUTH_OWNER, handle_log,
         "The output, byte for byte; a Range header asks for a part of it.",
         {
@@ -56,8 +68,27 @@ static const struct route routes[] = {
         NULL },
     { "GET", "/api/v1/gpus", AUTH_KNOWN, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
+    { "POST", "/api/v1/gpus/pause", AUTH_ADMIN, handle_pause, "No new jobs on these GPUs.",
+        { { NULL, NULL } }, &mark_request_record },
+    { "POST", "/api/v1/gpus/resume", AUTH_ADMIN, handle_resume, "Takes a pause back.", { { NULL, NULL } },
+        &mark_request_record },
     { "GET", "/api/v1/nodes", AUTH_KNOWN, handle_nodes, "Nodes and what they can promise.",
         { { NULL, NULL } }, NULL },
+    { "POST", "/api/v1/nodes/{name}/drain", AUTH_ADMIN, handle_drain, "No new jobs on this node.",
+        { { NULL, NULL } }, &mark_request_record },
+    { "POST", "/api/v1/nodes/{name}/resume", AUTH_ADMIN, handle_node_resume, "Takes a drain back.",
+        { { NULL, NULL } }, &mark_request_record },
+    { "POST", "/api/v1/reservations", AUTH_ADMIN, handle_reserve, "Keeps GPUs for some users for a time.",
+        { { NULL, NULL } }, &reserve_request_record },
+    { "GET", "/api/v1/reservations", AUTH_KNOWN, handle_reservations, "Reservations that are not over.",
+        { { NULL, NULL } }, NULL },
+    { "DELETE", "/api/v1/reservations/{id}", AUTH_ADMIN, handle_unreserve, "Gives a reservation up.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/users", AUTH_KNOWN, handle_users, "What users and groups run, have used and may use.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/journal", AUTH_ADMIN, handle_journal,
+        "Every event with all that a replay needs, one JSON object a line.",
+        { { "after", "sequence number: begin after it" } }, NULL },
     { "GET", "/api/v1/events", AUTH_KNOWN, handle_events,
         "Changes of all jobs as they become durable (text/event-stream).",
         { { "after", "sequence number: begin after it; the header Last-Event-ID does the same" } }, NULL },
@@ -82,28 +113,66 @@ const struct route *route_all(size_t *ret_count)
     return routes;
 }
 
-/* Matches a path; the number at "{id}" goes to *ret_id. A segment that is no number does not match. */
-static bool is_match(const char *pattern, const char *path, uint64_t *ret_id)
+/* What the path says beyond the route. */
+struct place {
+    uint64_t id;
+    bool has_element;
+    uint32_t element;
+    char name[SERVE_NAME_SIZE];
+};
+
+/* A number without leading zeros; returns its length, 0: none. */
+static size_t read_number(const char *text, uint64_t max, uint64_t *ret)
 {
-    const char *word = strstr(pattern, ID_WORD);
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 19 || (text[0] == '0' && n > 1))
+        return 0;
+    *ret = strtoull(text, NULL, 10);
+    return *ret <= max ? n : 0;
+}
+
+static size_t read_id(const char *pattern, const char *text, struct place *ret)
+{
+    uint64_t index = 0;
+    size_t n = read_number(text, INT64_MAX, &ret->id);
+    bool may_have_element = strncmp(pattern, JOBS_PATH, strlen(JOBS_PATH)) == 0;
+    if (n == 0 || ret->id == 0 || text[n] != '.' || !may_have_element)
+        return ret->id == 0 ? 0 : n;
+    size_t more = read_number(text + n + 1, ARRAY_INDEX_MAX, &index);
+    ret->has_element = true;
+    ret->element = (uint32_t)index;
+    return more > 0 ? n + 1 + more : 0;
+}
+
+static size_t read_name(const char *text, struct place *ret)
+{
+    size_t n = strcspn(text, "/");
+    if (n == 0 || n >= sizeof(ret->name))
+        return 0;
+    (void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)n, text);
+    return n;
+}
+
+/* Matches a path; what stands for "{id}" or "{name}" goes to *ret. */
+static bool is_match(const char *pattern, const char *path, struct place *ret)
+{
+    const char *word = strchr(pattern, '{');
+    *ret = (struct place){ 0 };
     if (word == NULL)
         return strcmp(pattern, path) == 0;
     size_t before = (size_t)(word - pattern);
     if (strncmp(pattern, path, before) != 0)
         return false;
-    const char *digits = path + before;
-    size_t n = strspn(digits, "0123456789");
-    if (n == 0 || n > 19 || digits[0] == '0' || strcmp(word + strlen(ID_WORD), digits + n) != 0)
-        return false;
-    *ret_id = strtoull(digits, NULL, 10);
-    return *ret_id <= INT64_MAX;
+    bool is_id = strncmp(word, ID_WORD, strlen(ID_WORD)) == 0;
+    size_t n = is_id ? read_id(pattern, path + before, ret) : read_name(path + before, ret);
+    return n > 0 && strcmp(word + strlen(is_id ? ID_WORD : NAME_WORD), path + before + n) == 0;
 }
 
-static const struct route *find_route(const char *path, const char *method, uint64_t *ret_id)
+static const struct route *find_route(const char *path, const char *method, struct place *ret)
 {
     const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
     for (size_t i = 0; i < ROUTES; i++)
-        if (strcmp(routes[i].method, wanted) == 0 && is_match(routes[i].path, path, ret_id))
+        if (strcmp(routes[i].method, wanted) == 0 && is_match(routes[i].path, path, ret))
             return &routes[i];
     return NULL;
 }
@@ -113,9 +182,9 @@ static void reply_no_route(struct request *request)
 {
     struct error err = { 0 };
     struct buffer allowed = { 0 };
-    uint64_t id;
+    struct place place;
     for (size_t i = 0; i < ROUTES; i++) {
-        if (!is_match(routes[i].path, request->path, &id))
+        if (!is_match(routes[i].path, request->path, &place))
             continue;
         bool is_get = strcmp(routes[i].method, "GET") == 0;
         buffer_printf(
@@ -141,6 +210,12 @@ static int check_query(struct request *request, struct error *err)
     return query_check(&request->query, known, err);
 }
 
+static bool is_admin(const struct request *request)
+{
+    const struct identity *who = &request->who;
+    return who->is_admin || who->uid == 0 || who->uid == request->serve->controller->admin_uid;
+}
+
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
@@ -151,13 +226,20 @@ static void run_route(struct request *request)
         r = error_set(&err, -ENOKEY, "nobody knows who asks");
         (void)error_hint(&err, "use the unix socket, or send a token made with `mgpu token create`");
     }
+    if (r == 0 && request->route->auth == AUTH_ADMIN && !is_admin(request)) {
+        r = error_set(&err, -EPERM, "only administrators may do this");
+        (void)error_hint(&err, "administrators are root and the user mgpud runs as");
+    }
     if (r == 0)
         r = check_query(request, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;
     }
-    request->route->handle(request);
+    if (request->has_element)
+        element_find(request, request->route->handle);
+    else
+        request->route->handle(request);
 }
 
 void route_dispatch(struct request *request)
@@ -173,7 +255,12 @@ void route_dispatch(struct request *request)
         request_refuse(request, &err);
         return;
     }
-    request->route = find_route(request->path, request->message.method, &request->job);
+    struct place place;
+    request->route = find_route(request->path, request->message.method, &place);
+    request->job = place.id;
+    request->has_element = place.has_element;
+    request->element = place.element;
+    memcpy(request->name, place.name, sizeof(request->name));
     if (request->route == NULL) {
         reply_no_route(request);
         return;

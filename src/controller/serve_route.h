@@ -11,6 +11,7 @@ struct request;
 enum route_auth {
     AUTH_PUBLIC, // anybody, known or not
     AUTH_KNOWN,  // anybody whose user is known
+    AUTH_ADMIN,  // administrators
     AUTH_OWNER,  // the owner of the job in the path, or an administrator; checked when the job is found
 };
 
@@ -23,7 +24,7 @@ struct route_parameter {
 
 struct route {
     const char *method; // GET routes answer HEAD too
-    const char *path;   // "{id}" stands for a number
+    const char *path;   // "{id}" stands for a number (of a job also "42.3"), "{name}" for a word
     enum route_auth auth;
     void (*handle)(struct request *request);
     const char *help;

@@ -4,17 +4,30 @@
 
 struct request;
 
-void handle_submit(struct request *request);     // serve_submit.c
-void handle_list(struct request *request);       // serve_list.c
-void handle_show(struct request *request);       // serve_show.c
-void handle_wait(struct request *request);       // serve_wait.c
-void handle_cancel(struct request *request);     // serve_cancel.c
-void handle_log(struct request *request);        // serve_log.c
-void handle_gpus(struct request *request);       // serve_gpus.c
-void handle_nodes(struct request *request);      // serve_gpus.c
-void handle_events(struct request *request);     // serve_events.c
-void handle_make_token(struct request *request); // serve_tokens.c
-void handle_version(struct request *request);    // serve_meta.c
-void handle_health(struct request *request);     // serve_meta.c
-void handle_limits(struct request *request);     // serve_meta.c
-void handle_openapi(struct request *request);    // serve_openapi.c
+void handle_submit(struct request *request);       // serve_submit.c
+void handle_list(struct request *request);         // serve_list.c
+void handle_show(struct request *request);         // serve_show.c
+void handle_wait(struct request *request);         // serve_wait.c
+void handle_cancel(struct request *request);       // serve_cancel.c
+void handle_log(struct request *request);          // serve_log.c
+void handle_why(struct request *request);          // serve_why.c
+void handle_hold(struct request *request);         // serve_rules.c
+void handle_release(struct request *request);      // serve_rules.c
+void handle_edit(struct request *request);         // serve_rules.c
+void handle_pause(struct request *request);        // serve_cluster.c
+void handle_resume(struct request *request);       // serve_cluster.c
+void handle_drain(struct request *request);        // serve_cluster.c
+void handle_node_resume(struct request *request);  // serve_cluster.c
+void handle_reserve(struct request *request);      // serve_reservations.c
+void handle_reservations(struct request *request); // serve_reservations.c
+void handle_unreserve(struct request *request);    // serve_reservations.c
+void handle_users(struct request *request);        // serve_accounts.c
+void handle_journal(struct request *request);      // serve_journal.c
+void handle_gpus(struct request *request);         // serve_gpus.c
+void handle_nodes(struct request *request);        // serve_gpus.c
+void handle_events(struct request *request);       // serve_events.c
+void handle_make_token(struct request *request);   // serve_tokens.c
+void handle_version(struct request *request);      // serve_meta.c
+void handle_health(struct request *request);       // serve_meta.c
+void handle_limits(struct request *request);       // serve_meta.c
+void handle_openapi(struct request *request);      // serve_openapi.c

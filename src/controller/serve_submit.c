@@ -6,8 +6,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "controller/serve_after.h"
 #include "controller/serve_jobs.h"
+#include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
+#include "controller/serve_why.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
 
@@ -51,10 +54,9 @@ static void reply_created(struct request *request, const struct job *job)
         .uid = job->uid,
         .gid = job->gid,
         .state = JOB_QUEUED,
-        .priority = job->priority,
-        .gpus = job->gpus,
-        .gpu_mem = job->gpu_mem,
-        .gpu_ids = job->gpu_ids,
+        .ask = job->ask,
+        .hold = job->hold,
+        .array_left = job->array_left,
         .name = job->name,
         .summary = job->summary,
         .submitted_ms = job->submitted_ms,
@@ -75,15 +77,47 @@ static void on_submitted(struct request *request, const struct core_answer *answ
         jobs_find(request, answer->job, answer->is_repeated ? reply_repeated : reply_created);
 }
 
+static void drop_spec(void *spec)
+{
+    job_spec_free(spec);
+}
+
+/* `?dry_run=1`: what would become of it. */
+static void look_ahead(struct request *request, void *subject, const struct core_facts *facts)
+{
+    struct job_spec *spec = subject;
+    struct error err = { 0 };
+    struct why why = { 0 };
+    int r = core_why_not_yet(
+        request->serve->controller->core, clock_wall_ms(), &request->who, spec, facts, &why, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+    } else {
+        request_reply_json(request, 200, why_write(request->serve, NULL, &spec->ask, &why));
+        why_clear(&why);
+    }
+    job_spec_free(spec);
+}
+
+static void submit(struct request *request, void *subject, const struct core_facts *facts)
+{
+    request->on_answer = on_submitted;
+    core_submit(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, subject,
+        facts, request);
+}
+
 void handle_submit(struct request *request)
 {
     struct controller *controller = request->serve->controller;
     struct error err = { 0 };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    bool is_dry = false;
     int r = check_owner(request, &err);
     if (r == 0)
+        r = query_get_flag(&request->query, "dry_run", &is_dry, &err);
+    if (r == 0)
         r = read_spec(request, spec, &err);
-    if (r == 0 && store_is_full(controller->store)) {
+    if (r == 0 && store_is_full(controller->store) && !is_dry) {
         r = error_set(&err, -ENOSPC, "there is no space left to store new jobs in %s",
             controller->options.state_dir != NULL ? controller->options.state_dir : "the state directory");
         (void)error_hint(&err, "running jobs go on; submit again when there is space");
@@ -93,6 +127,7 @@ void handle_submit(struct request *request)
         request_reply_problem(request, &err);
         return;
     }
-    request->on_answer = on_submitted;
-    core_submit(controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec, request);
+    if (spec->ask.priority > 0)
+        request->who.may_raise = rights_may_raise(request);
+    after_settle(request, &spec->ask, spec, is_dry ? look_ahead : submit, drop_spec);
 }

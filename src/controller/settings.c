@@ -13,9 +13,11 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/version.h"
+#include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
 #define SYSTEM_CONFIG "/etc/mgpu/mgpu.yaml"
+#define SETTINGS_MAX  64U
 
 struct parsed {
     struct controller_options *options;
@@ -164,16 +166,20 @@ static const struct option_row command_rows[] = {
     { 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct option_row *const tables[] = { setting_rows, command_rows, NULL };
+static const struct option_row *const tables[] = { setting_rows, sched_rows, command_rows, NULL };
 
 int settings_set(struct controller_options *options, const char *key, const char *value, struct error *err)
 {
     struct parsed parsed = { .options = options };
-    const char *names[sizeof(setting_rows) / sizeof(setting_rows[0])] = { NULL };
-    for (size_t i = 0; setting_rows[i].name != NULL; i++) {
-        names[i] = setting_rows[i].name;
-        if (strcmp(setting_rows[i].name, key) == 0)
-            return setting_rows[i].set(&parsed, value, err);
+    const struct option_row *const rows[] = { setting_rows, sched_rows };
+    const char *names[SETTINGS_MAX + 1] = { NULL };
+    size_t count = 0;
+    for (size_t table = 0; table < sizeof(rows) / sizeof(rows[0]); table++) {
+        for (const struct option_row *row = rows[table]; row->name != NULL && count < SETTINGS_MAX; row++) {
+            names[count++] = row->name;
+            if (strcmp(row->name, key) == 0)
+                return row->set(&parsed, value, err);
+        }
     }
     const char *nearest = text_nearest(key, names);
     (void)error_set(err, -EINVAL, "unknown key '%.60s'", key);
@@ -207,6 +213,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 {
     struct utsname host;
     *options = (struct controller_options){ 0 };
+    sched_settings_init(&options->sched);
     options->listen = xstrdup("127.0.0.1:9123");
     options->gpus = xstrdup("auto");
     options->user = xstrdup("mgpu");
@@ -234,6 +241,7 @@ static void print_help(void)
                  "The controller of mgpu: queue, store and API. It starts the agent of this node itself.\n"
                  "Without options and without a file it serves this machine.\n\n");
     options_print(setting_rows, stdout);
+    options_print(sched_rows, stdout);
     options_print(command_rows, stdout);
 }
 
@@ -272,8 +280,9 @@ int settings_read(
 void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
-        options->user, options->node, options->log_dir, options->program_dir };
+        options->user, options->node, options->log_dir, options->program_dir, options->priority_group };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
+    free(options->accounts);
     *options = (struct controller_options){ 0 };
 }

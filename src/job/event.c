@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/ask.h"
+#include "job/cluster_change.h"
 #include "job/spec.h"
 
 static const struct record_field grant_fields[] = {
@@ -12,6 +14,8 @@ static const struct record_field grant_fields[] = {
     RECORD_FIELD(2, RECORD_STRING, struct gpu_grant, uuid, 96),
     RECORD_FIELD(3, RECORD_U32, struct gpu_grant, slot, 0),
     RECORD_FIELD(4, RECORD_SIZE, struct gpu_grant, memory, 0),
+    RECORD_FIELD(5, RECORD_U32, struct gpu_grant, share, 0),
+    RECORD_FIELD(6, RECORD_STRING, struct gpu_grant, node, SPEC_NAME_MAX),
 };
 
 const struct record_type gpu_grant_record = RECORD_TYPE(2, "gpu grant", struct gpu_grant, grant_fields);
@@ -39,6 +43,16 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(20, RECORD_U64, struct job_event, max_rss, 0),
     RECORD_FIELD(21, RECORD_U64, struct job_event, log_bytes, 0),
     RECORD_FIELD(22, RECORD_STRING, struct job_event, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(23, RECORD_U32, struct job_event, reason, 0),
+    RECORD_FIELD(24, RECORD_U32, struct job_event, hold, 0),
+    RECORD_FIELD(25, RECORD_U64, struct job_event, array_job, 0),
+    RECORD_FIELD(26, RECORD_U32, struct job_event, array_index, 0),
+    RECORD_FIELD(27, RECORD_U64, struct job_event, element, 0),
+    RECORD_FIELD(28, RECORD_U32, struct job_event, cpu_milli, 0),
+    RECORD_FIELD(29, RECORD_U64, struct job_event, memory, 0),
+    RECORD_FIELD(30, RECORD_STRING, struct job_event, name, SPEC_NAME_MAX),
+    RECORD_SUBLIST(31, struct job_event, ask, 1, &job_ask_record),
+    RECORD_SUBLIST(32, struct job_event, change, 1, &cluster_change_record),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);
@@ -48,27 +62,31 @@ void job_event_clear(struct job_event *event)
     record_clear(&job_event_record, event);
 }
 
-void gpu_grants_add(
+struct gpu_grant *gpu_grants_add(
     struct record_list *grants, uint32_t index, const char *uuid, uint32_t slot, uint64_t memory)
 {
     grants->items = xreallocarray(grants->items, grants->count + 1, sizeof(struct gpu_grant));
     struct gpu_grant *grant = (struct gpu_grant *)grants->items + grants->count++;
     *grant = (struct gpu_grant){ .index = index, .uuid = xstrdup(uuid), .slot = slot, .memory = memory };
+    return grant;
 }
 
 void gpu_grants_copy(struct record_list *to, const struct record_list *from)
 {
     *to = (struct record_list){ 0 };
-    const struct gpu_grant *grants = from->items;
-    for (size_t i = 0; i < from->count; i++)
-        gpu_grants_add(to, grants[i].index, grants[i].uuid, grants[i].slot, grants[i].memory);
+    if (from->count == 0)
+        return;
+    to->items = xcalloc(from->count, sizeof(struct gpu_grant));
+    for (; to->count < from->count; to->count++)
+        record_copy(&gpu_grant_record, (struct gpu_grant *)to->items + to->count,
+            (const struct gpu_grant *)from->items + to->count);
 }
 
 void gpu_grants_clear(struct record_list *grants)
 {
     struct gpu_grant *items = grants->items;
     for (size_t i = 0; i < grants->count; i++)
-        free(items[i].uuid);
+        record_clear(&gpu_grant_record, &items[i]);
     free(items);
     *grants = (struct record_list){ 0 };
 }

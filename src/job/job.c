@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/array.h"
 
 struct job *job_new(uint64_t id, const struct job_spec *spec)
 {
     struct job *job = xcalloc(1, sizeof(*job));
     job->id = id;
-    job->priority = spec->priority;
-    job->gpus = spec->gpus;
-    job->gpu_mem = spec->gpu_mem;
-    job->gpu_ids = xstrdup(spec->gpu_ids);
+    job_ask_copy(&job->ask, &spec->ask);
+    job->hold = spec->hold ? HOLD_USER : 0;
+    job->array_left = spec->ask.array != NULL ? array_indexes(spec->ask.array) : NULL;
     job->name = job_spec_display_name(spec);
     _cleanup_free_ char *command = text_quote_command(&spec->command);
     job->summary = text_escape(command, JOB_SUMMARY_MAX);
@@ -27,7 +27,8 @@ void job_free(struct job *job)
 {
     if (job == NULL)
         return;
-    free(job->gpu_ids);
+    job_ask_clear(&job->ask);
+    free(job->array_left);
     free(job->name);
     free(job->summary);
     free(job->node);
@@ -51,17 +52,37 @@ static void set_text(char **field, const char *text)
     *field = xstrdup(text);
 }
 
+static void take_ask(struct job *job, const struct job_event *event)
+{
+    if (event->ask.count == 0)
+        return;
+    job_ask_clear(&job->ask);
+    job_ask_copy(&job->ask, event->ask.items);
+}
+
 static void on_submitted(struct job *job, const struct job_event *event)
 {
     job->uid = event->uid;
     job->gid = event->gid;
     job->submitted_ms = event->wall_ms;
+    if (event->array_job == 0)
+        return;
+    /* An element begins with the request of its array as it is by now, and is no array itself. */
+    job->array_job = event->array_job;
+    job->array_index = event->array_index;
+    job->hold = event->hold;
+    take_ask(job, event);
+    set_text(&job->name, event->name);
+    free(take_ptr(job->ask.array));
+    free(take_ptr(job->array_left));
 }
 
 static void on_allocated(struct job *job, const struct job_event *event)
 {
     job->attempt = event->attempt;
     job->token = event->token;
+    job->cpu_milli = event->cpu_milli;
+    job->memory = event->memory;
     set_text(&job->node, event->node);
     set_text(&job->boot_id, event->boot_id);
     gpu_grants_clear(&job->grants);
@@ -74,26 +95,46 @@ static void on_started(struct job *job, const struct job_event *event)
     set_text(&job->log_path, event->log_path);
 }
 
+static void give_up_rest(struct job *job)
+{
+    if (job_is_array(job))
+        job->array_left[0] = '\0';
+}
+
 static void on_stop(struct job *job, const struct job_event *event)
 {
     job->stopped_by = event->uid;
-    if (job->state != JOB_QUEUED)
+    job->stop_reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
+    job->is_requeued = false;
+    give_up_rest(job);
+    if (job->state != JOB_QUEUED || job->array_open > 0)
         return;
-    job->end = END_CANCELLED;
+    job->end = job->stop_reason;
     job->ended_ms = event->wall_ms;
+}
+
+/* The attempt is over and the job waits for the next one. */
+static void go_back(struct job *job)
+{
+    job->preemptions += job->is_requeued;
+    job->is_requeued = false;
+    gpu_grants_clear(&job->grants);
+    job->token = 0;
+    job->started_ms = 0;
+    job->cpu_milli = 0;
+    job->memory = 0;
+    free(take_ptr(job->node));
+    free(take_ptr(job->boot_id));
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
 {
-    gpu_grants_clear(&job->grants);
-    job->token = 0;
-    job->started_ms = 0;
-    free(take_ptr(job->node));
-    free(take_ptr(job->boot_id));
+    bool is_over = job->state == JOB_STOPPING && !job->is_requeued;
+    go_back(job);
     set_text(&job->text, event->text);
-    if (job->state != JOB_STOPPING)
+    if (!is_over)
         return;
-    job->end = END_CANCELLED;
+    job->end = job->stop_reason;
     job->ended_ms = event->wall_ms;
 }
 
@@ -103,6 +144,8 @@ static void on_ended(struct job *job, const struct job_event *event)
     job->exit_code = event->exit_code;
     job->signal = event->signal;
     job->ended_ms = event->wall_ms;
+    job->is_requeued = false;
+    give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
     job->run_ms = event->run_ms;
@@ -114,6 +157,62 @@ static void on_ended(struct job *job, const struct job_event *event)
     set_text(&job->text, event->text);
 }
 
+static void on_edited(struct job *job, const struct job_event *event)
+{
+    take_ask(job, event);
+    set_text(&job->name, event->name);
+}
+
+static void on_held(struct job *job, const struct job_event *event)
+{
+    job->hold |= event->hold;
+}
+
+static void on_released(struct job *job, const struct job_event *event)
+{
+    job->hold &= ~event->hold;
+}
+
+static void on_preempted(struct job *job, const struct job_event *event)
+{
+    job->is_requeued = true;
+    set_text(&job->text, event->text);
+}
+
+static void on_requeued(struct job *job, const struct job_event *event)
+{
+    go_back(job);
+    set_text(&job->log_path, event->log_path);
+    free(take_ptr(job->text)); // why it gave way is over with the attempt
+    set_text(&job->text, event->text);
+}
+
+static void on_split(struct job *job, const struct job_event *event)
+{
+    char *left = array_without(job->array_left, event->array_index);
+    free(job->array_left);
+    job->array_left = left;
+    job->array_open++;
+}
+
+static bool has_more_elements(const struct job *job)
+{
+    return job->array_open > 0 || (job_is_array(job) && job->array_left[0] != '\0');
+}
+
+static void on_member(struct job *job, const struct job_event *event)
+{
+    bool is_good = event->end == END_EXIT && event->exit_code == 0;
+    /* The exit code of an array is that of its first failed element, and never 0 when one has failed. */
+    if (!is_good && job->array_failed++ == 0)
+        job->exit_code = event->exit_code != 0 ? event->exit_code : 1;
+    job->array_open--;
+    if (has_more_elements(job))
+        return;
+    job->end = job->stop_reason != END_NONE ? job->stop_reason : END_EXIT;
+    job->ended_ms = event->wall_ms;
+}
+
 static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event *) = {
     [EVENT_SUBMITTED] = on_submitted,
     [EVENT_ALLOCATED] = on_allocated,
@@ -121,7 +220,27 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_STOP] = on_stop,
     [EVENT_RETURNED] = on_returned,
     [EVENT_ENDED] = on_ended,
+    [EVENT_EDITED] = on_edited,
+    [EVENT_HELD] = on_held,
+    [EVENT_RELEASED] = on_released,
+    [EVENT_PREEMPTED] = on_preempted,
+    [EVENT_REQUEUED] = on_requeued,
+    [EVENT_SPLIT] = on_split,
+    [EVENT_MEMBER] = on_member,
 };
+
+/* Will the job wait for more after this event? See job_transition(). */
+static bool goes_on(const struct job *job, const struct job_event *event)
+{
+    if (event->type != EVENT_MEMBER)
+        return job->is_requeued || job->array_open > 0;
+    return job->array_open > 1 || (job_is_array(job) && job->array_left[0] != '\0');
+}
+
+bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next)
+{
+    return job_transition(job->state, (enum job_event_type)event->type, goes_on(job, event), ret_next);
+}
 
 static bool is_for_this_attempt(const struct job *job, const struct job_event *event)
 {
@@ -129,8 +248,48 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_ALLOCATED: return event->attempt == job->attempt + 1;
     case EVENT_STARTED:
     case EVENT_RETURNED:
+    case EVENT_PREEMPTED:
+    case EVENT_REQUEUED:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
+    }
+}
+
+/* The elements of an array are settled when it is submitted; how many run at a time may change. */
+static bool has_same_indexes(const struct job *job, const struct job_event *event)
+{
+    const struct job_ask *ask = event->ask.items;
+    if (job->ask.array == NULL || ask->array == NULL)
+        return job->ask.array == ask->array;
+    _cleanup_free_ char *before = array_indexes(job->ask.array);
+    _cleanup_free_ char *after = array_indexes(ask->array);
+    return before != NULL && text_equal(before, after);
+}
+
+static bool is_left(const struct job *job, uint32_t index)
+{
+    _cleanup_free_ char *left = job_is_array(job) ? array_without(job->array_left, index) : NULL;
+    return left != NULL;
+}
+
+/* What the event itself gets wrong, or NULL. */
+static const char *find_fault(const struct job *job, const struct job_event *event)
+{
+    switch (event->type) {
+    case EVENT_ALLOCATED:
+        if (job_is_array(job))
+            return "an array does not run itself";
+        return job->hold != 0 ? "it is held" : NULL;
+    case EVENT_STOP: return event->reason >= END_KINDS ? "there is no such end" : NULL;
+    case EVENT_ENDED:
+        return event->end == END_NONE || event->end >= END_KINDS ? "there is no such end" : NULL;
+    case EVENT_EDITED:
+        if (event->ask.count != 1)
+            return "it has no request";
+        return has_same_indexes(job, event) ? NULL : "the indexes of an array stay";
+    case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "there is no such element left";
+    case EVENT_MEMBER: return job->array_open > 0 ? NULL : "no element is open";
+    default: return NULL;
     }
 }
 
@@ -141,31 +300,60 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
     if (event->job != job->id)
         return error_set(
             err, -EPROTO, "event of job %" PRIu64 " applied to job %" PRIu64, event->job, job->id);
-    if (!job_transition(job->state, (enum job_event_type)event->type, &next))
+    if (!job_next_state(job, event, &next))
         return error_set(err, -EPROTO, "job %" PRIu64 " is %s: %s is not possible", job->id,
             job_state_name(job->state), name);
     if (!is_for_this_attempt(job, event))
         return error_set(err, -EPROTO, "job %" PRIu64 " is in attempt %u: %s speaks of attempt %u", job->id,
             job->attempt, name, event->attempt);
+    const char *fault = find_fault(job, event);
+    if (fault != NULL)
+        return error_set(err, -EPROTO, "job %" PRIu64 ": %s is not possible: %s", job->id, name, fault);
     appliers[event->type](job, event);
     job->state = next;
     return 0;
 }
 
-int job_invariant(const struct job *job, struct error *err)
+/* Rules of arrays and their elements; NULL when all hold. */
+static const char *find_broken_array_rule(const struct job *job)
 {
-    const char *broken = NULL;
+    if (!job_is_array(job))
+        return job->array_open > 0 || job->array_failed > 0 ? "only an array has elements" : NULL;
+    if (job_state_is_active(job->state))
+        return "an array does not run itself";
+    if (job->array_job != 0)
+        return "an element is no array";
+    if ((job->state == JOB_DONE) == has_more_elements(job))
+        return "an array is done exactly when nothing is left of it and no element is open";
+    return NULL;
+}
+
+static const char *find_broken_rule(const struct job *job)
+{
     bool is_active = job_state_is_active(job->state);
     if (is_active && (job->attempt == 0 || job->token == 0 || job->node == NULL))
-        broken = "an active job has an attempt, a token and a node";
-    else if (is_active && job->gpus != job->grants.count)
-        broken = "an active job holds as many GPUs as it asked for";
-    else if (job->state == JOB_QUEUED && (job->grants.count > 0 || job->token != 0))
-        broken = "a queued job holds nothing";
-    else if ((job->state == JOB_DONE) != (job->end != END_NONE))
-        broken = "a job has an end exactly when it is done";
-    else if (job->state == JOB_DONE && job->ended_ms == 0)
-        broken = "a job that is done has an end time";
+        return "an active job has an attempt, a token and a node";
+    if (is_active && job->ask.gpus != job->grants.count)
+        return "an active job holds as many GPUs as it asked for";
+    if (is_active && job->hold != 0)
+        return "an active job is not held";
+    if (job->state == JOB_QUEUED &&
+        (job->grants.count > 0 || job->token != 0 || job->cpu_milli != 0 || job->memory != 0))
+        return "a queued job holds nothing";
+    if (job->is_requeued && job->state != JOB_STOPPING)
+        return "only a job that stops goes back to the queue";
+    if (job->state == JOB_STOPPING && job->is_requeued == (job->stop_reason != END_NONE))
+        return "a job stops for a reason or goes back to the queue";
+    if ((job->state == JOB_DONE) != (job->end != END_NONE))
+        return "a job has an end exactly when it is done";
+    if (job->state == JOB_DONE && job->ended_ms == 0)
+        return "a job that is done has an end time";
+    return find_broken_array_rule(job);
+}
+
+int job_invariant(const struct job *job, struct error *err)
+{
+    const char *broken = find_broken_rule(job);
     if (broken == NULL)
         return 0;
     return error_set(err, -EBADMSG, "job %" PRIu64 " (%s): %s", job->id, job_state_name(job->state), broken);

@@ -11,6 +11,9 @@
 #include "job/spec.h"
 #include "job/state.h"
 
+#define HOLD_USER  1U // by its owner
+#define HOLD_ADMIN 2U // by an administrator
+
 #define JOB_SUMMARY_MAX 160U // bytes of the command kept for lists
 
 /* What stays in memory and in the jobs table for every job; the spec itself lives in the store. */
@@ -19,24 +22,34 @@ struct job {
     uint32_t uid, gid;
     enum job_state state;
     uint32_t attempt; // number of the latest attempt, 0 before the first
-    int32_t priority;
-    uint32_t gpus;
-    uint64_t gpu_mem;
-    char *gpu_ids;                              // as asked, or NULL
-    char *name;                                 // as shown
-    char *summary;                              // start of the command line
+    struct job_ask ask;
+    uint32_t hold;        // HOLD_ bits; it waits while one is set
+    uint32_t preemptions; // times it was put back into the queue
+    /* An array never runs itself: its elements are split off it, each a job of its own. */
+    char *array_left;      // of an array: the indexes not split off yet; NULL: not an array
+    uint32_t array_open;   // elements split off that are not done
+    uint32_t array_failed; // elements that ended other than exit 0
+    /* Of an element. */
+    uint64_t array_job; // 0: not an element
+    uint32_t array_index;
+    bool is_requeued;         // stopping: it goes back to the queue at its end
+    enum job_end stop_reason; // the end that it gets by the stop that was asked for; END_NONE: none was
+    char *name;               // as shown
+    char *summary;            // start of the command line
     int64_t submitted_ms, started_ms, ended_ms; // wall clock, 0 while it has not happened
     /* While an attempt is active, and afterwards for the record. */
     uint64_t token;
     char *node;
     char *boot_id;
     struct record_list grants; // struct gpu_grant; kept after the end, to be shown
+    uint64_t memory;           // host memory booked on each of its nodes
+    uint32_t cpu_milli;        // and thousandths of a CPU
     char *log_path;
     /* When done. */
     enum job_end end;
     int32_t exit_code;
     uint32_t signal;
-    uint32_t stopped_by; // uid, meaningful when `end` is END_CANCELLED
+    uint32_t stopped_by; // uid, meaningful when stop_reason is END_CANCELLED
     int64_t run_ms;
     uint64_t cpu_ms, max_rss, log_bytes;
     char *text;
@@ -46,6 +59,14 @@ struct job {
 struct job *job_new(uint64_t id, const struct job_spec *spec);
 void job_free(struct job *job);
 void job_freep(struct job **job);
+
+static inline bool job_is_array(const struct job *job)
+{
+    return job->array_left != NULL;
+}
+
+/* The state that this event leads to; false when it cannot happen to the job as it is now. */
+bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next);
 
 /*
  * Folds one event into the job. Refuses, and changes nothing, when the transition table has no such row or

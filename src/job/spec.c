@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The field table below is the one definition of a request: the API's JSON, the bytes in the store and the
- * bytes in a launch frame are all made from it. A new option is a row here, a check in job_spec_validate and
+ * bytes in a launch frame are all made from it. A new option is a row here (or, when the scheduler must
+ * know it, in job/ask.h), a check and
  * a CLI option.
  */
 #include "job/spec.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/parse.h"
 
 static const struct record_field spec_fields[] = {
     RECORD_FIELD(1, RECORD_STRINGS, struct job_spec, command, SPEC_COMMAND_MAX),
@@ -21,19 +21,18 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(4, RECORD_STRING, struct job_spec, cwd, SPEC_PATH_MAX),
     RECORD_FIELD(5, RECORD_STRING, struct job_spec, setup, SPEC_SETUP_MAX),
     RECORD_FIELD(6, RECORD_STRING, struct job_spec, output, SPEC_PATH_MAX),
-    RECORD_FIELD(7, RECORD_U32, struct job_spec, gpus, 0),
-    RECORD_FIELD(8, RECORD_STRING, struct job_spec, gpu_ids, SPEC_PATH_MAX),
-    RECORD_FIELD(9, RECORD_SIZE, struct job_spec, gpu_mem, 0),
-    RECORD_FIELD(10, RECORD_I32, struct job_spec, priority, 0),
+    JOB_ASK_FIELDS(offsetof(struct job_spec, ask)),
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
     RECORD_FIELD(12, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
+    RECORD_FIELD(13, RECORD_BOOL, struct job_spec, hold, 0),
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);
 
 void job_spec_init(struct job_spec *spec)
 {
-    *spec = (struct job_spec){ .gpus = 1, .umask = 022 };
+    *spec = (struct job_spec){ .umask = 022 };
+    job_ask_init(&spec->ask);
 }
 
 static int check_text(const char *what, const char *text, size_t limit, struct error *err)
@@ -75,22 +74,6 @@ static int check_env(const struct strings *env, struct error *err)
     return check_list("env", env, SPEC_ENV_MAX, err);
 }
 
-static int check_gpus(const struct job_spec *spec, struct error *err)
-{
-    if (spec->gpus > SPEC_GPUS_MAX)
-        return error_set(err, -ERANGE, "gpus: %u is outside 0 to %u", spec->gpus, SPEC_GPUS_MAX);
-    if (spec->gpu_mem > 0 && spec->gpus == 0)
-        return error_set(err, -EINVAL, "gpu_mem is asked for, but no GPU");
-    _cleanup_free_ uint32_t *ids = NULL;
-    size_t count = 0;
-    int r = job_spec_gpu_ids(spec, &ids, &count, err);
-    if (r < 0)
-        return r;
-    if (spec->gpu_ids != NULL && count != spec->gpus)
-        return error_set(err, -EINVAL, "gpu_ids names %zu GPUs, gpus asks for %u", count, spec->gpus);
-    return 0;
-}
-
 int job_spec_validate(const struct job_spec *spec, struct error *err)
 {
     if (spec->command.count == 0 || spec->command.items[0][0] == '\0') {
@@ -99,9 +82,6 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
     }
     if (spec->cwd == NULL || spec->cwd[0] != '/')
         return error_set(err, -EINVAL, "cwd must be an absolute path");
-    if (spec->priority < -SPEC_PRIORITY_MAX || spec->priority > SPEC_PRIORITY_MAX)
-        return error_set(err, -ERANGE, "priority: %" PRId32 " is outside %d to %d", spec->priority,
-            -SPEC_PRIORITY_MAX, SPEC_PRIORITY_MAX);
     if (spec->umask > 0777)
         return error_set(err, -ERANGE, "umask: %o is outside 0 to 777", spec->umask);
     int r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
@@ -116,23 +96,13 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         { "cwd", spec->cwd, SPEC_PATH_MAX },
         { "setup", spec->setup, SPEC_SETUP_MAX },
         { "output", spec->output, SPEC_PATH_MAX },
-        { "gpu_ids", spec->gpu_ids, SPEC_PATH_MAX },
         { "submit_key", spec->submit_key, SPEC_NAME_MAX },
     };
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
         r = check_text(texts[i].what, texts[i].text, texts[i].limit, err);
     if (r == 0)
         r = check_printable("name", spec->name, err);
-    return r == 0 ? check_gpus(spec, err) : r;
-}
-
-int job_spec_gpu_ids(const struct job_spec *spec, uint32_t **ret_ids, size_t *ret_count, struct error *err)
-{
-    *ret_ids = NULL;
-    *ret_count = 0;
-    if (spec->gpu_ids == NULL)
-        return 0;
-    return parse_id_list(spec->gpu_ids, "gpu_ids", SPEC_GPUS_MAX - 1, ret_ids, ret_count, err);
+    return r == 0 ? job_ask_validate(&spec->ask, err) : r;
 }
 
 char *job_spec_display_name(const struct job_spec *spec)

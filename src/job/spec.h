@@ -8,14 +8,15 @@
 #include "base/error.h"
 #include "base/record.h"
 #include "base/strings.h"
+#include "job/ask.h"
 
 #define SPEC_COMMAND_MAX  (256U << 10) // all words together
 #define SPEC_ENV_MAX      (1U << 20)   // all entries together
 #define SPEC_PATH_MAX     4096U
 #define SPEC_NAME_MAX     128U
 #define SPEC_SETUP_MAX    (64U << 10)
-#define SPEC_GPUS_MAX     1024U
-#define SPEC_PRIORITY_MAX 1000
+#define SPEC_GPUS_MAX     ASK_GPUS_MAX
+#define SPEC_PRIORITY_MAX ASK_PRIORITY_MAX
 
 struct job_spec {
     struct strings command; // argv, at least one word
@@ -24,12 +25,10 @@ struct job_spec {
     char *cwd;              // absolute
     char *setup;            // shell text run before the command, or NULL
     char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
-    uint32_t gpus;          // how many; equals the ids' number when gpu_ids is given
-    char *gpu_ids;          // "0,2-3": exactly these, in this order; NULL: any
-    uint64_t gpu_mem;       // bytes needed on each GPU, which may then be shared; 0: each GPU exclusively
-    int32_t priority;       // higher runs first
+    struct job_ask ask;     // what it needs and when
+    char *submit_key;       // random text by which a repeated submit is recognised, or NULL
     uint32_t umask;
-    char *submit_key; // random text by which a repeated submit is recognised, or NULL
+    bool hold; // submitted held
 };
 
 extern const struct record_type job_spec_record;
@@ -39,9 +38,6 @@ void job_spec_init(struct job_spec *spec);
 
 /* Checks everything that can be checked without knowing the cluster. One sentence and a hint on failure. */
 int job_spec_validate(const struct job_spec *spec, struct error *err);
-
-/* The ids of `gpu_ids` in the order asked; an empty result when it is NULL. The caller frees *ret_ids. */
-int job_spec_gpu_ids(const struct job_spec *spec, uint32_t **ret_ids, size_t *ret_count, struct error *err);
 
 /* What lists show as the job's name: its name, or the last path component of its first word. The caller frees
  * it. */

@@ -2,45 +2,69 @@
 /*
  *              submitted            allocated              started
  *    (new) ──────────────> queued ─────────────> starting ─────────> running
- *                            │  ^                │  │  │               │  │
- *                       stop │  └── returned ────┘  │  │ stop     stop │  │ ended
- *                            │                ended │  v               v  │
- *                            │                      │  stopping <──────┘  │
- *                            v                      v     │ returned,     │
- *                           done <──────────────────┴─────┘ ended         │
- *                             ^───────────────────────────────────────────┘
+ *                           │  ^ ^                │ │  │ stop,        │   │
+ *                      stop │  │ └─── returned ───┘ │  │ preempted    │   │
+ *                           │  │              ended │  v              │   │ ended
+ *                           │  └── requeued, ───────┼─ stopping <─────┘   │
+ *                           │      returned         │  │    stop,         │
+ *                           v      (preempted)      v  │    preempted     │
+ *                          done <───────────────────┴──┘ returned, ended  │
+ *                            ^────────────────────────────────────────────┘
  *
- * A running job whose shepherd died before the gate opened goes back to queued in the same way.
+ * A running job whose shepherd died before the gate opened goes back to queued in the same way as a starting
+ * one. Where `stopping` leads is decided by what was asked for: a stop ends in done, a preemption in queued,
+ * and a stop that comes after a preemption takes the way back away. While it is queued a job can be edited,
+ * held and released.
+ *
+ * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
+ * tells it that such a job is done; it is done with the last of them. A stop gives up what is left of it; it
+ * then waits for the elements that are still open.
  *
  * Resources are held exactly in starting, running and stopping. A job leaves them only by proof: `returned`
- * (the attempt's verdict is "nogo") or `ended` (exit record and nothing left running, or a new boot of its
- * node).
+ * (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and nothing left running, or a
+ * new boot of its node).
  */
 #include "job/state.h"
 
 #include <stddef.h>
 #include <string.h>
 
+/* In which case a row counts: see job_transition(). */
+enum when { ALWAYS, OVER, GOES_ON };
+
 static const struct {
     enum job_state state;
     enum job_event_type event;
+    enum when when;
     enum job_state next;
     const char *meaning;
 } transitions[] = {
-    { JOB_NEW, EVENT_SUBMITTED, JOB_QUEUED, "accepted and durable" },
-    { JOB_QUEUED, EVENT_ALLOCATED, JOB_STARTING, "resources booked for the next attempt" },
-    { JOB_QUEUED, EVENT_STOP, JOB_DONE, "cancelled before it ever started" },
-    { JOB_QUEUED, EVENT_ENDED, JOB_DONE, "given up: it cannot be started" },
-    { JOB_STARTING, EVENT_STARTED, JOB_RUNNING, "the gate is open" },
-    { JOB_STARTING, EVENT_STOP, JOB_STOPPING, "cancelled while it starts" },
-    { JOB_STARTING, EVENT_RETURNED, JOB_QUEUED, "this attempt never ran; the next one may" },
-    { JOB_STARTING, EVENT_ENDED, JOB_DONE, "over before `started` was heard" },
-    { JOB_RUNNING, EVENT_STOP, JOB_STOPPING, "cancelled while it runs" },
-    { JOB_RUNNING, EVENT_RETURNED, JOB_QUEUED, "its shepherd died before the gate opened" },
-    { JOB_RUNNING, EVENT_ENDED, JOB_DONE, "over" },
-    { JOB_STOPPING, EVENT_STARTED, JOB_STOPPING, "it had started before the stop arrived" },
-    { JOB_STOPPING, EVENT_RETURNED, JOB_DONE, "stopped before it ran" },
-    { JOB_STOPPING, EVENT_ENDED, JOB_DONE, "over" },
+    { JOB_NEW, EVENT_SUBMITTED, ALWAYS, JOB_QUEUED, "accepted and durable" },
+    { JOB_QUEUED, EVENT_ALLOCATED, ALWAYS, JOB_STARTING, "resources booked for the next attempt" },
+    { JOB_QUEUED, EVENT_STOP, OVER, JOB_DONE, "cancelled before it ever started" },
+    { JOB_QUEUED, EVENT_STOP, GOES_ON, JOB_QUEUED, "the rest of an array is given up; elements are open" },
+    { JOB_QUEUED, EVENT_ENDED, OVER, JOB_DONE, "given up: it cannot be started" },
+    { JOB_QUEUED, EVENT_EDITED, ALWAYS, JOB_QUEUED, "it asks for something else now" },
+    { JOB_QUEUED, EVENT_HELD, ALWAYS, JOB_QUEUED, "it may not start" },
+    { JOB_QUEUED, EVENT_RELEASED, ALWAYS, JOB_QUEUED, "a hold is gone" },
+    { JOB_QUEUED, EVENT_SPLIT, ALWAYS, JOB_QUEUED, "an element of this array became a job" },
+    { JOB_QUEUED, EVENT_MEMBER, GOES_ON, JOB_QUEUED, "an element of this array is done" },
+    { JOB_QUEUED, EVENT_MEMBER, OVER, JOB_DONE, "the last element of this array is done" },
+    { JOB_STARTING, EVENT_STARTED, ALWAYS, JOB_RUNNING, "the gate is open" },
+    { JOB_STARTING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while it starts" },
+    { JOB_STARTING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "it gives way while it starts" },
+    { JOB_STARTING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "this attempt never ran; the next one may" },
+    { JOB_STARTING, EVENT_ENDED, ALWAYS, JOB_DONE, "over before `started` was heard" },
+    { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while it runs" },
+    { JOB_RUNNING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "it gives way" },
+    { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
+    { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
+    { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
+    { JOB_STOPPING, EVENT_STOP, GOES_ON, JOB_STOPPING, "cancelled while it gives way" },
+    { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
+    { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "it gave way before it ran" },
+    { JOB_STOPPING, EVENT_REQUEUED, GOES_ON, JOB_QUEUED, "it gave way and waits again" },
+    { JOB_STOPPING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
 };
 
 static const char *const state_names[JOB_STATES] = {
@@ -59,6 +83,14 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_STOP] = "stop",
     [EVENT_RETURNED] = "returned",
     [EVENT_ENDED] = "ended",
+    [EVENT_EDITED] = "edited",
+    [EVENT_HELD] = "held",
+    [EVENT_RELEASED] = "released",
+    [EVENT_PREEMPTED] = "preempted",
+    [EVENT_REQUEUED] = "requeued",
+    [EVENT_SPLIT] = "split",
+    [EVENT_MEMBER] = "member",
+    [EVENT_CLUSTER] = "cluster",
 };
 
 static const char *const end_names[END_KINDS] = {
@@ -70,12 +102,17 @@ static const char *const end_names[END_KINDS] = {
     [END_SETUP_FAILED] = "setup_failed",
     [END_UNKNOWN] = "unknown",
     [END_REBOOT] = "reboot",
+    [END_TIME_LIMIT] = "time_limit",
+    [END_DEADLINE] = "deadline",
+    [END_DEPENDENCY] = "dependency",
 };
 
-bool job_transition(enum job_state state, enum job_event_type type, enum job_state *ret_next)
+bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)
 {
+    enum when now = goes_on ? GOES_ON : OVER;
     for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
-        if (transitions[i].state == state && transitions[i].event == type) {
+        if (transitions[i].state == state && transitions[i].event == type &&
+            (transitions[i].when == ALWAYS || transitions[i].when == now)) {
             *ret_next = transitions[i].next;
             return true;
         }

@@ -15,12 +15,20 @@ enum job_state {
 };
 
 enum job_event_type {
-    EVENT_SUBMITTED, // by its owner
+    EVENT_SUBMITTED, // by its owner, or as an element of an array
     EVENT_ALLOCATED, // got resources: the next attempt begins
     EVENT_STARTED,   // the shepherd opened the gate
     EVENT_STOP,      // somebody cancelled it
     EVENT_RETURNED,  // proof that the attempt never executed anything
     EVENT_ENDED,     // proof that the attempt is over
+    EVENT_EDITED,    // what it asks for was changed
+    EVENT_HELD,      // it may not start
+    EVENT_RELEASED,  // a hold was taken away
+    EVENT_PREEMPTED, // its attempt is to end, and it goes back to the queue
+    EVENT_REQUEUED,  // proof that the attempt is over; it waits again
+    EVENT_SPLIT,     // an element was split off this array
+    EVENT_MEMBER,    // an element of this array is done
+    EVENT_CLUSTER,   // of job 0: the cluster changed
     EVENT_TYPES,
 };
 
@@ -34,11 +42,17 @@ enum job_end {
     END_SETUP_FAILED, // the setup command failed
     END_UNKNOWN,      // it ran, but its status died with its shepherd and its init
     END_REBOOT,       // its node started anew
+    END_TIME_LIMIT,   // it ran longer than it asked for; `exit_code` is 124
+    END_DEADLINE,     // it could not start before its deadline
+    END_DEPENDENCY,   // what it waits for can never come true
     END_KINDS,
 };
 
-/* Returns true and the next state when `type` may happen in `state`. */
-bool job_transition(enum job_state state, enum job_event_type type, enum job_state *ret_next);
+/*
+ * Returns true and the next state when `type` may happen in `state`. `goes_on`: there is more to come after
+ * this event, because the attempt is put back into the queue or elements of the array are left or open.
+ */
+bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next);
 
 const char *job_state_name(enum job_state state);
 const char *job_event_name(enum job_event_type type);

@@ -2,37 +2,129 @@
 /*
  * The ledger. GPUs are known by UUID: an index may move when a card is added, a booking must not. A booking
  * for a node that has not connected yet (after a restart) is kept on a placeholder, so that nothing is given
- * twice when it comes back.
+ * twice when it comes back. Names are found by open addressing; nodes are never removed.
  */
 #include "sched/cluster.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/parse.h"
+#include "sched/node_index.h"
+
+#define BUCKETS_FIRST 16U
+
+/* A slot of the table of names, which has slots_for(n_nodes) of them. */
+struct cluster_bucket {
+    uint64_t hash;
+    uint32_t node; // its position + 1; 0: empty
+};
+
+static uint64_t hash_name(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
+    return hash ^ (hash >> 32);
+}
+
+void cluster_init(struct cluster *cluster)
+{
+    *cluster = (struct cluster){ .index = node_index_new() };
+    cluster->models = xcalloc(1, sizeof(*cluster->models));
+    cluster->models[0] = xstrdup("");
+    cluster->n_models = 1;
+}
+
+static void clear_node(struct cluster_node *node)
+{
+    for (size_t k = 0; k < node->n_gpus; k++) {
+        free(node->gpus[k].uuid);
+        free(node->gpus[k].bookings);
+    }
+    free(node->gpus);
+    free(node->name);
+}
 
 void cluster_clear(struct cluster *cluster)
 {
-    for (size_t i = 0; i < cluster->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        for (size_t k = 0; k < node->n_gpus; k++)
-            free(node->gpus[k].uuid);
-        free(node->gpus);
-        free(node->name);
-    }
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        clear_node(&cluster->nodes[i]);
+    for (size_t i = 0; i < cluster->n_models; i++)
+        free(cluster->models[i]);
     free(cluster->nodes);
+    free(cluster->models);
+    free(cluster->names);
+    free(cluster->dirty);
+    node_index_free(cluster->index);
     *cluster = (struct cluster){ 0 };
+}
+
+/* --- nodes by name --- */
+
+static size_t slots_for(size_t nodes)
+{
+    size_t slots = BUCKETS_FIRST;
+    while (slots < 2 * nodes)
+        slots *= 2;
+    return slots;
+}
+
+static void insert_name(struct cluster_bucket *slots, size_t n_slots, uint64_t hash, uint32_t position)
+{
+    size_t i = hash & (n_slots - 1);
+    while (slots[i].node != 0)
+        i = (i + 1) & (n_slots - 1);
+    slots[i] = (struct cluster_bucket){ hash, position + 1 };
+}
+
+/* The last node is new. */
+static void add_name(struct cluster *cluster)
+{
+    size_t last = cluster->n_nodes - 1, n_slots = slots_for(cluster->n_nodes);
+    if (cluster->names != NULL && slots_for(last) == n_slots) {
+        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[last].name), (uint32_t)last);
+        return;
+    }
+    free(cluster->names);
+    cluster->names = xcalloc(n_slots, sizeof(*cluster->names));
+    for (size_t i = 0; i <= last; i++)
+        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[i].name), (uint32_t)i);
 }
 
 struct cluster_node *cluster_find(const struct cluster *cluster, const char *name)
 {
-    for (size_t i = 0; i < cluster->n_nodes; i++)
-        if (strcmp(cluster->nodes[i].name, name) == 0)
-            return &cluster->nodes[i];
+    if (cluster->n_nodes == 0)
+        return NULL;
+    size_t n_slots = slots_for(cluster->n_nodes);
+    uint64_t hash = hash_name(name);
+    for (size_t i = hash & (n_slots - 1); cluster->names[i].node != 0; i = (i + 1) & (n_slots - 1)) {
+        struct cluster_node *node = &cluster->nodes[cluster->names[i].node - 1];
+        if (cluster->names[i].hash == hash && strcmp(node->name, name) == 0)
+            return node;
+    }
     return NULL;
 }
+
+struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
+{
+    struct cluster_node *node = cluster_find(cluster, name);
+    if (node != NULL)
+        return node;
+    if ((cluster->n_nodes & (cluster->n_nodes - 1)) == 0) { // full: the room is always a power of two
+        size_t room = cluster->n_nodes > 0 ? 2 * cluster->n_nodes : 1;
+        cluster->nodes = xreallocarray(cluster->nodes, room, sizeof(*cluster->nodes));
+        cluster->dirty = xreallocarray(cluster->dirty, room, sizeof(*cluster->dirty));
+    }
+    uint32_t position = (uint32_t)cluster->n_nodes++;
+    node = &cluster->nodes[position];
+    *node = (struct cluster_node){ .name = xstrdup(name), .position = position, .hold_from_ms = TIME_NEVER };
+    add_name(cluster);
+    cluster_touch(cluster, node);
+    return node;
+}
+
+/* --- GPUs --- */
 
 struct cluster_gpu *cluster_find_gpu(const struct cluster_node *node, const char *uuid)
 {
@@ -42,58 +134,75 @@ struct cluster_gpu *cluster_find_gpu(const struct cluster_node *node, const char
     return NULL;
 }
 
-static struct cluster_node *find_or_add_node(struct cluster *cluster, const char *name)
+struct cluster_gpu *cluster_find_index(const struct cluster_node *node, uint32_t index)
 {
-    struct cluster_node *node = cluster_find(cluster, name);
-    if (node != NULL)
-        return node;
-    cluster->nodes = xreallocarray(cluster->nodes, cluster->n_nodes + 1, sizeof(*node));
-    node = &cluster->nodes[cluster->n_nodes++];
-    *node = (struct cluster_node){ .name = xstrdup(name) };
-    return node;
+    for (size_t i = 0; i < node->n_gpus; i++)
+        if (node->gpus[i].is_known && node->gpus[i].index == index)
+            return &node->gpus[i];
+    return NULL;
 }
 
-struct cluster_node *cluster_set_node(struct cluster *cluster, const char *name, uint32_t cpus)
-{
-    struct cluster_node *node = find_or_add_node(cluster, name);
-    node->is_up = true;
-    node->is_described = true;
-    node->cpus = cpus;
-    return node;
-}
-
-static struct cluster_gpu *find_or_add_gpu(struct cluster_node *node, uint32_t index, const char *uuid)
+struct cluster_gpu *cluster_gpu(struct cluster_node *node, uint32_t index, const char *uuid)
 {
     struct cluster_gpu *gpu = cluster_find_gpu(node, uuid);
     if (gpu != NULL)
         return gpu;
     node->gpus = xreallocarray(node->gpus, node->n_gpus + 1, sizeof(*gpu));
-    size_t at = node->n_gpus++;
-    while (at > 0 && node->gpus[at - 1].index > index) {
-        node->gpus[at] = node->gpus[at - 1];
-        at--;
-    }
-    node->gpus[at] = (struct cluster_gpu){ .index = index, .uuid = xstrdup(uuid) };
-    return &node->gpus[at];
+    gpu = &node->gpus[node->n_gpus++];
+    *gpu = (struct cluster_gpu){
+        .index = index, .uuid = xstrdup(uuid), .hold_from_ms = TIME_NEVER, .numa = -1, .pcie_switch = -1
+    };
+    return gpu;
 }
 
-static int compare_index(const void *a, const void *b)
+static uint16_t find_model(struct cluster *cluster, const char *model)
 {
-    const struct cluster_gpu *left = a, *right = b;
-    return (left->index > right->index) - (left->index < right->index);
+    for (size_t i = 0; i < cluster->n_models; i++)
+        if (strcmp(cluster->models[i], model) == 0)
+            return (uint16_t)i;
+    cluster->models = xreallocarray(cluster->models, cluster->n_models + 1, sizeof(*cluster->models));
+    cluster->models[cluster->n_models] = xstrdup(model);
+    return (uint16_t)cluster->n_models++;
 }
 
-void cluster_set_gpu(
-    struct cluster_node *node, uint32_t index, const char *uuid, uint64_t memory_bytes, bool is_present)
+struct cluster_node *cluster_set_node(
+    struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory)
 {
-    struct cluster_gpu *gpu = find_or_add_gpu(node, index, uuid);
+    struct cluster_node *node = cluster_node(cluster, name);
+    node->is_up = true;
+    node->is_described = true;
+    node->jobs_max = cluster->node_jobs_max;
+    node->cpu_milli = cpu_milli;
+    node->memory = memory;
+    cluster_touch(cluster, node);
+    return node;
+}
+
+struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
+    const char *uuid, const char *model, uint64_t memory_bytes, bool is_present)
+{
+    struct cluster_gpu *gpu = cluster_gpu(node, index, uuid);
+    gpu->index = index;
     gpu->is_known = true;
     gpu->is_present = is_present;
+    gpu->model = find_model(cluster, model != NULL ? model : "");
     gpu->memory_bytes = memory_bytes;
-    if (gpu->index == index)
-        return;
-    gpu->index = index;
-    qsort(node->gpus, node->n_gpus, sizeof(*gpu), compare_index);
+    cluster_touch(cluster, node);
+    return gpu;
+}
+
+void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max)
+{
+    cluster->node_jobs_max = jobs_max;
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        cluster->nodes[i].jobs_max = jobs_max;
+        cluster_touch(cluster, &cluster->nodes[i]);
+    }
+}
+
+bool cluster_node_is_full(const struct cluster_node *node)
+{
+    return node->jobs_max > 0 && node->jobs >= node->jobs_max;
 }
 
 void cluster_forget_gpus(struct cluster_node *node)
@@ -102,147 +211,61 @@ void cluster_forget_gpus(struct cluster_node *node)
         node->gpus[i].is_known = node->gpus[i].is_present = false;
 }
 
-void cluster_book(struct cluster *cluster, const char *node_name, const struct record_list *grants)
-{
-    struct cluster_node *node = find_or_add_node(cluster, node_name);
-    const struct gpu_grant *items = grants->items;
-    if (grants->count == 0)
-        node->cpu_jobs++;
-    for (size_t i = 0; i < grants->count; i++) {
-        struct cluster_gpu *gpu = find_or_add_gpu(node, items[i].index, items[i].uuid);
-        if (items[i].slot == 0) {
-            gpu->is_exclusive = true;
-        } else {
-            gpu->share_slots |= 1ULL << items[i].slot;
-            gpu->memory_booked += items[i].memory;
-        }
-    }
-}
-
-void cluster_release(struct cluster *cluster, const char *node_name, const struct record_list *grants)
-{
-    struct cluster_node *node = cluster_find(cluster, node_name);
-    const struct gpu_grant *items = grants->items;
-    if (node == NULL)
-        return;
-    if (grants->count == 0 && node->cpu_jobs > 0)
-        node->cpu_jobs--;
-    for (size_t i = 0; i < grants->count; i++) {
-        struct cluster_gpu *gpu = cluster_find_gpu(node, items[i].uuid);
-        if (gpu == NULL)
-            continue;
-        if (items[i].slot == 0) {
-            gpu->is_exclusive = false;
-        } else {
-            gpu->share_slots &= ~(1ULL << items[i].slot);
-            gpu->memory_booked -= items[i].memory;
-        }
-    }
-}
-
 bool cluster_gpu_is_empty(const struct cluster_gpu *gpu)
 {
     return !gpu->is_exclusive && gpu->share_slots == 0;
 }
 
-bool cluster_gpu_fits(const struct cluster_gpu *gpu, const struct sched_request *request)
+bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu)
 {
-    if (!gpu->is_present || gpu->is_exclusive)
-        return false;
-    if (request->gpu_mem == 0)
-        return gpu->share_slots == 0;
-    bool has_slot = (gpu->share_slots | 1) != UINT64_MAX;
-    return has_slot && gpu->memory_booked <= gpu->memory_bytes &&
-           request->gpu_mem <= gpu->memory_bytes - gpu->memory_booked;
+    return gpu->is_present && !gpu->is_paused && node->is_up && !node->is_drained;
 }
 
-static const struct cluster_gpu *find_index(const struct cluster_node *node, uint32_t index)
+/* --- the index's row --- */
+
+static void offer_gpu(const struct cluster_gpu *gpu, struct node_offer *offer)
 {
-    for (size_t i = 0; i < node->n_gpus; i++)
-        if (node->gpus[i].is_known && node->gpus[i].index == index)
-            return &node->gpus[i];
-    return NULL;
+    offer->open++;
+    offer->whole += cluster_gpu_is_empty(gpu);
+    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
+        return;
+    uint32_t share = SHARE_WHOLE - (gpu->share_booked < SHARE_WHOLE ? gpu->share_booked : SHARE_WHOLE);
+    uint64_t memory = gpu->memory_booked < gpu->memory_bytes ? gpu->memory_bytes - gpu->memory_booked : 0;
+    uint64_t part = gpu->memory_bytes > 0 ? ((memory + 1) * SHARE_WHOLE - 1) / gpu->memory_bytes + 1 : share;
+    part = part < share ? part : share;
+    offer->share = share > offer->share ? share : offer->share;
+    offer->part = part > offer->part ? (uint32_t)part : offer->part;
+    offer->gpu_mem = memory > offer->gpu_mem ? memory : offer->gpu_mem;
 }
 
-/* How many GPUs of the idle node would do; *ret_lacking is an id that is asked for and is not there. */
-static size_t count_suitable(
-    const struct cluster_node *node, const struct sched_request *request, int64_t *ret_lacking)
+static void mark_dirty(struct cluster *cluster, struct cluster_node *node)
 {
-    size_t suitable = 0;
-    for (size_t i = 0; i < request->n_ids; i++) {
-        const struct cluster_gpu *gpu = find_index(node, request->ids[i]);
-        if (gpu == NULL)
-            *ret_lacking = request->ids[i];
-        else
-            suitable += gpu->memory_bytes >= request->gpu_mem;
+    bool is_marked = node->dirty_at < cluster->n_dirty && cluster->dirty[node->dirty_at] == node->position;
+    if (is_marked)
+        return;
+    node->dirty_at = (uint32_t)cluster->n_dirty;
+    cluster->dirty[cluster->n_dirty++] = node->position;
+}
+
+void cluster_touch(struct cluster *cluster, struct cluster_node *node)
+{
+    struct node_offer offer = { 0 };
+    if (node->is_up && !node->is_drained && !cluster_node_is_full(node)) {
+        offer.cpu_milli = node->cpu_milli > node->cpu_booked ? node->cpu_milli - node->cpu_booked : 0;
+        offer.memory = node->memory > node->memory_booked ? node->memory - node->memory_booked : 0;
+        if (node->memory == 0)
+            offer.memory = UINT64_MAX;
     }
-    for (size_t i = 0; request->n_ids == 0 && i < node->n_gpus; i++)
-        suitable += node->gpus[i].is_known && node->gpus[i].memory_bytes >= request->gpu_mem;
-    return suitable;
-}
-
-static size_t count_known(const struct cluster_node *node, uint64_t *ret_largest)
-{
-    size_t known = 0;
     for (size_t i = 0; i < node->n_gpus; i++) {
-        known += node->gpus[i].is_known;
-        if (node->gpus[i].is_known && node->gpus[i].memory_bytes > *ret_largest)
-            *ret_largest = node->gpus[i].memory_bytes;
+        const struct cluster_gpu *gpu = &node->gpus[i];
+        if (!gpu->is_known)
+            continue;
+        offer.gpus++;
+        offer.models |= 1ULL << (gpu->model % 64);
+        if (cluster_gpu_is_open(node, gpu) && !cluster_node_is_full(node))
+            offer_gpu(gpu, &offer);
     }
-    return known;
-}
-
-int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
-{
-    if (cluster->n_nodes == 0 || request->gpus == 0)
-        return 0;
-    size_t most = 0;
-    uint64_t largest = 0;
-    int64_t lacking = -1;
-    const struct cluster_node *widest = &cluster->nodes[0];
-    for (size_t i = 0; i < cluster->n_nodes; i++) {
-        const struct cluster_node *node = &cluster->nodes[i];
-        if (!node->is_described || count_suitable(node, request, &lacking) >= request->gpus)
-            return 0;
-        size_t known = count_known(node, &largest);
-        if (known > most) {
-            most = known;
-            widest = node;
-        }
-    }
-    if (most < request->gpus) {
-        (void)error_set(err, -ERANGE, "no machine here can ever run it: %u GPU%s asked, %s has %zu",
-            request->gpus, request->gpus == 1 ? "" : "s", widest->name, most);
-        return error_hint(err,
-            most > 0 ? "ask for at most %zu GPUs, or see them: mgpu gpus"
-                     : "%zu GPUs were found; for a job without a GPU use -g 0, or see: mgpu doctor",
-            most);
-    }
-    if (lacking >= 0) {
-        (void)error_set(
-            err, -ERANGE, "there is no GPU %d on %s; it has %zu", (int)lacking, widest->name, most);
-        return error_hint(err, "see the GPUs and their numbers: mgpu gpus");
-    }
-    char asked[32], biggest[32];
-    format_size(request->gpu_mem, asked, sizeof(asked));
-    format_size(largest, biggest, sizeof(biggest));
-    (void)error_set(err, -ERANGE, "no machine here has %u GPU%s with %s of memory; the largest has %s",
-        request->gpus, request->gpus == 1 ? "" : "s", asked, biggest);
-    return error_hint(err, "see the GPUs and their memory: mgpu gpus");
-}
-
-int cluster_invariant(const struct cluster *cluster, struct error *err)
-{
-    for (size_t i = 0; i < cluster->n_nodes; i++) {
-        for (size_t k = 0; k < cluster->nodes[i].n_gpus; k++) {
-            const struct cluster_gpu *gpu = &cluster->nodes[i].gpus[k];
-            if (gpu->is_exclusive && gpu->share_slots != 0)
-                return error_set(err, -EBADMSG, "GPU %s is exclusive and shared at once", gpu->uuid);
-            if (gpu->share_slots == 0 && gpu->memory_booked != 0)
-                return error_set(err, -EBADMSG, "GPU %s has memory booked without a share", gpu->uuid);
-            if (gpu->is_present && gpu->memory_booked > gpu->memory_bytes)
-                return error_set(err, -EBADMSG, "GPU %s has more memory booked than it has", gpu->uuid);
-        }
-    }
-    return 0;
+    node_index_set(cluster->index, node->position, &offer);
+    cluster->version++;
+    mark_dirty(cluster, node);
 }

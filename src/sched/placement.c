@@ -1,205 +1,180 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both ways of placing share one walk: nodes in order, in each node the GPUs that would do, in an order of
- * preference. What differs is whether the first node or the one with the least left over is taken, and which
- * GPU of a node comes first.
+ * The choices that are the same for every way of placing: named GPUs, jobs on several nodes, jobs without
+ * GPUs. Nodes are found through the index; what it finds is then looked at in full, because the index knows
+ * nothing of holds, reservations and allowed sets.
  */
 #include "sched/placement.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "sched/placement_search.h"
 
-static struct cluster_gpu *find_index(const struct cluster_node *node, uint32_t index)
+const struct placement *const placements[] = { &placement_fgd, &placement_fgd_plain, &placement_best_fit,
+    &placement_best_fit_plain, &placement_first_fit, &placement_consolidate, NULL };
+
+const struct placement *placement_find(const char *name)
 {
-    for (size_t i = 0; i < node->n_gpus; i++)
-        if (node->gpus[i].is_present && node->gpus[i].index == index)
-            return &node->gpus[i];
+    for (size_t i = 0; placements[i] != NULL; i++)
+        if (strcmp(placements[i]->name, name) == 0)
+            return placements[i];
     return NULL;
 }
 
-static bool is_open(const struct cluster_gpu *gpu, const struct sched_request *request)
-{
-    return !gpu->is_claimed && cluster_gpu_fits(gpu, request);
-}
+/* --- named GPUs --- */
 
-static uint32_t lowest_free_slot(const struct cluster_gpu *gpu)
+static bool take_picks(const struct cluster *cluster, const struct cluster_node *unnamed,
+    const struct sched_request *request, const struct fit *fit, struct allocation *found)
 {
-    uint32_t slot = 1;
-    while ((gpu->share_slots & (1ULL << slot)) != 0)
-        slot++;
-    return slot;
-}
-
-static void grant(
-    struct record_list *grants, const struct cluster_gpu *gpu, const struct sched_request *request)
-{
-    bool is_shared = request->gpu_mem > 0;
-    gpu_grants_add(grants, gpu->index, gpu->uuid, is_shared ? lowest_free_slot(gpu) : 0, request->gpu_mem);
-}
-
-/* Memory left over once the request is there; less is better, so that large requests find room elsewhere. */
-static uint64_t left_over(const struct cluster_gpu *gpu, const struct sched_request *request)
-{
-    return gpu->memory_bytes - gpu->memory_booked - request->gpu_mem;
-}
-
-static bool place_ids(
-    const struct cluster_node *node, const struct sched_request *request, struct record_list *grants)
-{
-    for (size_t i = 0; i < request->n_ids; i++) {
-        const struct cluster_gpu *gpu = find_index(node, request->ids[i]);
-        if (gpu == NULL || !is_open(gpu, request)) {
-            gpu_grants_clear(grants);
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const char *name = request->picks[i].node;
+        const struct cluster_node *node = name != NULL ? cluster_find(cluster, name) : unnamed;
+        if (node == NULL || !fit_host(node, request, fit))
             return false;
-        }
-        grant(grants, gpu, request);
+        const struct cluster_gpu *gpu = cluster_find_index(node, request->picks[i].index);
+        if (gpu == NULL || !fit_gpu(cluster, node, gpu, request, fit))
+            return false;
+        fit_take_pick(node, (uint32_t)(gpu - node->gpus), request, found);
     }
     return true;
 }
 
-static size_t count_open(const struct cluster_node *node, const struct sched_request *request)
+static bool choose_picks(const struct cluster *cluster, const struct sched_request *request,
+    const struct fit *fit, struct allocation *found, uint64_t *work)
 {
-    size_t open = 0;
-    for (size_t i = 0; i < node->n_gpus; i++)
-        open += is_open(&node->gpus[i], request);
-    return open;
-}
-
-static bool is_granted(const struct record_list *grants, const struct cluster_gpu *gpu)
-{
-    const struct gpu_grant *items = grants->items;
-    for (size_t i = 0; i < grants->count; i++)
-        if (items[i].index == gpu->index)
+    for (size_t i = 0; i < request->n_picks; i++)
+        if (request->picks[i].node != NULL)
+            return take_picks(cluster, cluster_find(cluster, request->picks[i].node), request, fit, found);
+    struct node_need need;
+    request_need(cluster, request, &need);
+    for (int64_t at = -1; (at = node_index_find(cluster->index, &need, (uint32_t)(at + 1), work)) >= 0;) {
+        allocation_clear(found);
+        if (take_picks(cluster, &cluster->nodes[at], request, fit, found))
             return true;
+    }
     return false;
 }
 
-static void place_any(const struct cluster_node *node, const struct sched_request *request, bool is_best,
-    struct record_list *grants)
+/* --- without GPUs: on nodes without any, else where the GPUs are busiest and so the least is spoilt --- */
+
+static bool choose_cpu(const struct cluster *cluster, const struct sched_request *request,
+    const struct fit *fit, struct allocation *found, uint64_t *work)
 {
-    while (grants->count < request->gpus) {
-        const struct cluster_gpu *best = NULL;
-        for (size_t i = 0; i < node->n_gpus; i++) {
-            const struct cluster_gpu *gpu = &node->gpus[i];
-            if (!is_open(gpu, request) || is_granted(grants, gpu))
+    struct node_need need;
+    request_need(cluster, request, &need);
+    uint32_t most = node_index_most_whole(cluster->index);
+    for (uint64_t level = 0; level <= (uint64_t)most + 1; level++) {
+        uint32_t whole = level == 0 ? WHOLE_NO_GPUS : (uint32_t)level - 1;
+        int64_t at = -1;
+        while ((at = node_index_find_exact(cluster->index, &need, whole, (uint32_t)(at + 1), work)) >= 0) {
+            const struct cluster_node *node = &cluster->nodes[at];
+            if (search_is_used(found, (uint32_t)at) || !fit_host(node, request, fit))
                 continue;
-            bool is_better = best == NULL || (is_best && request->gpu_mem > 0 &&
-                                                 left_over(gpu, request) < left_over(best, request));
-            if (is_better)
-                best = gpu;
+            fit_take(cluster, node, request, fit, 0, -1, found);
+            return true;
         }
-        grant(grants, best, request);
     }
+    return false;
 }
 
-static bool place(const struct cluster *cluster, const struct sched_request *request, bool is_best,
-    struct cluster_node **ret_node, struct record_list *ret_grants)
+/* --- several nodes --- */
+
+static bool take_best(struct search *search, const struct sched_request *request, const struct fit *fit,
+    uint32_t count, struct allocation *found, uint64_t *work)
 {
-    struct cluster_node *chosen = NULL;
-    size_t chosen_open = 0;
-    *ret_grants = (struct record_list){ 0 };
-    for (size_t i = 0; i < cluster->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        if (!node->is_up)
-            continue;
-        if (request->n_ids > 0) {
-            if (place_ids(node, request, ret_grants)) {
-                *ret_node = node;
-                return true;
-            }
-            continue;
-        }
-        bool is_cpu_only = request->gpus == 0;
-        size_t open = is_cpu_only ? node->cpus - (node->cpu_jobs < node->cpus ? node->cpu_jobs : node->cpus)
-                                  : count_open(node, request);
-        if (open < request->gpus || open == 0)
-            continue;
-        if (chosen == NULL || (is_best && open < chosen_open)) {
-            chosen = node;
-            chosen_open = open;
-        }
-    }
-    if (chosen == NULL)
+    int64_t at = search_best(search, count, found, work);
+    if (at < 0)
         return false;
-    place_any(chosen, request, is_best, ret_grants);
-    *ret_node = chosen;
+    fit_take(search->cluster, &search->cluster->nodes[at], request, fit, count, -1, found);
     return true;
 }
 
-static bool place_first_fit(const struct cluster *cluster, const struct sched_request *request,
-    struct cluster_node **ret_node, struct record_list *ret_grants)
+/* Exactly request->nodes nodes, each with its part, those with least left over. */
+static bool choose_nodes(const struct cluster *cluster, const struct sched_request *request,
+    const struct fit *fit, struct allocation *found, uint64_t *work)
 {
-    return place(cluster, request, false, ret_node, ret_grants);
-}
-
-static bool place_best_fit(const struct cluster *cluster, const struct sched_request *request,
-    struct cluster_node **ret_node, struct record_list *ret_grants)
-{
-    return place(cluster, request, true, ret_node, ret_grants);
-}
-
-const struct placement placement_first_fit = { .name = "first-fit", .place = place_first_fit };
-const struct placement placement_best_fit = { .name = "best-fit", .place = place_best_fit };
-
-/* A GPU that could serve the request once its shares have ended. */
-static bool is_claimable(
-    const struct cluster_gpu *gpu, const struct sched_request *request, bool must_be_empty)
-{
-    return gpu->is_present && !gpu->is_claimed && !gpu->is_exclusive &&
-           gpu->memory_bytes >= request->gpu_mem && (!must_be_empty || cluster_gpu_is_empty(gpu));
-}
-
-static size_t claim_ids(struct cluster_node *node, const struct sched_request *request)
-{
-    size_t claimed = 0;
-    for (size_t i = 0; i < request->n_ids; i++) {
-        struct cluster_gpu *gpu = find_index(node, request->ids[i]);
-        if (gpu == NULL || !is_claimable(gpu, request, false))
-            continue;
-        gpu->is_claimed = true;
-        claimed++;
+    struct search search;
+    search_init(&search, cluster, request, fit);
+    for (uint32_t i = 0; i < request->nodes; i++) {
+        uint32_t count = request->gpus_per_node > 0 ? request->gpus_per_node : request->gpus / request->nodes;
+        count += request->gpus_per_node == 0 && i < request->gpus % request->nodes;
+        bool is_placed = count > 0 ? take_best(&search, request, fit, count, found, work)
+                                   : choose_cpu(cluster, request, fit, found, work);
+        if (!is_placed)
+            return false;
     }
-    return claimed;
+    return true;
 }
 
-static size_t claim_any(struct cluster_node *node, const struct sched_request *request)
+/* How many nodes have how many GPUs that could serve the request, given away or not. */
+static void count_widths(const struct cluster *cluster, const struct sched_request *request,
+    uint32_t widths[NODE_GPUS_LIMIT + 1], uint64_t *work)
 {
-    size_t claimed = 0;
-    for (int must_be_empty = 1; must_be_empty >= 0; must_be_empty--) {
-        for (size_t i = 0; i < node->n_gpus && claimed < request->gpus; i++) {
-            if (!is_claimable(&node->gpus[i], request, must_be_empty))
-                continue;
-            node->gpus[i].is_claimed = true;
-            claimed++;
-        }
-    }
-    return claimed;
-}
-
-static size_t count_claimable(const struct cluster_node *node, const struct sched_request *request)
-{
-    size_t claimable = 0;
-    for (size_t i = 0; i < node->n_gpus; i++)
-        claimable += is_claimable(&node->gpus[i], request, false);
-    return claimable;
-}
-
-size_t placement_claim(struct cluster *cluster, const struct sched_request *request)
-{
-    struct cluster_node *most = NULL;
-    size_t most_claimable = 0;
+    bool is_plain = request->model == NULL && request->n_allow == 0 && request->gpu_mem == 0;
     for (size_t i = 0; i < cluster->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        if (!node->is_up)
+        const struct cluster_node *node = &cluster->nodes[i];
+        uint32_t open = node_index_offer(cluster->index, (uint32_t)i)->open;
+        if (open == 0 || !cluster_host_suffices(node, request))
             continue;
-        size_t claimable = count_claimable(node, request);
-        if (claimable > most_claimable) {
-            most = node;
-            most_claimable = claimable;
-        }
+        uint32_t width = is_plain ? open : 0;
+        for (size_t k = 0; !is_plain && k < node->n_gpus; k++)
+            width += cluster_gpu_is_open(node, &node->gpus[k]) &&
+                     cluster_gpu_suits(cluster, &node->gpus[k], request) &&
+                     node->gpus[k].memory_bytes >= request->gpu_mem;
+        widths[width < NODE_GPUS_LIMIT ? width : NODE_GPUS_LIMIT]++;
     }
-    if (most == NULL || request->gpus == 0)
-        return 0;
-    return request->n_ids > 0 ? claim_ids(most, request) : claim_any(most, request);
+    *work += cluster->n_nodes / 8 + 1;
+}
+
+/*
+ * As few nodes as the idle cluster would need: the widest nodes as a whole, as many as there are and are
+ * needed, then the next width, and the rest where it leaves least over. While these are not free it waits:
+ * pieces of more nodes would make the job slower for as long as it runs.
+ */
+static bool choose_wide(const struct cluster *cluster, const struct sched_request *request,
+    const struct fit *fit, struct allocation *found, uint64_t *work)
+{
+    uint32_t widths[NODE_GPUS_LIMIT + 1] = { 0 }, left = request->gpus;
+    struct search search;
+    search_init(&search, cluster, request, fit);
+    count_widths(cluster, request, widths, work);
+    for (uint32_t width = NODE_GPUS_LIMIT; width > 0 && left > 0; width--) {
+        uint32_t full = left / width < widths[width] ? left / width : widths[width];
+        for (uint32_t i = 0; i < full; i++)
+            if (!take_best(&search, request, fit, width, found, work))
+                return false;
+        left -= full * width;
+        if (left > 0 && left < width && widths[width] > full)
+            return take_best(&search, request, fit, left, found, work);
+    }
+    return left == 0;
+}
+
+static bool choose(const struct placement *placement, void *state, const struct cluster *cluster,
+    const struct sched_request *request, const struct fit *fit, struct allocation *found, uint64_t *work)
+{
+    if (request->n_picks > 0)
+        return choose_picks(cluster, request, fit, found, work);
+    if (request->nodes > 1)
+        return choose_nodes(cluster, request, fit, found, work);
+    if (request->gpus == 0)
+        return (placement->takes_cpu_jobs && placement->place(state, cluster, request, fit, found, work)) ||
+               choose_cpu(cluster, request, fit, found, work);
+    if (request->gpus > 1 && request->nodes == 0 && !search_one_node_is_enough(cluster, request, work))
+        return choose_wide(cluster, request, fit, found, work);
+    return placement->place(state, cluster, request, fit, found, work);
+}
+
+bool placement_choose(const struct placement *placement, void *state, const struct cluster *cluster,
+    const struct sched_request *request, const struct fit *fit, struct allocation *ret, uint64_t *work)
+{
+    struct allocation found = { 0 };
+    if (!choose(placement, state, cluster, request, fit, &found, work)) {
+        allocation_clear(&found);
+        return false;
+    }
+    *ret = found;
+    return true;
 }

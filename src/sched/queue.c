@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Classes by key in a hash table, and each class's jobs in a list in order of (submit time, id). The order
+ * among classes is queue_tree.c's. A class stands in the tree exactly while it has jobs and is not parked.
+ */
 #include "sched/queue.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
+#include "sched/queue_tree.h"
 
 #define BUCKETS_MIN 64U
 
@@ -16,7 +21,7 @@ void queue_init(struct queue *queue)
 
 static void class_free(struct queue_class *class)
 {
-    free(class->request.ids);
+    request_clear(&class->key.request);
     free(class);
 }
 
@@ -25,7 +30,7 @@ void queue_clear(struct queue *queue)
     for (size_t i = 0; i < queue->n_buckets; i++) {
         struct queue_class *class = queue->buckets[i];
         while (class != NULL) {
-            struct queue_class *next = class->next;
+            struct queue_class *next = class->chain;
             class_free(class);
             class = next;
         }
@@ -34,33 +39,43 @@ void queue_clear(struct queue *queue)
     *queue = (struct queue){ 0 };
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+/* The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection. */
+static uint64_t mix(uint64_t value)
 {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-    return hash ^ (hash >> 29);
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+    return value ^ (value >> 31);
 }
 
-static uint64_t class_hash(uint32_t uid, int32_t priority, const struct sched_request *request)
+uint64_t class_key_hash(const struct class_key *key)
 {
-    uint64_t hash = mix(mix(mix(mix(1, uid), (uint32_t)priority), request->gpus), request->gpu_mem);
-    for (size_t i = 0; i < request->n_ids; i++)
-        hash = mix(hash, request->ids[i]);
+    const uint64_t parts[] = { key->uid, key->gid, (uint32_t)key->priority, key->is_preemptible,
+        (uint64_t)key->limit_ms, (uint64_t)key->estimate_ms, key->stem, key->burst, key->stage,
+        request_hash(&key->request) };
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = mix(hash + parts[i] + 0x9e3779b97f4a7c15ULL);
     return hash;
 }
 
-static bool is_same(
-    const struct queue_class *class, uint32_t uid, int32_t priority, const struct sched_request *request)
+static bool key_equal(const struct class_key *a, const struct class_key *b)
 {
-    return class->uid == uid && class->priority == priority && class->request.gpus == request->gpus &&
-           class->request.gpu_mem == request->gpu_mem && class->request.n_ids == request->n_ids &&
-           (request->n_ids == 0 ||
-               memcmp(class->request.ids, request->ids, request->n_ids * sizeof(uint32_t)) == 0);
+    return a->uid == b->uid && a->gid == b->gid && a->priority == b->priority &&
+           a->is_preemptible == b->is_preemptible && a->limit_ms == b->limit_ms &&
+           a->estimate_ms == b->estimate_ms && a->stem == b->stem && a->burst == b->burst &&
+           a->stage == b->stage && request_equal(&a->request, &b->request);
 }
 
-static struct queue_class **bucket_of(const struct queue *queue, const struct queue_class *class)
+static struct queue_class **bucket_of(const struct queue *queue, const struct class_key *key)
 {
-    uint64_t hash = class_hash(class->uid, class->priority, &class->request);
-    return &queue->buckets[hash % queue->n_buckets];
+    return &queue->buckets[class_key_hash(key) % queue->n_buckets];
+}
+
+static void enter_bucket(struct queue *queue, struct queue_class *class)
+{
+    struct queue_class **bucket = bucket_of(queue, &class->key);
+    class->chain = *bucket;
+    *bucket = class;
 }
 
 static void grow(struct queue *queue)
@@ -72,65 +87,86 @@ static void grow(struct queue *queue)
     for (size_t i = 0; i < n_old; i++) {
         while (old[i] != NULL) {
             struct queue_class *class = old[i];
-            old[i] = class->next;
-            struct queue_class **bucket = bucket_of(queue, class);
-            class->next = *bucket;
-            *bucket = class;
+            old[i] = class->chain;
+            enter_bucket(queue, class);
         }
     }
     free(old);
 }
 
-static struct queue_class *find_or_add_class(
-    struct queue *queue, uint32_t uid, int32_t priority, const struct sched_request *request)
+struct queue_class *queue_hold_class(struct queue *queue, const struct class_key *key, bool *ret_is_new)
 {
-    struct queue_class *class = queue->buckets[class_hash(uid, priority, request) % queue->n_buckets];
-    for (; class != NULL; class = class->next)
-        if (is_same(class, uid, priority, request))
-            return class;
-    if (queue->n_classes >= queue->n_buckets * 2)
-        grow(queue);
-    class = xcalloc(1, sizeof(*class));
-    class->uid = uid;
-    class->priority = priority;
-    class->request = *request;
-    if (request->n_ids > 0) {
-        class->request.ids = xcalloc(request->n_ids, sizeof(uint32_t));
-        memcpy(class->request.ids, request->ids, request->n_ids * sizeof(uint32_t));
+    struct queue_class *class = *bucket_of(queue, key);
+    while (class != NULL && !key_equal(&class->key, key))
+        class = class->chain;
+    *ret_is_new = class == NULL;
+    if (class == NULL) {
+        if (queue->n_classes >= queue->n_buckets * 2)
+            grow(queue);
+        class = xcalloc(1, sizeof(*class));
+        class->key = *key;
+        request_copy(&class->key.request, &key->request);
+        class->number = ++queue->last_number;
+        class->heap = mix(class->number);
+        class->is_fresh = true;
+        class->rank_changes_ms = INT64_MAX;
+        enter_bucket(queue, class);
+        queue->n_classes++;
     }
-    struct queue_class **bucket = bucket_of(queue, class);
-    class->next = *bucket;
-    *bucket = class;
-    queue->n_classes++;
+    class->users++;
     return class;
 }
 
-static void remove_class(struct queue *queue, struct queue_class *class)
+void queue_drop_class(struct queue *queue, struct queue_class *class)
 {
-    struct queue_class **link = bucket_of(queue, class);
+    assert(class->users > 0);
+    if (--class->users > 0)
+        return;
+    assert(class->length == 0);
+    struct queue_class **link = bucket_of(queue, &class->key);
     while (*link != class)
-        link = &(*link)->next;
-    *link = class->next;
+        link = &(*link)->chain;
+    *link = class->chain;
     queue->n_classes--;
     class_free(class);
 }
 
-void queue_add(struct queue *queue, struct queue_entry *entry, uint64_t job, uint32_t uid, int32_t priority,
-    const struct sched_request *request)
+static bool is_older(const struct queue_entry *a, const struct queue_entry *b)
 {
-    struct queue_class *class = find_or_add_class(queue, uid, priority, request);
-    /* New jobs have the highest id; one that comes back is older than all and goes near the front. */
-    struct queue_entry *before = class->last;
-    if (class->first != NULL && class->first->job > job)
-        before = NULL;
-    while (before != NULL && before->job > job)
-        before = before->before;
-    *entry = (struct queue_entry){ .job = job, .class = class, .before = before };
+    return a->submit_ms != b->submit_ms ? a->submit_ms < b->submit_ms : a->job < b->job;
+}
+
+/* The entry that the new one goes behind, NULL: it becomes the head. Sought from both ends at once, so that
+ * the newest and one that comes back to its old place near the front are both found at once. */
+static struct queue_entry *entry_before(const struct queue_class *class, const struct queue_entry *entry)
+{
+    struct queue_entry *front = class->first, *back = class->last;
+    while (front != NULL) {
+        if (is_older(back, entry))
+            return back;
+        if (is_older(entry, front))
+            return front->before;
+        front = front->after;
+        back = back->before;
+    }
+    return NULL;
+}
+
+void queue_add(struct queue *queue, struct queue_entry *entry, struct queue_class *class)
+{
+    assert(entry->class == NULL);
+    struct queue_entry *before = entry_before(class, entry);
+    entry->class = class;
+    entry->before = before;
     entry->after = before != NULL ? before->after : class->first;
     *(before != NULL ? &before->after : &class->first) = entry;
     *(entry->after != NULL ? &entry->after->before : &class->last) = entry;
     class->length++;
     queue->length++;
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
+    else if (!class->is_parked)
+        queue_tree_insert(queue, class);
 }
 
 void queue_remove(struct queue *queue, struct queue_entry *entry)
@@ -138,31 +174,62 @@ void queue_remove(struct queue *queue, struct queue_entry *entry)
     struct queue_class *class = entry->class;
     if (class == NULL)
         return;
+    if (class->length == 1 && class->size > 0)
+        queue_tree_remove(queue, class);
     *(entry->before != NULL ? &entry->before->after : &class->first) = entry->after;
     *(entry->after != NULL ? &entry->after->before : &class->last) = entry->before;
-    *entry = (struct queue_entry){ 0 };
+    entry->class = NULL;
+    entry->before = entry->after = NULL;
     class->length--;
     queue->length--;
-    if (class->length == 0)
-        remove_class(queue, class);
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
 }
 
-size_t queue_position(const struct queue *queue, const struct queue_entry *entry)
+void queue_update(struct queue *queue, struct queue_class *class, double rank)
+{
+    class->rank = rank;
+    queue_refresh(queue, class);
+}
+
+void queue_refresh(struct queue *queue, struct queue_class *class)
+{
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
+}
+
+void queue_park(struct queue *queue, struct queue_class *class)
+{
+    class->is_parked = true;
+    if (class->size > 0)
+        queue_tree_remove(queue, class);
+}
+
+void queue_unpark(struct queue *queue, struct queue_class *class)
+{
+    if (!class->is_parked)
+        return;
+    class->is_parked = false;
+    class->is_fresh = true;
+    if (class->length > 0)
+        queue_tree_insert(queue, class);
+}
+
+/* How many of its class stand before it, counted from the nearer end. */
+static uint64_t place_in_class(const struct queue_entry *entry)
+{
+    uint64_t steps = 0;
+    const struct queue_entry *front = entry->before, *back = entry->after;
+    for (; front != NULL && back != NULL; steps++) {
+        front = front->before;
+        back = back->after;
+    }
+    return front == NULL ? steps : entry->class->length - 1 - steps;
+}
+
+uint64_t queue_position(const struct queue *queue, const struct queue_entry *entry)
 {
     if (entry->class == NULL)
         return 0;
-    size_t earlier = 0;
-    for (size_t i = 0; i < queue->n_buckets; i++) {
-        for (const struct queue_class *class = queue->buckets[i]; class != NULL; class = class->next) {
-            if (class->priority < entry->class->priority)
-                continue;
-            if (class->priority > entry->class->priority || class->last->job < entry->job) {
-                earlier += class->length;
-                continue;
-            }
-            for (const struct queue_entry *e = class->first; e != NULL && e->job < entry->job; e = e->after)
-                earlier++;
-        }
-    }
-    return earlier + 1;
+    return queue_tree_jobs_before(queue, entry->class) + place_in_class(entry) + 1;
 }

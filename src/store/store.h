@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "job/job.h"
 
@@ -64,6 +65,11 @@ int store_load_keys(struct store *store,
     void (*visit)(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_hash), void *arg,
     struct error *err);
 
+/* Every row of cluster_state in order of kind and key. The texts and bytes are good during the visit only. */
+int store_load_state(struct store *store,
+    void (*visit)(void *arg, const char *kind, const char *key, const uint8_t *bytes, size_t length),
+    void *arg, struct error *err);
+
 uint64_t store_key_hash(uint32_t uid, const char *key);
 
 /* --- batches --- */
@@ -72,14 +78,25 @@ struct store_batch *store_batch_new(uint64_t id);
 void store_batch_free(struct store_batch *batch);
 
 /*
- * Adds one event and the job as it is after it. Everything is copied. `spec` only with EVENT_SUBMITTED. From
- * the event the store also keeps: specs and submit_keys (submitted), attempts and gpu_alloc (allocated), and
- * removes gpu_alloc rows (returned, ended, stop of a queued job). The database itself refuses a GPU slot
- * given out twice.
+ * Adds one event and the job as it is after it (NULL for EVENT_CLUSTER). Everything is copied. `spec` only
+ * with EVENT_SUBMITTED, and not for an element of an array, whose specification is the array's. From the
+ * event the store also keeps: specs and submit_keys (submitted), attempts and gpu_alloc (allocated), and
+ * removes gpu_alloc rows (returned, requeued, ended). The database itself refuses a GPU slot given out twice,
+ * and shares of one GPU that are more than the whole.
  */
 void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
     const struct job_spec *spec);
 
+/*
+ * Rows of cluster_state: what the cluster's changes have led to, in the caller's own form, so that a start
+ * need not fold every change there ever was. They are written in the order of the calls, with the batch's
+ * events.
+ */
+void store_batch_put(
+    struct store_batch *batch, const char *kind, const char *key, const struct buffer *value);
+void store_batch_remove(struct store_batch *batch, const char *kind, const char *key);
+
+/* Events and rows of cluster_state. */
 size_t store_batch_count(const struct store_batch *batch);
 
 /* Hands the batch to the store's thread; the store owns it from here on. */
@@ -87,6 +104,7 @@ void store_commit(struct store *store, struct store_batch *batch);
 
 /* --- reading, answers through store_dispatch(); NULL results mean "no such row" --- */
 
+/* Of an element: its array's specification; what it asks for is in its job. */
 void store_fetch_spec(struct store *store, uint64_t job,
     void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec),
     void *arg); // the spec becomes the callee's

@@ -25,6 +25,8 @@ void store_batch_free(struct store_batch *batch)
     if (batch == NULL)
         return;
     for (size_t i = 0; i < batch->count; i++) {
+        free(batch->changes[i].kind);
+        free(batch->changes[i].key);
         buffer_clear(&batch->changes[i].event);
         buffer_clear(&batch->changes[i].spec);
         job_free(batch->changes[i].row);
@@ -43,24 +45,43 @@ static void add_spec(struct store_change *change, const struct job_spec *spec, u
     change->spec_hash = job_spec_hash(spec);
 }
 
-void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
-    const struct job_spec *spec)
+static struct store_change *add_change(struct store_batch *batch, const struct store_change *change)
 {
     if (batch->count == batch->capacity) {
         batch->capacity = batch->capacity > 0 ? batch->capacity * 2 : 4;
         batch->changes = xreallocarray(batch->changes, batch->capacity, sizeof(*batch->changes));
     }
-    struct store_change *change = &batch->changes[batch->count++];
-    *change = (struct store_change){
-        .seq = event->seq,
-        .attempt = event->attempt,
-        .type = (enum job_event_type)event->type,
-        .wall_ms = event->wall_ms,
-        .row = store_row_copy(job),
-    };
+    batch->changes[batch->count] = *change;
+    return &batch->changes[batch->count++];
+}
+
+void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
+    const struct job_spec *spec)
+{
+    struct store_change *change = add_change(batch, &(struct store_change){
+                                                        .seq = event->seq,
+                                                        .job = event->job,
+                                                        .attempt = event->attempt,
+                                                        .type = (enum job_event_type)event->type,
+                                                        .wall_ms = event->wall_ms,
+                                                        .row = job != NULL ? store_row_copy(job) : NULL,
+                                                    });
     record_encode(&job_event_record, event, &change->event);
     if (spec != NULL)
         add_spec(change, spec, event->uid);
+}
+
+void store_batch_put(struct store_batch *batch, const char *kind, const char *key, const struct buffer *value)
+{
+    struct store_change *change =
+        add_change(batch, &(struct store_change){ .kind = xstrdup(kind), .key = xstrdup(key) });
+    buffer_append(&change->event, value->bytes, value->length);
+}
+
+void store_batch_remove(struct store_batch *batch, const char *kind, const char *key)
+{
+    (void)add_change(
+        batch, &(struct store_change){ .kind = xstrdup(kind), .key = xstrdup(key), .is_removal = true });
 }
 
 size_t store_batch_count(const struct store_batch *batch)

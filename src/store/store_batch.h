@@ -2,6 +2,7 @@
 /* What a batch holds, for the thread that writes it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,14 +10,18 @@
 #include "job/job.h"
 #include "store/store_thread.h"
 
+/* An event with what follows from it, or one row of cluster_state. */
 struct store_change {
+    char *kind, *key; // of cluster_state; NULL: an event
+    bool is_removal;  // of cluster_state
     uint64_t seq;
+    uint64_t job;
     uint32_t attempt;
     enum job_event_type type;
     int64_t wall_ms;
-    struct buffer event; // encoded
-    struct job *row;     // the job after the event
-    struct buffer spec;  // encoded; submitted only
+    struct buffer event; // encoded; or the value of cluster_state
+    struct job *row;     // the job after the event; NULL for a change of the cluster
+    struct buffer spec;  // encoded; submitted only, and not for elements
     bool has_key;        // submitted with a submit key
     uint64_t key_hash, spec_hash;
 };

@@ -13,10 +13,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "store/store_row.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_sqlite.h"
+#include "store/store_statement.h"
 
 #define FINDING_SIZE 512
 
@@ -79,16 +81,15 @@ static void fold_attempt(struct attempts *attempts, const struct job_event *even
         };
         return;
     }
-    if (attempts->count == 0 || event->type == EVENT_STOP)
+    bool is_over =
+        event->type == EVENT_RETURNED || event->type == EVENT_REQUEUED || event->type == EVENT_ENDED;
+    if (attempts->count == 0 || (!is_over && event->type != EVENT_STARTED))
         return;
     struct attempt *attempt = &attempts->items[attempts->count - 1];
     if (attempt->over_ms != 0)
         return;
     attempt->last_event = event->type;
-    if (event->type == EVENT_STARTED)
-        attempt->started_ms = event->wall_ms;
-    else
-        attempt->over_ms = event->wall_ms;
+    *(is_over ? &attempt->over_ms : &attempt->started_ms) = event->wall_ms;
 }
 
 /* --- the two cursors --- */
@@ -108,6 +109,16 @@ static void check_columns(struct fsck *fsck, const struct job_event *event)
         find(fsck, "event %" PRIu64 ": its columns are not what its record says", seq);
 }
 
+/* The changes of the cluster are not folded: what they led to is not the store's to know. */
+static void check_cluster_event(struct fsck *fsck, const struct job_event *event)
+{
+    struct error err;
+    if (event->type != EVENT_CLUSTER || event->change.count != 1)
+        find(fsck, "event %" PRIu64 " belongs to no job and is no change of the cluster", event->seq);
+    else if (cluster_change_validate(event->change.items, &err) < 0)
+        find(fsck, "event %" PRIu64 ": %s", event->seq, err.message);
+}
+
 /* Takes the events of `id` off the cursor and folds them into `job`, as far as they can be read. */
 static bool fold_events(struct fsck *fsck, uint64_t id, struct job *job, struct attempts *attempts)
 {
@@ -123,6 +134,8 @@ static bool fold_events(struct fsck *fsck, uint64_t id, struct job *job, struct 
             continue;
         }
         check_columns(fsck, &event);
+        if (id == 0)
+            check_cluster_event(fsck, &event);
         if (job != NULL && is_whole && job_apply(job, &event, &err) < 0) {
             find(fsck, "event %" PRIu64 " cannot have happened: %s", event.seq, err.message);
             is_whole = false;
@@ -161,11 +174,13 @@ static bool is_grant(const struct job *job, sqlite3_stmt *row)
     _cleanup_free_ char *uuid = store_sql_text(row, 1);
     const struct gpu_grant *grants = job->grants.items;
     for (size_t i = 0; i < job->grants.count; i++)
-        if (text_equal(grants[i].uuid, uuid) && grants[i].slot == sqlite3_column_int64(row, 2))
-            return text_equal(job->node, node) && job->attempt == sqlite3_column_int64(row, 3) &&
+        if (text_equal(grants[i].uuid, uuid) && grants[i].slot == sqlite3_column_int64(row, 2) &&
+            text_equal(grants[i].node != NULL ? grants[i].node : job->node, node))
+            return job->attempt == sqlite3_column_int64(row, 3) &&
                    grants[i].index == sqlite3_column_int64(row, 4) &&
                    grants[i].memory == (uint64_t)sqlite3_column_int64(row, 5) &&
-                   (grants[i].slot == 0) == sqlite3_column_int64(row, 6);
+                   (grants[i].slot == 0) == sqlite3_column_int64(row, 6) &&
+                   grants[i].share == sqlite3_column_int64(row, 7);
     return false;
 }
 
@@ -228,6 +243,10 @@ static void compare_row(struct fsck *fsck, const struct job *folded)
 
 static void check_job(struct fsck *fsck, uint64_t id)
 {
+    if (id == 0) {
+        (void)fold_events(fsck, id, NULL, NULL);
+        return;
+    }
     bool has_row = current_job(fsck->jobs, fsck->jobs_rc) == id;
     bool has_events = current_job(fsck->events, fsck->events_rc) == id;
     if (!has_row)
@@ -287,6 +306,15 @@ static int check_totals(struct fsck *fsck, struct error *err)
         { "SELECT count(*) FROM pragma_foreign_key_check", "rows belong to a job that is not there" },
         { "SELECT count(*) FROM submit_keys AS k WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = k.job)",
             "submit keys belong to a job that is not there" },
+        { "SELECT count(*) FROM jobs AS e WHERE e.array_job <> 0 AND NOT EXISTS (SELECT 1 FROM jobs AS a"
+          " WHERE a.id = e.array_job AND a.array_left IS NOT NULL)",
+            "jobs are elements of an array that is not there" },
+        { "SELECT count(*) FROM jobs AS a WHERE a.array_left IS NOT NULL AND a.array_open <>"
+          " (SELECT count(*) FROM jobs AS e WHERE e.array_job = a.id AND e.array_job <> 0 AND e.state <> 5)",
+            "arrays have another number of open elements than they say" },
+        { "SELECT count(*) FROM (SELECT node, uuid FROM gpu_alloc GROUP BY node, uuid HAVING sum(share) > "
+          "1000)",
+            "GPUs have more shares booked than the whole" },
         { "SELECT count(*) FROM events WHERE seq < 1", "events have no number" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -309,9 +337,9 @@ static int prepare(struct fsck *fsck, struct error *err)
     } rows[] = {
         { &fsck->jobs, jobs },
         { &fsck->events, "SELECT job, seq, attempt, type, wall_ms, event FROM events ORDER BY job, seq" },
-        { &fsck->spec, "SELECT spec FROM specs WHERE job = ?1" },
+        { &fsck->spec, "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1") },
         { &fsck->gpus,
-            "SELECT node, uuid, slot, attempt, gpu, memory, exclusive FROM gpu_alloc WHERE job = ?1" },
+            "SELECT node, uuid, slot, attempt, gpu, memory, exclusive, share FROM gpu_alloc WHERE job = ?1" },
         { &fsck->attempts,
             "SELECT attempt, node, boot_id, token, allocated_ms, started_ms, over_ms, last_event"
             " FROM attempts WHERE job = ?1 ORDER BY attempt" },

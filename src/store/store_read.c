@@ -43,6 +43,26 @@ int store_load_jobs(struct store *store, size_t recent_done, void (*visit)(void 
     return rc == SQLITE_DONE ? 0 : store_sql_fail(err, db, rc, "jobs");
 }
 
+int store_load_state(struct store *store,
+    void (*visit)(void *arg, const char *kind, const char *key, const uint8_t *bytes, size_t length),
+    void *arg, struct error *err)
+{
+    _cleanup_database_ sqlite3 *db = NULL;
+    _cleanup_statement_ sqlite3_stmt *select = NULL;
+    _cleanup_free_ char *path = store_path(store);
+    int r = store_sql_open(path, STORE_READ, &db, err);
+    if (r == 0)
+        r = store_sql_prepare(
+            db, "SELECT kind, key, value FROM cluster_state ORDER BY kind, key", &select, err);
+    if (r < 0)
+        return r;
+    int rc;
+    while ((rc = sqlite3_step(select)) == SQLITE_ROW)
+        visit(arg, (const char *)sqlite3_column_text(select, 0), (const char *)sqlite3_column_text(select, 1),
+            sqlite3_column_blob(select, 2), (size_t)sqlite3_column_bytes(select, 2));
+    return rc == SQLITE_DONE ? 0 : store_sql_fail(err, db, rc, "cluster_state");
+}
+
 /* --- one job's specification --- */
 
 struct fetch_spec {

@@ -17,7 +17,7 @@
 #include "base/strings.h"
 #include "store/store_sql.h"
 
-enum column_kind { COLUMN_U32, COLUMN_I32, COLUMN_64, COLUMN_TEXT, COLUMN_GRANTS };
+enum column_kind { COLUMN_U32, COLUMN_I32, COLUMN_64, COLUMN_BOOL, COLUMN_TEXT, COLUMN_ASK, COLUMN_GRANTS };
 
 struct column {
     const char *name;
@@ -39,13 +39,19 @@ static const struct column columns[] = {
     FIXED(COLUMN_64, id),
     FIXED(COLUMN_U32, uid),
     FIXED(COLUMN_U32, gid),
-    FIXED(COLUMN_I32, priority),
-    FIXED(COLUMN_U32, gpus),
-    FIXED(COLUMN_64, gpu_mem),
-    FIXED(COLUMN_TEXT, gpu_ids),
-    FIXED(COLUMN_TEXT, name),
+    FIXED(COLUMN_64, array_job),
+    FIXED(COLUMN_U32, array_index),
     FIXED(COLUMN_TEXT, summary),
     FIXED(COLUMN_64, submitted_ms),
+    COLUMN(COLUMN_ASK, ask),
+    COLUMN(COLUMN_TEXT, name),
+    COLUMN(COLUMN_U32, hold),
+    COLUMN(COLUMN_TEXT, array_left),
+    COLUMN(COLUMN_U32, array_open),
+    COLUMN(COLUMN_U32, array_failed),
+    COLUMN(COLUMN_U32, preemptions),
+    COLUMN(COLUMN_BOOL, is_requeued),
+    COLUMN(COLUMN_U32, stop_reason),
     COLUMN(COLUMN_U32, state),
     COLUMN(COLUMN_U32, attempt),
     COLUMN(COLUMN_64, started_ms),
@@ -54,6 +60,8 @@ static const struct column columns[] = {
     COLUMN(COLUMN_TEXT, node),
     COLUMN(COLUMN_TEXT, boot_id),
     COLUMN(COLUMN_GRANTS, grants),
+    COLUMN(COLUMN_U32, cpu_milli),
+    COLUMN(COLUMN_64, memory),
     COLUMN(COLUMN_TEXT, log_path),
     COLUMN(COLUMN_U32, end),
     COLUMN(COLUMN_I32, exit_code),
@@ -120,35 +128,41 @@ char *store_row_select_sql(const char *where)
     return buffer_take(&sql);
 }
 
-static int bind_grants(
-    sqlite3_stmt *statement, int index, const struct record_list *grants, struct buffer *scratch)
+/* SQLite takes a copy: the bytes live no longer than this call. */
+static int bind_record(sqlite3_stmt *statement, int index, const struct record_type *type, const void *object)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(type, object, &bytes);
+    return sqlite3_bind_blob64(statement, index, bytes.bytes, bytes.length, SQLITE_TRANSIENT);
+}
+
+static int bind_grants(sqlite3_stmt *statement, int index, const struct record_list *grants)
 {
     if (grants->count == 0)
         return sqlite3_bind_null(statement, index);
     const struct grant_list list = { .grants = *grants };
-    scratch->length = 0;
-    record_encode(&grant_list_record, &list, scratch);
-    return sqlite3_bind_blob64(statement, index, scratch->bytes, scratch->length, SQLITE_STATIC);
+    return bind_record(statement, index, &grant_list_record, &list);
 }
 
-static int bind_column(sqlite3_stmt *statement, int index, const struct column *column, const void *member,
-    struct buffer *scratch)
+static int bind_column(sqlite3_stmt *statement, int index, const struct column *column, const void *member)
 {
     switch (column->kind) {
     case COLUMN_U32: return sqlite3_bind_int64(statement, index, *(const uint32_t *)member);
     case COLUMN_I32: return sqlite3_bind_int64(statement, index, *(const int32_t *)member);
     case COLUMN_64: return sqlite3_bind_int64(statement, index, *(const int64_t *)member);
+    case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
+    case COLUMN_ASK: return bind_record(statement, index, &job_ask_record, member);
     case COLUMN_TEXT:
         return sqlite3_bind_text(statement, index, *(const char *const *)member, -1, SQLITE_STATIC);
-    default: return bind_grants(statement, index, member, scratch);
+    default: return bind_grants(statement, index, member);
     }
 }
 
-int store_row_bind(sqlite3_stmt *statement, const struct job *job, struct buffer *scratch)
+int store_row_bind(sqlite3_stmt *statement, const struct job *job)
 {
     for (size_t i = 0; i < N_COLUMNS; i++) {
         const void *member = (const char *)job + columns[i].offset;
-        int rc = bind_column(statement, (int)i + 1, &columns[i], member, scratch);
+        int rc = bind_column(statement, (int)i + 1, &columns[i], member);
         if (rc != SQLITE_OK)
             return rc;
     }
@@ -174,6 +188,13 @@ static int read_grants(sqlite3_stmt *statement, int index, struct record_list *r
     return 0;
 }
 
+static int read_ask(sqlite3_stmt *statement, int index, struct job_ask *ret, struct error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, index);
+    size_t length = (size_t)sqlite3_column_bytes(statement, index);
+    return bytes != NULL && record_decode(&job_ask_record, bytes, length, ret, err) == 0 ? 0 : -EUCLEAN;
+}
+
 static int read_column(
     sqlite3_stmt *statement, int index, const struct column *column, void *member, struct error *err)
 {
@@ -189,6 +210,11 @@ static int read_column(
         *(int32_t *)member = (int32_t)number;
         return r;
     case COLUMN_64: *(int64_t *)member = sqlite3_column_int64(statement, index); return 0;
+    case COLUMN_BOOL:
+        r = read_number(statement, index, 0, 1, &number);
+        *(bool *)member = number != 0;
+        return r;
+    case COLUMN_ASK: return read_ask(statement, index, member, err);
     case COLUMN_TEXT: *(char **)member = store_sql_text(statement, index); return 0;
     default: return read_grants(statement, index, member, err);
     }
@@ -203,8 +229,8 @@ int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
             return error_set(
                 err, r, "database: job %" PRIu64 " has a damaged value in '%s'", job->id, columns[i].name);
     }
-    if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS || job->name == NULL ||
-        job->summary == NULL)
+    if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS ||
+        job->stop_reason >= END_KINDS || job->name == NULL || job->summary == NULL)
         return error_set(err, -EUCLEAN, "database: the row of job %" PRIu64 " is damaged", job->id);
     *ret = take_ptr(job);
     return 0;
@@ -219,6 +245,8 @@ struct job *store_row_copy(const struct job *job)
         const void *source = (const char *)job + columns[i].offset;
         if (columns[i].kind == COLUMN_TEXT)
             *(char **)member = xstrdup(*(const char *const *)source);
+        else if (columns[i].kind == COLUMN_ASK)
+            job_ask_copy(member, source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
     }
@@ -231,7 +259,8 @@ static bool is_same_grants(const struct record_list *a, const struct record_list
     bool is_same = a->count == b->count;
     for (size_t i = 0; is_same && i < a->count; i++)
         is_same = left[i].index == right[i].index && left[i].slot == right[i].slot &&
-                  left[i].memory == right[i].memory && text_equal(left[i].uuid, right[i].uuid);
+                  left[i].memory == right[i].memory && left[i].share == right[i].share &&
+                  text_equal(left[i].uuid, right[i].uuid) && text_equal(left[i].node, right[i].node);
     return is_same;
 }
 
@@ -241,6 +270,8 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_U32:
     case COLUMN_I32: return memcmp(a, b, sizeof(uint32_t)) == 0;
     case COLUMN_64: return memcmp(a, b, sizeof(uint64_t)) == 0;
+    case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
+    case COLUMN_ASK: return job_ask_equal(a, b);
     case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);
     default: return is_same_grants(a, b);
     }

@@ -4,7 +4,6 @@
 
 #include <sqlite3.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "job/job.h"
 
@@ -14,9 +13,8 @@ char *store_row_insert_sql(void);
 char *store_row_update_sql(void);
 char *store_row_select_sql(const char *where);
 
-/* Binds every column. The statement borrows the job's text, which must stay until it is reset. `scratch`
- * holds what has to be encoded, under the same rule. */
-int store_row_bind(sqlite3_stmt *statement, const struct job *job, struct buffer *scratch);
+/* Binds every column. The statement borrows the job's text, which must stay until it is reset. */
+int store_row_bind(sqlite3_stmt *statement, const struct job *job);
 
 /* The job of the current row, which the caller frees; -EUCLEAN when the row cannot be a job. */
 int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err);

@@ -5,7 +5,8 @@
  *
  * What the database itself enforces, whatever the program does: ids and event numbers grow and never come
  * again, events are never altered or removed, and a GPU is held exclusively by one attempt or in distinct
- * slots by several. The enums of job/state.h are stored as their numbers: new values go to the end.
+ * slots by several, whose shares are together no more than the whole. The enums of job/state.h are stored as
+ * their numbers: new values go to the end.
  */
 #include "store/store_schema.h"
 
@@ -14,10 +15,14 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/record.h"
+#include "job/ask.h"
 #include "job/state.h"
 #include "store/store_sql.h"
 
-static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && END_REBOOT == 7, "these numbers are on disk");
+static_assert(
+    JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 && END_DEPENDENCY == 10,
+    "these numbers are on disk");
 
 static const char tables[] =
     "CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value ANY NOT NULL) STRICT, WITHOUT ROWID;"
@@ -77,14 +82,79 @@ static const char tables[] =
     " gid INTEGER NOT NULL, name TEXT, hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),"
     " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL) STRICT;";
 
+/*
+ * What a job asks for becomes one record, made by ask_of() below from the columns that held it. A stop has a
+ * reason, and before this step it was always a cancel (3). A CHECK cannot be altered, so the events move to a
+ * new table; it has room for more types than there are.
+ */
+static const char scheduler[] =
+    "ALTER TABLE jobs ADD COLUMN ask BLOB NOT NULL DEFAULT x'';"
+    "UPDATE jobs SET ask = ask_of(priority, gpus, gpu_mem, gpu_ids);"
+    "ALTER TABLE jobs DROP COLUMN priority;"
+    "ALTER TABLE jobs DROP COLUMN gpus;"
+    "ALTER TABLE jobs DROP COLUMN gpu_mem;"
+    "ALTER TABLE jobs DROP COLUMN gpu_ids;"
+    "ALTER TABLE jobs ADD COLUMN hold INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_job INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_index INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_left TEXT;"
+    "ALTER TABLE jobs ADD COLUMN array_open INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_failed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN preemptions INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN is_requeued INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN stop_reason INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN cpu_milli INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE jobs SET stop_reason = 3 WHERE id IN (SELECT job FROM events WHERE type = 3);"
+    "CREATE INDEX jobs_array ON jobs (array_job, array_index) WHERE array_job <> 0;"
+
+    "ALTER TABLE gpu_alloc ADD COLUMN share INTEGER NOT NULL DEFAULT 0 CHECK (share BETWEEN 0 AND 1000);"
+    "CREATE TRIGGER gpu_alloc_shares BEFORE INSERT ON gpu_alloc"
+    " WHEN NEW.share + (SELECT ifnull(sum(share), 0) FROM gpu_alloc"
+    "  WHERE node = NEW.node AND uuid = NEW.uuid) > 1000"
+    " BEGIN SELECT RAISE(ABORT, 'the shares of this GPU are more than the whole'); END;"
+
+    "CREATE TABLE events_new (seq INTEGER PRIMARY KEY, job INTEGER NOT NULL, attempt INTEGER NOT NULL,"
+    " type INTEGER NOT NULL CHECK (type BETWEEN 0 AND 99), wall_ms INTEGER NOT NULL,"
+    " event BLOB NOT NULL, CHECK ((job = 0) = (type = 13))) STRICT;"
+    "INSERT INTO events_new (seq, job, attempt, type, wall_ms, event)"
+    " SELECT seq, job, attempt, type, wall_ms, event FROM events ORDER BY seq;"
+    "DROP TABLE events;"
+    "ALTER TABLE events_new RENAME TO events;"
+    "CREATE INDEX events_job ON events (job);"
+    "CREATE TRIGGER events_grow BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)"
+    " BEGIN SELECT RAISE(ABORT, 'events are numbered upwards'); END;"
+    "CREATE TRIGGER events_no_change BEFORE UPDATE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'events are never altered'); END;"
+    "CREATE TRIGGER events_no_removal BEFORE DELETE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'events are never removed'); END;"
+
+    "CREATE TABLE cluster_state (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL,"
+    " PRIMARY KEY (kind, key)) STRICT, WITHOUT ROWID;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
+    { 2, scheduler },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 
 int store_schema_version(void)
 {
     return store_schema_steps[store_schema_n_steps - 1].version;
+}
+
+/* ask_of(priority, gpus, gpu_mem, gpu_ids): the record of a request, for step 2. */
+static void ask_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    _cleanup_(job_ask_clear) struct job_ask ask = {
+        .priority = (int32_t)sqlite3_value_int64(values[0]),
+        .gpus = (uint32_t)sqlite3_value_int64(values[1]),
+        .gpu_mem = (uint64_t)sqlite3_value_int64(values[2]),
+        .gpu_ids = xstrdup((const char *)sqlite3_value_text(values[3])),
+    };
+    record_encode(&job_ask_record, &ask, &bytes);
+    sqlite3_result_blob64(context, bytes.bytes, bytes.length, SQLITE_TRANSIENT);
 }
 
 static int run_step(sqlite3 *db, const struct schema_step *step, struct error *err)
@@ -102,6 +172,10 @@ static int run_step(sqlite3 *db, const struct schema_step *step, struct error *e
 int store_schema_upgrade(sqlite3 *db, const struct schema_step *steps, size_t count, struct error *err)
 {
     int64_t version = 0;
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    int rc = sqlite3_create_function_v2(db, "ask_of", 4, flags, NULL, ask_of, NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return store_sql_fail(err, db, rc, "schema");
     int r = store_sql_number(db, "PRAGMA user_version", &version, err);
     for (size_t i = 0; r == 0 && i < count; i++)
         if (steps[i].version > version)

@@ -29,6 +29,7 @@ static const struct {
     int code;
 } codes[] = {
     { SQLITE_FULL, -ENOSPC },
+    { SQLITE_ERROR, -EUCLEAN }, // our statements are right, so the tables are not ours any more
     { SQLITE_CORRUPT, -EUCLEAN },
     { SQLITE_NOTADB, -EUCLEAN },
     { SQLITE_BUSY, -EBUSY },

@@ -22,14 +22,16 @@ static const char *const texts[STORE_STATEMENTS] = {
                           " WHERE job = ?1 AND attempt = ?2 AND over_ms = 0",
     [SQL_END_ATTEMPT] = "UPDATE attempts SET over_ms = ?3, last_event = ?4"
                         " WHERE job = ?1 AND attempt = ?2 AND over_ms = 0",
-    [SQL_INSERT_GPU] = "INSERT INTO gpu_alloc (node, uuid, slot, job, attempt, gpu, memory, exclusive)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?3 = 0)",
+    [SQL_INSERT_GPU] = "INSERT INTO gpu_alloc (node, uuid, slot, job, attempt, gpu, memory, share, exclusive)"
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?3 = 0)",
     [SQL_DELETE_GPUS] = "DELETE FROM gpu_alloc WHERE job = ?1",
+    [SQL_PUT_STATE] = "INSERT OR REPLACE INTO cluster_state (kind, key, value) VALUES (?1, ?2, ?3)",
+    [SQL_DELETE_STATE] = "DELETE FROM cluster_state WHERE kind = ?1 AND key = ?2",
     [SQL_INSERT_TOKEN] = "INSERT INTO tokens (uid, gid, name, hash, created_ms, expires_ms)"
                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [SQL_FIND_TOKEN] = "SELECT id, uid, gid, name, created_ms, expires_ms FROM tokens WHERE hash = ?1"
                        " AND (expires_ms = 0 OR expires_ms > ?2)",
-    [SQL_SELECT_SPEC] = "SELECT spec FROM specs WHERE job = ?1",
+    [SQL_SELECT_SPEC] = "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1"),
     [SQL_SELECT_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [SQL_SELECT_JOB_EVENTS] =
         "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 ORDER BY seq LIMIT ?2",

@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 
+/* The job that has the specification of this one: itself, or the array that it is an element of. */
+#define STORE_SPEC_OF(job) "(SELECT iif(array_job = 0, id, array_job) FROM jobs WHERE id = " job ")"
+
 enum store_statement {
     SQL_BEGIN,
     SQL_COMMIT,
@@ -20,6 +23,8 @@ enum store_statement {
     SQL_END_ATTEMPT,
     SQL_INSERT_GPU,
     SQL_DELETE_GPUS,
+    SQL_PUT_STATE,
+    SQL_DELETE_STATE,
     SQL_INSERT_TOKEN,
     SQL_FIND_TOKEN,
     SQL_SELECT_SPEC,

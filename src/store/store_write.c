@@ -25,8 +25,7 @@ static int write_row(
     struct store *store, enum store_statement which, const struct store_change *change, struct error *err)
 {
     sqlite3_stmt *statement = store->statements[which];
-    _cleanup_buffer_ struct buffer scratch = { 0 };
-    int rc = store_row_bind(statement, change->row, &scratch);
+    int rc = store_row_bind(statement, change->row);
     if (rc != SQLITE_OK)
         return store_sql_fail(err, store->db, rc, "jobs");
     int r = store_sql_finish(statement, "jobs", err);
@@ -46,8 +45,11 @@ static int update_job(struct store *store, const struct store_change *change, st
     return write_row(store, SQL_UPDATE_JOB, change, err);
 }
 
+/* The elements of an array have no specification of their own: theirs is the array's. */
 static int insert_spec(struct store *store, const struct store_change *change, struct error *err)
 {
+    if (change->spec.length == 0)
+        return 0;
     sqlite3_stmt *statement = store->statements[SQL_INSERT_SPEC];
     (void)sqlite3_bind_int64(statement, 1, (int64_t)change->row->id);
     (void)sqlite3_bind_blob64(statement, 2, change->spec.bytes, change->spec.length, SQLITE_STATIC);
@@ -71,7 +73,7 @@ static int insert_event(struct store *store, const struct store_change *change, 
 {
     sqlite3_stmt *statement = store->statements[SQL_INSERT_EVENT];
     (void)sqlite3_bind_int64(statement, 1, (int64_t)change->seq);
-    (void)sqlite3_bind_int64(statement, 2, (int64_t)change->row->id);
+    (void)sqlite3_bind_int64(statement, 2, (int64_t)change->job);
     (void)sqlite3_bind_int64(statement, 3, change->attempt);
     (void)sqlite3_bind_int64(statement, 4, (int64_t)change->type);
     (void)sqlite3_bind_int64(statement, 5, change->wall_ms);
@@ -121,17 +123,19 @@ static int insert_gpus(struct store *store, const struct store_change *change, s
     const struct gpu_grant *grants = job->grants.items;
     int r = 0;
     for (size_t i = 0; r == 0 && i < job->grants.count; i++) {
-        (void)sqlite3_bind_text(statement, 1, job->node, -1, SQLITE_STATIC);
+        const char *node = grants[i].node != NULL ? grants[i].node : job->node;
+        (void)sqlite3_bind_text(statement, 1, node, -1, SQLITE_STATIC);
         (void)sqlite3_bind_text(statement, 2, grants[i].uuid, -1, SQLITE_STATIC);
         (void)sqlite3_bind_int64(statement, 3, grants[i].slot);
         (void)sqlite3_bind_int64(statement, 4, (int64_t)job->id);
         (void)sqlite3_bind_int64(statement, 5, change->attempt);
         (void)sqlite3_bind_int64(statement, 6, grants[i].index);
         (void)sqlite3_bind_int64(statement, 7, (int64_t)grants[i].memory);
+        (void)sqlite3_bind_int64(statement, 8, grants[i].share);
         r = store_sql_finish(statement, "gpu_alloc", err);
         if (r < 0)
             return error_wrap(
-                err, "job %" PRIu64 " cannot have GPU %u of %s", job->id, grants[i].index, job->node);
+                err, "job %" PRIu64 " cannot have GPU %u of %s", job->id, grants[i].index, node);
     }
     return r;
 }
@@ -144,7 +148,7 @@ static int delete_gpus(struct store *store, const struct store_change *change, s
 
 #define PLAN_STEPS 4
 
-/* A stop changes no booking: a queued job has none, and another's ends with `returned` or `ended`. */
+/* A stop and a preemption change no booking: it ends with `returned`, `requeued` or `ended`. */
 static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     struct store *, const struct store_change *, struct error *) = {
     [EVENT_SUBMITTED] = { insert_job, insert_spec, insert_key, insert_event },
@@ -153,12 +157,37 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_STOP] = { update_job, insert_event },
     [EVENT_RETURNED] = { update_job, end_attempt, delete_gpus, insert_event },
     [EVENT_ENDED] = { update_job, end_attempt, delete_gpus, insert_event },
+    [EVENT_EDITED] = { update_job, insert_event },
+    [EVENT_HELD] = { update_job, insert_event },
+    [EVENT_RELEASED] = { update_job, insert_event },
+    [EVENT_PREEMPTED] = { update_job, insert_event },
+    [EVENT_REQUEUED] = { update_job, end_attempt, delete_gpus, insert_event },
+    [EVENT_SPLIT] = { update_job, insert_event },
+    [EVENT_MEMBER] = { update_job, insert_event },
+    [EVENT_CLUSTER] = { insert_event },
 };
+
+static int write_state(struct store *store, const struct store_change *change, struct error *err)
+{
+    enum store_statement which = change->is_removal ? SQL_DELETE_STATE : SQL_PUT_STATE;
+    sqlite3_stmt *statement = store->statements[which];
+    (void)sqlite3_bind_text(statement, 1, change->kind, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(statement, 2, change->key, -1, SQLITE_STATIC);
+    if (!change->is_removal) {
+        const void *value = change->event.length > 0 ? (const void *)change->event.bytes : ""; // not NULL
+        (void)sqlite3_bind_blob64(statement, 3, value, change->event.length, SQLITE_STATIC);
+    }
+    return run(store, which, "cluster_state", err);
+}
 
 static int write_change(struct store *store, const struct store_change *change, struct error *err)
 {
+    if (change->kind != NULL)
+        return write_state(store, change, err);
     if (change->type >= EVENT_TYPES)
         return error_set(err, -EPROTO, "event %" PRIu64 " has no known type", change->seq);
+    if ((change->row == NULL) != (change->type == EVENT_CLUSTER))
+        return error_set(err, -EPROTO, "event %" PRIu64 " and its job do not belong together", change->seq);
     int r = 0;
     for (size_t i = 0; r == 0 && i < PLAN_STEPS && plans[change->type][i] != NULL; i++)
         r = plans[change->type][i](store, change, err);

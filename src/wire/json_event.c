@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "job/cluster_change.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -33,7 +34,46 @@ static void add_end(json_t *object, const struct job_event *event, struct userna
     (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
-static const char *after_submit(const struct job_event *event, const struct job *job)
+static void add_stop(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    enum job_end reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
+    add_user(object, event, names);
+    (void)json_object_set_new(object, "reason", json_string(job_end_name(reason)));
+}
+
+static void add_hold(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_user(object, event, names);
+    (void)json_object_set_new(object, "hold", json_text_string(json_job_hold(event->hold)));
+}
+
+static void add_element(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    (void)json_object_set_new(object, "element", json_integer((json_int_t)event->element));
+    (void)json_object_set_new(object, "array_index", json_integer(event->array_index));
+}
+
+static void add_member(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_element(object, event, names);
+    (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
+    (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
+}
+
+static void add_change(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    const struct cluster_change *change = event->change.items;
+    if (event->change.count == 0)
+        return;
+    (void)json_object_set_new(
+        object, "change", json_string(change_kind_name((enum change_kind)change->kind)));
+    (void)json_object_set_new(object, "user", json_text_string(usernames_name(names, change->uid)));
+    (void)json_object_set_new(object, "node", json_text_string(change->node));
+    (void)json_object_set_new(object, "uuid", json_text_string(change->uuid));
+    (void)json_object_set_new(object, "message", json_text_string(change->text));
+}
+
+static const char *now_queued(const struct job_event *event, const struct job *job)
 {
     return job_state_name(JOB_QUEUED);
 }
@@ -53,14 +93,34 @@ static const char *after_start(const struct job_event *event, const struct job *
 /* True when this very event, and not a later one, was the job's end. */
 static bool was_end(const struct job_event *event, const struct job *job)
 {
-    return job->state == JOB_DONE && job->end == END_CANCELLED && job->ended_ms == event->wall_ms;
+    return job->state == JOB_DONE && job->end == job->stop_reason && job->ended_ms == event->wall_ms;
 }
 
 static const char *after_stop(const struct job_event *event, const struct job *job)
 {
     if (job == NULL)
         return NULL;
-    return was_end(event, job) ? json_job_state(job) : job_state_name(JOB_STOPPING);
+    if (was_end(event, job))
+        return json_job_state(job);
+    return job_state_name(job_is_array(job) ? JOB_QUEUED : JOB_STOPPING);
+}
+
+static const char *after_member(const struct job_event *event, const struct job *job)
+{
+    if (job == NULL)
+        return NULL;
+    bool is_last = job->state == JOB_DONE && job->ended_ms == event->wall_ms;
+    return is_last ? json_job_state(job) : job_state_name(JOB_QUEUED);
+}
+
+static const char *after_preemption(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(JOB_STOPPING);
+}
+
+static const char *no_state(const struct job_event *event, const struct job *job)
+{
+    return NULL;
 }
 
 static const char *after_return(const struct job_event *event, const struct job *job)
@@ -79,12 +139,20 @@ static const struct {
     const char *(*state)(const struct job_event *event, const struct job *job);
     void (*add)(json_t *object, const struct job_event *event, struct usernames *names);
 } types[EVENT_TYPES] = {
-    [EVENT_SUBMITTED] = { after_submit, add_user },
+    [EVENT_SUBMITTED] = { now_queued, add_user },
     [EVENT_ALLOCATED] = { after_allocation, add_allocation },
     [EVENT_STARTED] = { after_start, NULL },
-    [EVENT_STOP] = { after_stop, add_user },
+    [EVENT_STOP] = { after_stop, add_stop },
     [EVENT_RETURNED] = { after_return, add_reason },
     [EVENT_ENDED] = { after_end, add_end },
+    [EVENT_EDITED] = { now_queued, add_user },
+    [EVENT_HELD] = { now_queued, add_hold },
+    [EVENT_RELEASED] = { now_queued, add_hold },
+    [EVENT_PREEMPTED] = { after_preemption, add_reason },
+    [EVENT_REQUEUED] = { now_queued, add_reason },
+    [EVENT_SPLIT] = { now_queued, add_element },
+    [EVENT_MEMBER] = { after_member, add_member },
+    [EVENT_CLUSTER] = { no_state, add_change },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

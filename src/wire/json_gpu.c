@@ -22,6 +22,10 @@ static const char *state_word(const struct json_gpu_view *view)
         return "node_down";
     if (view->gpu->is_lost != 0)
         return "lost";
+    if (view->pause != NULL)
+        return "paused";
+    if (view->drain != NULL)
+        return "node_drained";
     if (view->n_jobs == 0)
         return "free";
     return is_shared(view) ? "shared" : "used";
@@ -33,6 +37,21 @@ static json_t *measured(const struct json_gpu_view *view, enum gpu_value value, 
         return number;
     json_decref(number);
     return json_null();
+}
+
+static json_t *place(int32_t number)
+{
+    return number >= 0 ? json_integer(number) : json_null();
+}
+
+/* Positions in the node's list of those that NVLink leads to. */
+static json_t *links(uint64_t bits)
+{
+    json_t *array = json_array();
+    for (unsigned k = 0; k < 64; k++)
+        if ((bits >> k & 1) != 0)
+            (void)json_array_append_new(array, json_integer(k));
+    return array;
 }
 
 json_t *json_gpu_write(const struct json_gpu_view *view)
@@ -54,6 +73,12 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(
         object, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
+    const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
+    (void)json_object_set_new(object, "reason", json_text_string(mark != NULL ? mark->text : NULL));
+    (void)json_object_set_new(object, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
+    (void)json_object_set_new(object, "numa", place(gpu->numa));
+    (void)json_object_set_new(object, "pcie_switch", place(gpu->pcie_switch));
+    (void)json_object_set_new(object, "links", links(gpu->links));
     json_t *jobs = json_array();
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct job *job = view->jobs[i];

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "job/cluster_change.h"
 #include "job/job.h"
 #include "wire/message.h"
 #include "wire/usernames.h"
@@ -16,6 +17,7 @@ struct json_gpu_view {
     const struct gpu_state *gpu;
     const struct job *const *jobs; // what holds it or a part of it
     size_t n_jobs;
+    const struct cluster_change *pause, *drain; // by an administrator, of it and of its node; NULL: none
     struct usernames *names;
 };
 

@@ -25,6 +25,7 @@ static bool has_status(const struct job *job)
     case END_SIGNAL:
     case END_START_FAILED:
     case END_SETUP_FAILED: return is_over(job);
+    case END_TIME_LIMIT:
     case END_CANCELLED: return has_run(job);
     default: return false;
     }
@@ -42,6 +43,19 @@ const char *json_job_state(const struct job *job)
     return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job->state);
 }
 
+/* A number of which 0 means that there is none. */
+static json_t *json_or_null(uint64_t number)
+{
+    return number != 0 ? json_integer((json_int_t)number) : json_null();
+}
+
+const char *json_job_hold(uint32_t hold)
+{
+    if (hold & HOLD_ADMIN)
+        return "admin";
+    return hold & HOLD_USER ? "user" : NULL;
+}
+
 json_t *json_job_grants(const struct record_list *grants)
 {
     json_t *array = json_array();
@@ -53,6 +67,8 @@ json_t *json_job_grants(const struct record_list *grants)
         (void)json_object_set_new(object, "uuid", json_text_string(grant->uuid));
         (void)json_object_set_new(object, "memory", json_integer((json_int_t)grant->memory));
         (void)json_object_set_new(object, "shared", json_boolean(grant->slot != 0));
+        (void)json_object_set_new(object, "share", json_or_null(grant->share));
+        (void)json_object_set_new(object, "node", json_text_string(grant->node));
         (void)json_array_append_new(array, object);
     }
     return array;
@@ -90,22 +106,114 @@ static json_t *make_attempt(const struct json_job_view *view)
 
 static json_t *make_priority(const struct json_job_view *view)
 {
-    return json_integer(view->job->priority);
+    return json_integer(view->job->ask.priority);
 }
 
 static json_t *make_gpus(const struct json_job_view *view)
 {
-    return json_integer(view->job->gpus);
+    return json_integer(view->job->ask.gpus);
 }
 
 static json_t *make_gpu_ids(const struct json_job_view *view)
 {
-    return json_text_string(view->job->gpu_ids);
+    return json_text_string(view->job->ask.gpu_ids);
 }
 
 static json_t *make_gpu_mem(const struct json_job_view *view)
 {
-    return view->job->gpu_mem != 0 ? json_integer((json_int_t)view->job->gpu_mem) : json_null();
+    return json_or_null(view->job->ask.gpu_mem);
+}
+
+static json_t *make_gpu_share(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.gpu_share);
+}
+
+static json_t *make_gpu_model(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.gpu_model);
+}
+
+static json_t *make_gpu_allow(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.gpu_allow);
+}
+
+static json_t *make_cpus(const struct json_job_view *view)
+{
+    uint32_t milli = view->job->ask.cpu_milli;
+    return milli != 0 ? json_text_milli(milli) : json_null();
+}
+
+static json_t *make_memory(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.memory);
+}
+
+static json_t *make_nodes(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.nodes);
+}
+
+static json_t *make_gpus_per_node(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.gpus_per_node);
+}
+
+static json_t *make_time_limit_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.time_limit_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
+static json_t *make_begin_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->ask.begin_ms);
+}
+
+static json_t *make_deadline_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->ask.deadline_ms);
+}
+
+static json_t *make_after(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.after);
+}
+
+static json_t *make_array(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.array);
+}
+
+static json_t *make_array_left(const struct json_job_view *view)
+{
+    return json_text_string(view->job->array_left);
+}
+
+static json_t *make_array_job(const struct json_job_view *view)
+{
+    return json_or_null(view->job->array_job);
+}
+
+static json_t *make_array_index(const struct json_job_view *view)
+{
+    return view->job->array_job != 0 ? json_integer(view->job->array_index) : json_null();
+}
+
+static json_t *make_preemptible(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.preemptible);
+}
+
+static json_t *make_hold(const struct json_job_view *view)
+{
+    return json_text_string(json_job_hold(view->job->hold));
+}
+
+static json_t *make_preemptions(const struct json_job_view *view)
+{
+    return json_or_null(view->job->preemptions);
 }
 
 static json_t *make_command(const struct json_job_view *view)
@@ -211,10 +319,27 @@ static json_t *make_reason(const struct json_job_view *view)
     return json_text_string(is_known ? view->reason : NULL);
 }
 
+static json_t *make_reason_text(const struct json_job_view *view)
+{
+    bool is_known =
+        view->job->state == JOB_QUEUED && view->reason_text != NULL && view->reason_text[0] != '\0';
+    return json_text_string(is_known ? view->reason_text : NULL);
+}
+
+static json_t *make_eta(const struct json_job_view *view)
+{
+    return json_text_time(view->job->state == JOB_QUEUED ? view->eta_ms : 0);
+}
+
+static json_t *make_eta_latest(const struct json_job_view *view)
+{
+    return json_text_time(view->job->state == JOB_QUEUED ? view->eta_latest_ms : 0);
+}
+
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    bool is_known = job->state == JOB_STOPPING || (is_over(job) && job->end == END_CANCELLED);
+    bool is_known = (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }
 
@@ -233,9 +358,32 @@ static const struct {
     { { "gpus", "integer", "how many it asks for" }, make_gpus },
     { { "gpu_ids", "string|null", "exactly these GPUs" }, make_gpu_ids },
     { { "gpu_mem", "integer|null", "bytes it asks for on each GPU" }, make_gpu_mem },
+    { { "gpu_share", "integer|null", "thousandths of its one GPU, when it asks for a part" },
+        make_gpu_share },
+    { { "gpu_model", "string|null", "only GPUs of this model" }, make_gpu_model },
+    { { "gpu_allow", "string|null", "only GPUs with these indexes" }, make_gpu_allow },
+    { { "cpus", "number|null", "CPUs it asks for on each node" }, make_cpus },
+    { { "memory", "integer|null", "bytes of host memory it asks for on each node" }, make_memory },
+    { { "nodes", "integer|null", "on exactly so many nodes" }, make_nodes },
+    { { "gpus_per_node", "integer|null", "GPUs on each node" }, make_gpus_per_node },
+    { { "time_limit_s", "number|null", "seconds it may run" }, make_time_limit_s },
+    { { "begin_at", "string|null", "not before this time" }, make_begin_at },
+    { { "deadline_at", "string|null", "it starts by this time or never" }, make_deadline_at },
+    { { "after", "string|null", "jobs it waits for, each with ok, any or fail" }, make_after },
+    { { "array", "string|null", "indexes of its elements, as asked for" }, make_array },
+    { { "array_left", "string|null", "indexes of an array that are no jobs of their own yet" },
+        make_array_left },
+    { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
+    { { "array_index", "integer|null", "its index in that array" }, make_array_index },
+    { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
+    { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
+    { { "preemptions", "integer|null", "times it was put back" }, make_preemptions },
     { { "command", "string", "one line as a shell would take it, cut at 160 bytes" }, make_command },
     { { "node", "string|null", "where its latest attempt is or was" }, make_node },
-    { { "granted", "array", "GPUs it got: index, uuid, memory (bytes, 0: all), shared" }, make_granted },
+    { { "granted", "array",
+          "GPUs it got: index, uuid, memory (bytes, 0: all), shared, share (thousandths),"
+          " node (null: `node`)" },
+        make_granted },
     { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
     { { "started_at", "string|null", "when the command began" }, make_started_at },
     { { "ended_at", "string|null", "when it was over" }, make_ended_at },
@@ -243,7 +391,9 @@ static const struct {
     { { "run_seconds", "number|null", "from start to end, so far" }, make_run_seconds },
     { { "exit_code", "integer|null", "exit status, or 128 + signal" }, make_exit_code },
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
-    { { "ended_by", "string|null", "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot" },
+    { { "ended_by", "string|null",
+          "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
+          " time_limit, deadline, dependency" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },
@@ -251,7 +401,10 @@ static const struct {
     { { "cpu_seconds", "number|null", "user + system time, when it is over" }, make_cpu_seconds },
     { { "max_rss_bytes", "integer|null", "most memory of one process, when it is over" }, make_max_rss },
     { { "position", "integer|null", "place in the queue, 1 is next" }, make_position },
-    { { "reason", "string|null", "why it waits" }, make_reason },
+    { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
+    { { "reason_text", "string|null", "the same in words" }, make_reason_text },
+    { { "eta", "string|null", "about when it starts" }, make_eta },
+    { { "eta_latest", "string|null", "when it starts at the latest" }, make_eta_latest },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
 };
 

@@ -15,7 +15,9 @@ struct json_job_view {
     struct usernames *names;
     int64_t now_wall_ms;
     size_t position;    // 0: not known or not queued
-    const char *reason; // NULL: not known or not queued
+    const char *reason; // the word for why it waits; NULL: not known or not queued
+    const char *reason_text;
+    int64_t eta_ms, eta_latest_ms; // 0: not known
 };
 
 /* One key of the object, for whoever documents it. */
@@ -38,5 +40,8 @@ const char *json_job_end_state(enum job_end end, int32_t exit_code);
 size_t json_job_count_keys(void);
 struct json_job_key json_job_key(size_t i);
 
-/* Grants as [{"index","uuid","memory","shared"}]. */
+/* "admin", "user", or NULL when nobody holds it. */
+const char *json_job_hold(uint32_t hold);
+
+/* Grants as [{"index","uuid","memory","shared","share","node"}]. */
 json_t *json_job_grants(const struct record_list *grants);

@@ -4,7 +4,8 @@
 
 #include "wire/json_text.h"
 
-json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello)
+json_t *json_node_write(
+    const char *name, bool is_up, const struct message_hello *hello, const struct cluster_change *drain)
 {
     json_t *features = json_array();
     const struct node_feature *rows = hello->features.items;
@@ -19,6 +20,12 @@ json_t *json_node_write(const char *name, bool is_up, const struct message_hello
     json_t *object = json_object();
     (void)json_object_set_new(object, "name", json_text_string(name));
     (void)json_object_set_new(object, "up", json_boolean(is_up));
+    (void)json_object_set_new(object, "state",
+        json_string(drain != NULL ? "drained"
+                    : is_up       ? "up"
+                                  : "down"));
+    (void)json_object_set_new(object, "reason", json_text_string(drain != NULL ? drain->text : NULL));
+    (void)json_object_set_new(object, "until", json_text_time(drain != NULL ? drain->until_ms : 0));
     (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
     (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
     (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));

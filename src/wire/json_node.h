@@ -5,7 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "job/cluster_change.h"
 #include "wire/message.h"
 
 /* `hello` is what the node said last. The caller owns the result. */
-json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello);
+json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello,
+    const struct cluster_change *drain); // by an administrator; NULL: none

@@ -106,6 +106,36 @@ static int read_size(const struct record_field *field, json_t *value, void *memb
     return read_u64(field, value, member, err);
 }
 
+static int read_milli(const struct record_field *field, json_t *value, void *member, struct error *err)
+{
+    if (!json_is_number(value))
+        return wrong_type(field, value, "a number", err);
+    double number = json_number_value(value);
+    if (number < 0 || number > UINT32_MAX / 1000)
+        return error_set(err, -ERANGE, "%s: %g is outside 0 to %u", field->name, number, UINT32_MAX / 1000);
+    uint32_t milli = (uint32_t)(number * 1000 + 0.5);
+    if (milli == 0 && number > 0)
+        return error_set(err, -ERANGE, "%s: %g is less than 0.001", field->name, number);
+    *(uint32_t *)member = milli;
+    return 0;
+}
+
+#define SECONDS_MAX 3153600000LL // a hundred years
+
+static int read_duration(const struct record_field *field, json_t *value, void *member, struct error *err)
+{
+    if (json_is_string(value))
+        return parse_duration(json_string_value(value), field->name, member, err);
+    if (!json_is_number(value))
+        return wrong_type(field, value, "a number of seconds or a text such as \"4h\"", err);
+    double seconds = json_number_value(value);
+    if (seconds < 0 || seconds > (double)SECONDS_MAX)
+        return error_set(
+            err, -ERANGE, "%s: %g is outside 0 to %lld seconds", field->name, seconds, SECONDS_MAX);
+    *(int64_t *)member = (int64_t)(seconds * 1000 + 0.5);
+    return 0;
+}
+
 /* The text of a JSON string; NULL, with a sentence, for another value or when a NUL would cut it short. */
 static const char *get_text(const char *what, const json_t *value, struct error *err)
 {
@@ -119,6 +149,22 @@ static const char *get_text(const char *what, const json_t *value, struct error 
         return NULL;
     }
     return text;
+}
+
+static int read_time(const struct record_field *field, json_t *value, void *member, struct error *err)
+{
+    const char *text = get_text(field->name, value, err);
+    if (text == NULL)
+        return -EINVAL;
+    int64_t ms = json_text_parse_time(text);
+    if (ms < 0) {
+        _cleanup_free_ char *shown = text_escape(text, 60);
+        (void)error_set(err, -EINVAL, "%s: '%s' is no time", field->name, shown);
+        return error_hint(
+            err, "write it as RFC 3339 says: 2026-11-22T14:00:00Z or 2026-11-22T14:00:00+01:00");
+    }
+    *(int64_t *)member = ms;
+    return 0;
 }
 
 static int too_long(const struct record_field *field, size_t bytes, struct error *err)
@@ -233,6 +279,21 @@ static json_t *write_i64(const struct record_field *field, const void *member)
     return json_integer(*(const int64_t *)member);
 }
 
+static json_t *write_milli(const struct record_field *field, const void *member)
+{
+    return json_text_milli(*(const uint32_t *)member);
+}
+
+static json_t *write_duration(const struct record_field *field, const void *member)
+{
+    return json_text_seconds(*(const int64_t *)member);
+}
+
+static json_t *write_time(const struct record_field *field, const void *member)
+{
+    return json_text_time(*(const int64_t *)member);
+}
+
 static json_t *write_string(const struct record_field *field, const void *member)
 {
     return json_text_string(*(char *const *)member);
@@ -308,6 +369,23 @@ static json_t *schema_size(const struct record_field *field)
         "{s:[s,s],s:s}", "type", "integer", "string", "description", "bytes, or \"8G\", \"512M\"");
 }
 
+static json_t *schema_milli(const struct record_field *field)
+{
+    return json_pack(
+        "{s:s,s:i,s:I}", "type", "number", "minimum", 0, "maximum", (json_int_t)(UINT32_MAX / 1000));
+}
+
+static json_t *schema_duration(const struct record_field *field)
+{
+    return json_pack(
+        "{s:[s,s],s:s}", "type", "number", "string", "description", "seconds, or \"4h\", \"90m\"");
+}
+
+static json_t *schema_time(const struct record_field *field)
+{
+    return json_pack("{s:s,s:s}", "type", "string", "format", "date-time");
+}
+
 static json_t *schema_string(const struct record_field *field)
 {
     return json_pack("{s:s,s:I}", "type", "string", "maxLength", (json_int_t)field->limit);
@@ -340,6 +418,9 @@ static const struct {
     [RECORD_U64] = { read_u64, write_u64, schema_u64 },
     [RECORD_I64] = { read_i64, write_i64, schema_i64 },
     [RECORD_SIZE] = { read_size, write_u64, schema_size },
+    [RECORD_MILLI] = { read_milli, write_milli, schema_milli },
+    [RECORD_DURATION] = { read_duration, write_duration, schema_duration },
+    [RECORD_TIME] = { read_time, write_time, schema_time },
     [RECORD_STRING] = { read_string, write_string, schema_string },
     [RECORD_STRINGS] = { read_strings, write_strings, schema_strings },
     [RECORD_ENV] = { read_env, write_env, schema_env },

@@ -3,9 +3,13 @@
  */
 #include "wire/json_spec.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buffer.h"
+#include "base/strings.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 
@@ -15,6 +19,104 @@ static bool is_given(const json_t *value, const char *key)
     return item != NULL && !json_is_null(item);
 }
 
+static int set_gpus(json_t *object, double gpus, struct error *err)
+{
+    bool is_part = gpus > 0 && gpus < 1;
+    int share = is_part ? (int)(gpus * ASK_SHARE_WHOLE + 0.5) : 0;
+    if (gpus < 0 || gpus > ASK_GPUS_MAX)
+        return error_set(err, -ERANGE, "gpus: %g is outside 0 to %u", gpus, ASK_GPUS_MAX);
+    if ((!is_part && gpus != (double)(int)gpus) || (is_part && (share == 0 || share == ASK_SHARE_WHOLE))) {
+        (void)error_set(err, -EINVAL, "gpus: %g is neither a whole number nor a part of one GPU", gpus);
+        return error_hint(err, "ask for 2, or for 0.001 to 0.999 of one GPU");
+    }
+    if (is_part && is_given(object, "gpu_share"))
+        return error_set(err, -EINVAL, "gpus and gpu_share both say which part of a GPU");
+    (void)json_object_set_new(object, "gpus", json_integer(is_part ? 1 : (json_int_t)gpus));
+    if (!is_given(object, "gpu_share"))
+        (void)json_object_set_new(object, "gpu_share", json_integer(share));
+    return 0;
+}
+
+/* 2, 0.5, "2", "0.25" or "2:h200". What is none of them is left to the strict reader. */
+static int expand_gpus(json_t *object, struct error *err)
+{
+    const json_t *value = json_object_get(object, "gpus");
+    if (json_is_number(value))
+        return set_gpus(object, json_number_value(value), err);
+    if (!json_is_string(value))
+        return 0;
+    const char *text = json_string_value(value);
+    size_t digits = strspn(text, "0123456789."), length = strcspn(text, ":");
+    char *end = NULL;
+    double gpus = strtod(text, &end);
+    const char *model = text[length] == ':' ? text + length + 1 : NULL;
+    if (digits == 0 || digits != length || end != text + length || (model != NULL && *model == '\0') ||
+        strlen(text) != json_string_length(value)) {
+        _cleanup_free_ char *shown = text_escape(text, 60);
+        (void)error_set(err, -EINVAL, "gpus: '%s' is not a number of GPUs", shown);
+        return error_hint(err, "write 2, 0.5 or 2:h200");
+    }
+    if (model != NULL && is_given(object, "gpu_model"))
+        return error_set(err, -EINVAL, "gpus and gpu_model both name a model");
+    if (model != NULL)
+        (void)json_object_set_new(object, "gpu_model", json_string(model));
+    return set_gpus(object, gpus, err);
+}
+
+/* 41, "41:ok,42", or an array of such. */
+static int expand_after(json_t *object, struct error *err)
+{
+    json_t *value = json_object_get(object, "after");
+    if (json_is_integer(value))
+        return json_object_set_new(
+            object, "after", json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(value)));
+    if (!json_is_array(value))
+        return 0;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    size_t i;
+    json_t *item;
+    json_array_foreach(value, i, item)
+    {
+        if (i > 0)
+            buffer_append_text(&text, ",");
+        if (json_is_integer(item))
+            buffer_printf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+        else if (json_is_string(item) && strlen(json_string_value(item)) == json_string_length(item))
+            buffer_append_text(&text, json_string_value(item));
+        else
+            return error_set(err, -EINVAL, "after[%zu] must be a job, such as 41 or \"41:any\"", i);
+    }
+    return json_object_set_new(object, "after", i > 0 ? json_string(buffer_text(&text)) : json_null());
+}
+
+/* The number of GPUs follows from which they are, or from how many are on how many nodes. */
+static int follow_gpus(const json_t *object, struct job_ask *ask, struct error *err)
+{
+    if (is_given(object, "gpus"))
+        return 0;
+    if (is_given(object, "gpu_ids")) {
+        struct ask_gpu *gpus = NULL;
+        size_t count = 0;
+        int r = parse_gpu_ids(ask->gpu_ids, &gpus, &count, err);
+        ask_gpus_free(gpus, count);
+        if (r == 0)
+            ask->gpus = (uint32_t)count;
+        return r;
+    }
+    bool has_nodes = is_given(object, "nodes"), has_each = is_given(object, "gpus_per_node");
+    uint64_t product =
+        (uint64_t)(ask->nodes > 0 ? ask->nodes : 1) * (ask->gpus_per_node > 0 ? ask->gpus_per_node : 1);
+    if ((has_nodes || has_each) && product <= UINT32_MAX)
+        ask->gpus = (uint32_t)product;
+    return 0;
+}
+
+static int expand(json_t *object, struct error *err)
+{
+    int r = expand_gpus(object, err);
+    return r == 0 ? expand_after(object, err) : r;
+}
+
 int json_spec_read(json_t *value, struct job_spec *spec, struct error *err)
 {
     job_spec_init(spec);
@@ -22,14 +124,35 @@ int json_spec_read(json_t *value, struct job_spec *spec, struct error *err)
     json_t *command = json_object_get(copy, "command");
     if (json_is_string(command) && json_string_length(command) > 0)
         (void)json_object_set_new(copy, "command", json_pack("[s,s,O]", "/bin/sh", "-c", command));
-    int r = json_record_read(&job_spec_record, copy, spec, err);
-    if (r < 0 || !is_given(copy, "gpu_ids") || is_given(copy, "gpus"))
-        return r;
-    uint32_t *ids = NULL;
-    size_t count = 0;
-    r = job_spec_gpu_ids(spec, &ids, &count, err);
-    free(ids);
+    int r = expand(copy, err);
     if (r == 0)
-        spec->gpus = (uint32_t)count;
-    return r;
+        r = json_record_read(&job_spec_record, copy, spec, err);
+    return r == 0 ? follow_gpus(copy, &spec->ask, err) : r;
+}
+
+/* A key that is null says that this is not asked for any more: the field becomes what it is when it is
+ * absent. */
+static void drop_nulls(const json_t *object, struct job_ask *ask)
+{
+    struct record_field given[ASK_FIELDS];
+    struct record_type kept = { .id = job_ask_record.id, .size = sizeof(*ask), .fields = given };
+    for (size_t i = 0; i < job_ask_record.n_fields; i++)
+        if (!json_is_null(json_object_get(object, job_ask_record.fields[i].name)))
+            given[kept.n_fields++] = job_ask_record.fields[i];
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&kept, ask, &bytes);
+    job_ask_clear(ask);
+    (void)record_decode(&kept, bytes.bytes, bytes.length, ask, NULL);
+}
+
+int json_ask_read(json_t *value, struct job_ask *ask, struct error *err)
+{
+    _cleanup_json_ json_t *copy = json_copy(value);
+    int r = expand(copy, err);
+    if (r == 0)
+        r = json_record_read(&job_ask_record, copy, ask, err);
+    if (r < 0)
+        return r;
+    drop_nulls(value, ask);
+    return follow_gpus(copy, ask, err);
 }

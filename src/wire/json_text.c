@@ -6,9 +6,12 @@
  */
 #include "wire/json_text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/strings.h"
@@ -87,6 +90,51 @@ json_t *json_text_time(int64_t wall_ms)
     char text[64];
     clock_format_utc(wall_ms, text, sizeof(text));
     return json_string(text);
+}
+
+/* "Z", "+01:00" or "-05:30" in milliseconds; false when it is none of these. */
+static bool parse_offset(const char *text, int64_t *ret_ms)
+{
+    unsigned hours = 0, minutes = 0;
+    int end = 0;
+    *ret_ms = 0;
+    if (strcasecmp(text, "Z") == 0)
+        return true;
+    bool is_offset = (text[0] == '+' || text[0] == '-') && isdigit((unsigned char)text[1]) &&
+                     sscanf(text + 1, "%2u:%2u%n", &hours, &minutes, &end) == 2 && text[1 + end] == '\0';
+    if (!is_offset || end != 5 || hours > 23 || minutes > 59)
+        return false;
+    *ret_ms = (int64_t)(hours * 60 + minutes) * (text[0] == '-' ? -60000 : 60000);
+    return true;
+}
+
+int64_t json_text_parse_time(const char *text)
+{
+    struct tm when = { 0 };
+    int64_t fraction = 0, offset = 0;
+    /* strptime also takes white space and single digits, and has more forms for a year. */
+    if (strspn(text, "0123456789") != 4 || strcspn(text, "Tt") != 10)
+        return -1;
+    const char *rest = strptime(text, text[10] == 'T' ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%dt%H:%M:%S", &when);
+    if (rest == NULL || rest - text != 19)
+        return -1;
+    if (*rest == '.') {
+        size_t digits = strspn(++rest, "0123456789");
+        for (int i = 0, unit = 100; i < 3 && (size_t)i < digits; i++, unit /= 10)
+            fraction += unit * (rest[i] - '0');
+        rest += digits;
+        if (digits == 0)
+            return -1;
+    }
+    if (!parse_offset(rest, &offset))
+        return -1;
+    int64_t ms = (int64_t)timegm(&when) * 1000 + fraction - offset;
+    return ms >= 0 ? ms : -1;
+}
+
+json_t *json_text_milli(uint32_t milli)
+{
+    return milli % 1000 == 0 ? json_integer(milli / 1000) : json_real(milli / 1000.0);
 }
 
 json_t *json_text_seconds(int64_t ms)

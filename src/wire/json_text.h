@@ -25,6 +25,12 @@ json_t *json_text_string(const char *text);
 /* RFC 3339 in UTC, or null for 0. */
 json_t *json_text_time(int64_t wall_ms);
 
+/* Milliseconds since 1970 of an RFC 3339 time with its offset; -1 when it is none. */
+int64_t json_text_parse_time(const char *text);
+
+/* Thousandths as a number: 2 or 2.5. */
+json_t *json_text_milli(uint32_t milli);
+
 /* Seconds with milliseconds. */
 json_t *json_text_seconds(int64_t ms);
 

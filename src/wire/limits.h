@@ -55,6 +55,12 @@
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "a connection that repeats a token is believed this long without asking the store")                  \
+    X(LIMIT_REASON_BYTES, "reason_bytes", 512, "bytes", "why a GPU is paused or a node drained")             \
+    X(LIMIT_MARK_GPUS_BYTES, "pause_gpus_bytes", 65536, "bytes", "names of GPUs in one pause or resume")     \
+    X(LIMIT_RESERVE_USERS_BYTES, "reservation_users_bytes", 32768, "bytes", "users of one reservation")      \
+    X(LIMIT_RESERVE_S, "reservation_s", 31622400, "s", "longest `for_s` of a reservation")                   \
+    X(LIMIT_JOURNAL_PAGE, "journal_page", 256, "events",                                                     \
+        "events of a journal read from the store at a time")                                                 \
     X(LIMIT_USER_NAMES, "user_names", 4096, "users", "user names kept in memory; the oldest go first")       \
     X(LIMIT_USER_NAMES_S, "user_names_s", 300, "s", "a kept user name is looked up again after this time")
 

@@ -20,6 +20,9 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(9, RECORD_U32, struct gpu_state, temperature_c, 0),
     RECORD_FIELD(10, RECORD_U32, struct gpu_state, power_mw, 0),
     RECORD_FIELD(11, RECORD_U32, struct gpu_state, is_lost, 0),
+    RECORD_FIELD(12, RECORD_I32, struct gpu_state, numa, 0),
+    RECORD_FIELD(13, RECORD_I32, struct gpu_state, pcie_switch, 0),
+    RECORD_FIELD(14, RECORD_U64, struct gpu_state, links, 0),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 
@@ -66,6 +69,8 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(7, RECORD_U32, struct message_launch, gid, 0),
     RECORD_SUBLIST(8, struct message_launch, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
     RECORD_SUBLIST(9, struct message_launch, spec, 1, &job_spec_record),
+    RECORD_FIELD(10, RECORD_U64, struct message_launch, array_job, 0),
+    RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);

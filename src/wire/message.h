@@ -56,6 +56,9 @@ struct gpu_state {
     uint32_t temperature_c;
     uint32_t power_mw;
     uint32_t is_lost; // 1: it was there and does not answer any more
+    /* Where it sits; equal numbers are close. -1: not known. */
+    int32_t numa, pcie_switch;
+    uint64_t links; // bit k: NVLink to the GPU at position k of the node's list
 };
 
 enum gpu_value { GPU_MEMORY_USED = 1, GPU_UTILIZATION = 2, GPU_TEMPERATURE = 4, GPU_POWER = 8 };
@@ -106,6 +109,8 @@ struct message_launch {
     uint32_t uid, gid;
     struct record_list gpus; // struct gpu_grant
     struct record_list spec; // exactly one struct job_spec
+    uint64_t array_job;      // it is an element of this array; 0: of none
+    uint32_t array_index;
 };
 
 struct message_stop {

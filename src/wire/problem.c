@@ -12,6 +12,8 @@
 static const struct problem rows[] = {
     { EINVAL, 400, "invalid", "The request is not valid" },
     { ERANGE, 400, "invalid", "The request is not valid" },
+    { ELOOP, 400, "invalid", "The request is not valid" },
+    { EBUSY, 400, "invalid", "The request is not valid" },
     { EPROTO, 400, "malformed", "This is not well-formed HTTP" },
     { ENOKEY, 401, "who_are_you", "It is not known who asks" },
     { EPERM, 403, "not_allowed", "Not allowed" },

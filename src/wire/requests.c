@@ -16,3 +16,26 @@ static const struct record_field token_fields[] = {
 };
 const struct record_type token_request_record =
     RECORD_TYPE(201, "token request", struct token_request, token_fields);
+
+const struct record_type empty_request_record = {
+    .id = 202, .name = "empty request", .size = sizeof(struct empty_request), .fields = NULL, .n_fields = 0
+};
+
+static const struct record_field mark_fields[] = {
+    RECORD_FIELD(1, RECORD_STRINGS, struct mark_request, gpus, LIMIT_MARK_GPUS_BYTES),
+    RECORD_FIELD(2, RECORD_STRING, struct mark_request, reason, LIMIT_REASON_BYTES),
+    RECORD_FIELD(3, RECORD_TIME, struct mark_request, until, 0),
+};
+const struct record_type mark_request_record =
+    RECORD_TYPE(203, "pause request", struct mark_request, mark_fields);
+
+static const struct record_field reserve_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct reserve_request, gpus, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct reserve_request, gpu_ids, 4096),
+    RECORD_FIELD(3, RECORD_STRINGS, struct reserve_request, users, LIMIT_RESERVE_USERS_BYTES),
+    RECORD_FIELD(4, RECORD_TIME, struct reserve_request, from, 0),
+    RECORD_FIELD(5, RECORD_I64, struct reserve_request, for_s, 0),
+    RECORD_FIELD(6, RECORD_STRING, struct reserve_request, name, 128),
+};
+const struct record_type reserve_request_record =
+    RECORD_TYPE(204, "reserve request", struct reserve_request, reserve_fields);

@@ -2,9 +2,11 @@
 /* Bodies of the smaller requests, as record types (job/spec.h has the body of a submit). */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/record.h"
+#include "base/strings.h"
 
 /* POST /jobs/ID/cancel */
 struct cancel_request {
@@ -17,5 +19,30 @@ struct token_request {
     uint64_t expires_s; // from now on
 };
 
+/* POST /gpus/pause, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
+struct mark_request {
+    struct strings gpus; // "node:0" or "0"
+    char *reason;
+    int64_t until; // 0: until it is taken back
+};
+
+/* POST /reservations */
+struct reserve_request {
+    uint32_t gpus;
+    char *gpu_ids;
+    struct strings users; // names or numbers
+    int64_t from;         // 0: now
+    int64_t for_s;
+    char *name;
+};
+
+/* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
+struct empty_request {
+    bool unused;
+};
+
 extern const struct record_type cancel_request_record;
+extern const struct record_type empty_request_record;
+extern const struct record_type mark_request_record;
+extern const struct record_type reserve_request_record;
 extern const struct record_type token_request_record;

@@ -358,12 +358,14 @@ void node_hello(struct node *node)
 
 uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code)
 {
-    uint32_t executions = 0;
+    uint32_t executions = 0, latest = 0;
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->id.job != job || entry->executions == 0)
             continue;
         executions += entry->executions;
-        *ret_exit_code = entry->exit.exit_code;
+        if (entry->id.attempt > latest)
+            *ret_exit_code = entry->exit.exit_code;
+        latest = entry->id.attempt > latest ? entry->id.attempt : latest;
     }
     return executions;
 }

@@ -51,6 +51,6 @@ void node_kill_agent(struct node *node);
 void node_kill_shepherd(struct node *node); // a living one, if there is any
 void node_hello(struct node *node);         // the link is up
 
-/* The attempts that ran a command for this job, in all; and the exit code of the one that did. */
+/* The attempts that ran a command for this job, in all; and the exit code of the latest. */
 uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);
 size_t node_left_over(const struct node *node); // spool entries that were not removed

@@ -7,6 +7,7 @@
  *   gpu DOMAIN BUS MEMORY_MIB USED_MIB UTILIZATION CELSIUS MILLIWATTS UUID NAME...
  *                            one GPU, in NVML's own order; DOMAIN and BUS are hexadecimal
  *   lost I                   GPU I of NVML's order has fallen off the bus
+ *   link I J                 an NVLink from GPU I to GPU J of NVML's order; J may be no GPU: a switch
  *   hang 1                   measuring calls never return
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #define GPUS_MAX      16
+#define LINKS_MAX     64
+#define BAD_ARGUMENT  2
 #define UNKNOWN_ERROR 999
 #define NOT_FOUND     6
 #define LOST          15
@@ -28,8 +31,14 @@ struct gpu {
     int is_lost;
 };
 
+struct link {
+    unsigned int from, to;
+};
+
 struct machine {
     int init, is_hanging;
+    unsigned int n_links;
+    struct link links[LINKS_MAX];
     unsigned int count;
     struct gpu gpus[GPUS_MAX];
 };
@@ -57,6 +66,9 @@ static void read_line(struct machine *machine, const char *line)
 {
     struct gpu gpu = { 0 };
     unsigned int i;
+    struct link link;
+    if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
+        machine->links[machine->n_links++] = link;
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "hang %d", &machine->is_hanging);
     if (sscanf(line, "lost %u", &i) == 1 && i < GPUS_MAX)
@@ -183,6 +195,36 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory);
 int nvmlDeviceGetUtilizationRates(void *device, struct utilization *utilization);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned int *celsius);
 int nvmlDeviceGetPowerUsage(void *device, unsigned int *milliwatts);
+int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *is_active);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct pci *pci);
+
+/* The `link`th one of this GPU; NULL when it has fewer. */
+static const struct link *find_link(const struct machine *machine, const void *device, unsigned int link)
+{
+    for (unsigned int i = 0; i < machine->n_links; i++)
+        if (machine->links[i].from == (unsigned int)((size_t)device - 1) && link-- == 0)
+            return &machine->links[i];
+    return NULL;
+}
+
+EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *is_active)
+{
+    struct machine machine = look();
+    *is_active = 1;
+    return find_link(&machine, device, link) != NULL ? 0 : BAD_ARGUMENT;
+}
+
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct pci *pci)
+{
+    struct machine machine = look();
+    const struct link *found = find_link(&machine, device, link);
+    if (found == NULL)
+        return BAD_ARGUMENT;
+    memset(pci, 0, sizeof(*pci));
+    pci->domain = found->to < machine.count ? machine.gpus[found->to].domain : 0xffff;
+    pci->bus = found->to < machine.count ? machine.gpus[found->to].bus : 0xff;
+    return 0;
+}
 
 EXPORT int nvmlInit_v2(void)
 {

@@ -29,11 +29,22 @@ void changes_free(struct change *changes, size_t count)
     free(changes);
 }
 
+void state_changes_free(struct state_change *states, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(states[i].kind);
+        free(states[i].key);
+        buffer_clear(&states[i].value);
+    }
+    free(states);
+}
+
 void store_batch_free(struct store_batch *batch)
 {
     if (batch == NULL)
         return;
     changes_free(batch->changes, batch->count);
+    state_changes_free(batch->states, batch->n_states);
     free(batch);
 }
 
@@ -50,4 +61,22 @@ void store_batch_add(struct store_batch *batch, const struct job_event *event, c
         if (spec->submit_key != NULL)
             change->key_hash = store_key_hash(event->uid, spec->submit_key);
     }
+}
+
+static struct state_change *add_state(struct store_batch *batch, const char *kind, const char *key)
+{
+    batch->states = xreallocarray(batch->states, batch->n_states + 1, sizeof(*batch->states));
+    struct state_change *state = &batch->states[batch->n_states++];
+    *state = (struct state_change){ .kind = xstrdup(kind), .key = xstrdup(key) };
+    return state;
+}
+
+void store_batch_put(struct store_batch *batch, const char *kind, const char *key, const struct buffer *value)
+{
+    buffer_append(&add_state(batch, kind, key)->value, value->bytes, value->length);
+}
+
+void store_batch_remove(struct store_batch *batch, const char *kind, const char *key)
+{
+    add_state(batch, kind, key)->is_removal = true;
 }

@@ -7,14 +7,24 @@
 
 struct change {
     struct job_event event;
-    struct job_spec *spec; // submitted only
+    struct job_spec *spec; // submitted only, and not for elements of an array
     uint64_t key_hash;
+};
+
+/* A row of cluster_state that is put or taken away. */
+struct state_change {
+    char *kind, *key;
+    struct buffer value;
+    bool is_removal;
 };
 
 struct store_batch {
     uint64_t id;
     struct change *changes;
     size_t count;
+    struct state_change *states; // in the order of the calls
+    size_t n_states;
 };
 
 void changes_free(struct change *changes, size_t count);
+void state_changes_free(struct state_change *states, size_t count);

@@ -72,7 +72,7 @@ def make_request(chance, key, evidence, folder):
     if kind < 0.1:
         expected, end = 128 + 9, 'kill -9 $$'
     work = f'sleep 0.{chance.randrange(1, 60):02d}; ' if chance.random() < 0.7 else ''
-    fields = {'gpus': chance.choice((0, 1, 1, 1, 2)), 'priority': chance.randrange(-2, 3)}
+    fields = {'gpus': chance.choice((0, 1, 1, 1, 2)), 'priority': chance.randrange(-4, 1)}
     if fields['gpus'] and chance.random() < 0.5:
         fields['gpu_mem'] = '6G'
     script = JOB.format(evidence=evidence, lines=lines, key=key, work=work, end=end)

@@ -102,7 +102,7 @@ def test_higher_priority_runs_first_then_first_come_first_served(box, gate, plac
     blocker = box.post_job(gate.command(), gpus=8)
     box.wait(blocker, 'running')
     order = f'{place}/order'
-    asked = [(0, 'a'), (5, 'b'), (0, 'c'), (5, 'd'), (-5, 'e'), (1000, 'f')]
+    asked = [(-10, 'a'), (-5, 'b'), (-10, 'c'), (-5, 'd'), (-1000, 'e'), (0, 'f')]
     jobs = [box.post_job(['sh', '-c', f'echo {name} >> {order}'], gpus=8, priority=priority)
             for priority, name in asked]
     positions = {job: box.job(job)['position'] for job in jobs}
@@ -145,7 +145,10 @@ def test_a_cancelled_queued_job_lets_the_next_one_pass(box, gate):
     ({'gpus': 2 ** 70}, ('big',)),
     ({'gpus': 2 ** 40}, ('gpus',)),
     ({'gpus': 1.5}, ('gpus',)),
-    ({'gpus': '2'}, ('gpus',)),
+    ({'gpus': '2x'}, ('gpus', '2x')),
+    ({'gpus': '2:'}, ('2:', 'GPUs')),
+    ({'gpus': '2:nosuch'}, ('nosuch', 'there are: ')),
+    ({'gpu_share': 1000}, ('gpu_share',)),
     ({'gpu_ids': '8'}, ('8',)),
     ({'gpu_ids': '0,0'}, ('twice',)),
     ({'gpu_ids': ''}, ('gpu_ids',)),

@@ -53,7 +53,7 @@ def test_a_queued_job_survives_and_keeps_its_place(make_instance, gate):
     instance = make_instance(gpus='sim:1x8G')
     blocker = instance.post_job(gate.command())
     instance.wait(blocker, 'running')
-    jobs = [instance.post_job(['true'], priority=priority) for priority in (0, 5, 0)]
+    jobs = [instance.post_job(['true'], priority=priority) for priority in (-5, 0, -5)]
     before = [instance.job(job)['position'] for job in jobs]
     instance.kill()
     instance.start()

@@ -64,7 +64,7 @@ def test_a_mistyped_option_gets_a_suggestion(box, verb, option, meant):
 @pytest.mark.parametrize('arguments', [
     ['submit'], ['submit', '--'], ['run'], ['show'], ['logs'], ['wait'], ['cancel'], ['show', 'x', '--bad'],
     ['submit', '-g'], ['submit', '-g', 'two', '--', 'true'], ['submit', '-g', '-1', '--', 'true'],
-    ['submit', '-g', '99999999999999999999', '--', 'true'], ['submit', '-g', '0.5', '--', 'true'],
+    ['submit', '-g', '99999999999999999999', '--', 'true'], ['submit', '-g', '1.5', '--', 'true'],
     ['submit', '-G', '0,0', '--', 'true'], ['submit', '-G', '', '--', 'true'], ['submit', '-G', '3-1', '--', 'true'],
     ['submit', '-m', '8X', '--', 'true'], ['submit', '-m', '-1', '--', 'true'], ['submit', '-m', '0', '--', 'true'],
     ['submit', '-p', '1001', '--', 'true'], ['submit', '-p', 'high', '--', 'true'], ['submit', '-e', '=x', '--', 'true'],
@@ -128,8 +128,8 @@ def test_ids_grow(box):
 
 
 def test_submit_json_prints_the_job(box):
-    job = box.mgpu('submit', '--json', '-g', '2', '-J', 'x', '-p', '7', '--', 'true', check=True).json
-    assert (job['name'], job['gpus'], job['priority']) == ('x', 2, 7)
+    job = box.mgpu('submit', '--json', '-g', '2', '-J', 'x', '-p', '-7', '--', 'true', check=True).json
+    assert (job['name'], job['gpus'], job['priority']) == ('x', 2, -7)
     box.wait(job['id'])
 
 
@@ -145,7 +145,7 @@ def test_every_option_reaches_the_job(box, place):
 
 
 def test_letters_may_be_joined_and_a_double_dash_is_optional(box):
-    job = box.submit('-g1', '-p5', 'echo', '-n', 'x')
+    job = box.submit('-g1', '-p-5', 'echo', '-n', 'x')
     box.wait(job)
     assert box.output(job) == 'x'
 
@@ -295,7 +295,7 @@ def test_ps_filters(box, gate):
 
 
 def test_ps_sorts(box):
-    jobs = [box.submit('-p', p, '--', 'true') for p in (1, 3, 2)]
+    jobs = [box.submit('-p', p, '--', 'true') for p in (-3, -1, -2)]
     for job in jobs:
         box.wait(job)
     done = box.mgpu('ps', '-H', '-o', 'id', '--sort', '-priority', *jobs, check=True)

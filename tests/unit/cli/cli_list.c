@@ -59,6 +59,33 @@ static void a_table_tells_each_state_its_own_way(void **state)
                  "11  c      failed     gpu1:3,1,2  exit 1\n");
 }
 
+/* Rows of jobs that are held, arrays and their elements. */
+static void arrays_and_held_jobs_have_their_own_look(void **state)
+{
+    static const char text[] =
+        "{\"jobs\":[{\"id\":43,\"name\":\"sweep\",\"state\":\"queued\",\"hold\":\"user\",\"position\":4,"
+        "\"gpus\":2,\"array_left\":\"3-99\",\"reason\":\"held_user\",\"reason_text\":\"held by cy\"},"
+        "{\"id\":45,\"name\":\"sweep\",\"state\":\"running\",\"array_job\":43,\"array_index\":2,\"gpus\":1,"
+        "\"gpu_share\":500,\"time_limit_s\":60,\"run_seconds\":20,\"started_at\":\"2026-11-21T12:00:00."
+        "000Z\","
+        "\"command\":\"./x\"},"
+        "{\"id\":46,\"name\":\"b\",\"state\":\"queued\",\"position\":1,\"gpus\":1,"
+        "\"eta\":\"2020-01-02T14:05:00.000Z\",\"reason_text\":\"no GPU is free\"}]}";
+    const struct call call = { .times = TIME_UTC, .list = { .output = "id,name,state,gpus,left,why" } };
+    const struct screen screen = { 0 };
+    _cleanup_json_ json_t *answer = json_loads(text, 0, NULL);
+    _cleanup_free_ char *shown = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&shown, &size);
+    (void)state;
+    assert_int_equal(list_print(&call, &kind, &screen, answer, out, NULL), 0);
+    (void)fclose(out);
+    assert_string_equal(shown, "  ID  NAME          STATE      GPUS  LEFT               WHY / COMMAND\n"
+                               "  43  sweep [3-99]  held       97x2  -                  held by cy\n"
+                               "43.2  sweep         running     0.5  40s                ./x\n"
+                               "  46  b             queued #1     1  ~2020-01-02 14:05  no GPU is free\n");
+}
+
 static void columns_come_in_the_order_asked(void **state)
 {
     struct call call = { .list = { .output = "time,id", .is_headless = true } };
@@ -151,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_tells_each_state_its_own_way),
+        cmocka_unit_test(arrays_and_held_jobs_have_their_own_look),
         cmocka_unit_test(columns_come_in_the_order_asked),
         cmocka_unit_test(rows_sort_by_number_and_by_text),
         cmocka_unit_test(csv_has_all_columns_and_quotes),

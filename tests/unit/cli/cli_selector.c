@@ -33,10 +33,21 @@ static void a_range_has_both_ends(void **state)
     assert_int_equal(parse("42-45").last, 45);
 }
 
+static void an_element_belongs_to_its_array(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("42.3").kind, SELECT_ELEMENTS);
+    assert_int_equal(parse("42.3").array, 42);
+    assert_int_equal(parse("42.3").first, 3);
+    assert_int_equal(parse("42.3").last, 3);
+    assert_int_equal(parse("42.0-9").first, 0);
+    assert_int_equal(parse("42.0-9").last, 9);
+}
+
 static void everything_else_is_a_name(void **state)
 {
-    static const char *const words[] = { "train", "42x", "-", "0", "4.2", "1-", "99999999999999999999",
-        "1-x" };
+    static const char *const words[] = { "train", "42x", "-", "0", "0.1", "4.", "4.x", "4.2-", ".3", "1-",
+        "99999999999999999999", "1-x" };
     (void)state;
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         assert_int_equal(parse(words[i]).kind, SELECT_NAME);
@@ -53,31 +64,32 @@ static void senseless_words_are_refused(void **state)
     assert_int_equal(selector_parse("", &selector, &err), -EINVAL);
     assert_int_equal(selector_parse("5-4", &selector, &err), -EINVAL);
     assert_int_equal(selector_parse("1-10001", &selector, &err), -E2BIG);
+    assert_int_equal(selector_parse("1.5-4", &selector, &err), -EINVAL);
+    assert_int_equal(selector_parse("1.0-10000", &selector, &err), -E2BIG);
 }
 
 static void numbers_need_no_server(void **state)
 {
     struct client client = { .asked_path = "/nonexistent" };
-    struct job_ids ids = { 0 };
-    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_strings_ struct strings words = { 0 }, jobs = { 0 };
     (void)state;
     strings_add(&words, "7");
-    strings_add(&words, "5");
+    strings_add(&words, "5.1-2");
     strings_add(&words, "7");
-    assert_int_equal(selector_resolve(&client, 3, words.items, &ids, NULL), 0);
-    assert_int_equal(ids.count, 2);
-    assert_int_equal(ids.ids[0], 7);
-    assert_int_equal(ids.ids[1], 5);
-    job_ids_clear(&ids);
+    assert_int_equal(selector_resolve(&client, 3, words.items, &jobs, NULL), 0);
+    assert_int_equal(jobs.count, 3);
+    assert_string_equal(jobs.items[0], "7");
+    assert_string_equal(jobs.items[1], "5.1");
+    assert_string_equal(jobs.items[2], "5.2");
 }
 
 static void no_word_at_all_is_refused(void **state)
 {
     struct client client = { 0 };
-    struct job_ids ids = { 0 };
+    struct strings jobs = { 0 };
     struct error err = { 0 };
     (void)state;
-    assert_int_equal(selector_resolve(&client, 0, NULL, &ids, &err), -EINVAL);
+    assert_int_equal(selector_resolve(&client, 0, NULL, &jobs, &err), -EINVAL);
     assert_string_equal(err.message, "no job given");
 }
 
@@ -86,6 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_a_job),
         cmocka_unit_test(a_range_has_both_ends),
+        cmocka_unit_test(an_element_belongs_to_its_array),
         cmocka_unit_test(everything_else_is_a_name),
         cmocka_unit_test(senseless_words_are_refused),
         cmocka_unit_test(numbers_need_no_server),

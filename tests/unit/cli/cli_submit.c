@@ -69,24 +69,34 @@ static void a_file_with_a_blank_in_its_name_is_no_shell_text(void **state)
 
 static void options_become_members_of_the_request(void **state)
 {
-    struct submit_options options = { .gpus = "2",
-        .gpu_ids = "0,3",
-        .gpu_mem = "8G",
-        .priority = "-5",
-        .name = "n",
+    struct submit_options options = {
+        .ask = json_pack("{s:i, s:s}", "gpus", 2, "name", "n"),
         .directory = "/tmp",
         .setup = "s",
-        .output = "o" };
+        .output = "o",
+        .is_held = true,
+    };
     (void)state;
     _cleanup_json_ json_t *request = build(&options, WORDS("true"));
     assert_int_equal(field_integer(request, "gpus", 0), 2);
-    assert_string_equal(field_text(request, "gpu_ids"), "0,3");
-    assert_int_equal(field_integer(request, "gpu_mem", 0), 8LL << 30);
-    assert_int_equal(field_integer(request, "priority", 0), -5);
     assert_string_equal(field_text(request, "name"), "n");
     assert_string_equal(field_text(request, "cwd"), "/tmp");
     assert_string_equal(field_text(request, "setup"), "s");
     assert_string_equal(field_text(request, "output"), "o");
+    assert_true(json_is_true(json_object_get(request, "hold")));
+    submit_options_clear(&options);
+}
+
+static void options_that_contradict_each_other_are_refused(void **state)
+{
+    struct submit_options options = { .ask = json_pack("{s:i, s:i}", "gpus", 0, "gpu_mem", 1) };
+    json_t *request = NULL;
+    unsigned left_out = 0;
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), -EINVAL);
+    assert_string_equal(err.message, "-g 0 asks for no GPU, but -m says which GPUs");
+    submit_options_clear(&options);
 }
 
 static void what_was_not_asked_is_not_sent(void **state)
@@ -97,6 +107,7 @@ static void what_was_not_asked_is_not_sent(void **state)
     assert_null(json_object_get(request, "gpus"));
     assert_null(json_object_get(request, "name"));
     assert_null(json_object_get(request, "output"));
+    assert_null(json_object_get(request, "hold"));
 }
 
 static void the_directory_umask_and_environment_are_the_callers(void **state)
@@ -166,10 +177,11 @@ static void a_list_for_the_count_is_refused_with_a_hint(void **state)
         row++;
     assert_int_equal(row->set(&call, "0,1", &err), -EINVAL);
     assert_string_equal(err.hint, "for exactly these GPUs: -G 0,1");
-    assert_int_equal(row->set(&call, "-1", &err), -ERANGE);
-    assert_int_equal(row->set(&call, "0.5", &err), -EINVAL);
+    assert_int_equal(row->set(&call, "-1", &err), -EINVAL);
+    assert_int_equal(row->set(&call, "1.5", &err), -EINVAL);
     assert_int_equal(row->set(&call, "0", &err), 0);
-    assert_string_equal(options.gpus, "0");
+    assert_int_equal(field_integer(options.ask, "gpus", 7), 0);
+    submit_options_clear(&options);
 }
 
 int main(void)
@@ -179,6 +191,7 @@ int main(void)
         cmocka_unit_test(one_word_of_shell_text_is_for_a_shell),
         cmocka_unit_test(a_file_with_a_blank_in_its_name_is_no_shell_text),
         cmocka_unit_test(options_become_members_of_the_request),
+        cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(what_was_not_asked_is_not_sent),
         cmocka_unit_test(the_directory_umask_and_environment_are_the_callers),
         cmocka_unit_test(a_relative_directory_starts_here),

@@ -17,7 +17,7 @@ static void reply_later(void *request, const struct core_answer *answer)
 }
 
 void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    struct job_spec *spec, void *request)
+    struct job_spec *spec, const struct core_facts *facts, void *request)
 {
     struct core_answer answer = { .code = current->submit_code };
     current->asked_by = *who;
@@ -133,10 +133,134 @@ size_t core_queue_position(const struct core *core, uint64_t id)
     return 3;
 }
 
-const char *core_wait_reason(const struct core *core, uint64_t id, char *text, size_t size)
+const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size)
 {
     (void)snprintf(text, size, "waits for a GPU");
     return "resources";
+}
+
+void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
+{
+    *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
+}
+
+bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret)
+{
+    const struct job *found = core_job(core, job);
+    *ret = (struct why){ .n_reasons = 1, .eta_ms = wall_ms + 60000, .latest_ms = TIME_NEVER, .n_before = 2 };
+    ret->reasons[0].until_ms = TIME_NEVER;
+    (void)snprintf(ret->reasons[0].text, sizeof(ret->reasons[0].text), "waits for a GPU");
+    return found != NULL && found->state == JOB_QUEUED;
+}
+
+int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,
+    const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err)
+{
+    *ret = (struct why){ .eta_ms = wall_ms, .latest_ms = wall_ms };
+    return 0;
+}
+
+uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
+    bool is_split, bool *ret_waits)
+{
+    *ret_waits = false;
+    for (size_t i = 0; i < core->n_jobs; i++)
+        if (core->jobs[i]->array_job == array && core->jobs[i]->array_index == index)
+            return core->jobs[i]->id;
+    return 0;
+}
+
+static void answer_job(uint64_t job, void *request)
+{
+    reply_later(request, &(struct core_answer){ .job = job });
+}
+
+void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    bool is_release, void *request)
+{
+    current->held = is_release ? 0 : job;
+    answer_job(job, request);
+}
+
+void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
+{
+    for (size_t i = 0; i < core->n_jobs; i++) {
+        if (core->jobs[i]->id != job)
+            continue;
+        job_ask_clear(&core->jobs[i]->ask);
+        job_ask_copy(&core->jobs[i]->ask, ask);
+    }
+    answer_job(job, request);
+}
+
+void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request)
+{
+    current->paused = gpus->count;
+    answer_job(0, request);
+}
+
+void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request)
+{
+    struct core_answer answer = { 0 };
+    if (core_node(core, node) == NULL)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", node);
+    reply_later(request, &answer);
+}
+
+void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct cluster_change *wish, void *request)
+{
+    answer_job(1, request);
+}
+
+void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t reservation, void *request)
+{
+    answer_job(reservation, request);
+}
+
+const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
+{
+    return NULL;
+}
+
+const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)
+{
+    *ret_count = 0;
+    return NULL;
+}
+
+char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu)
+{
+    return xasprintf("box:%u", gpu->gpu);
+}
+
+char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_t count)
+{
+    return count > 0 ? core_gpu_name(core, gpus) : NULL;
+}
+
+const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
+{
+    return NULL;
+}
+
+struct sched *core_sched(const struct core *core)
+{
+    return core->sched;
+}
+
+uint64_t core_stem(const struct job *job)
+{
+    return job->id;
+}
+
+char *core_settings_text(const struct core *core)
+{
+    return xstrdup("policy=fair\n");
 }
 
 void core_each_node(

@@ -79,6 +79,10 @@ struct harness *harness_new(void)
     harness->core.node.hello.cpus = 8;
     add_gpu(&harness->core.node.hello, 0);
     add_gpu(&harness->core.node.hello, 1);
+    struct sched_settings settings;
+    const struct sched_callbacks nobody = { 0 };
+    sched_settings_init(&settings);
+    harness->core.sched = sched_new(&settings, &nobody);
     harness->controller.serve = serve_new(&harness->controller);
     struct error err;
     if (serve_listen(harness->controller.serve, listen_unix(harness), true, &err) < 0 ||
@@ -109,6 +113,7 @@ void harness_free(struct harness *harness)
     for (size_t i = 0; i < harness->n_events; i++)
         job_event_clear(&harness->events[i]);
     job_spec_free(harness->submitted);
+    sched_free(harness->core.sched);
     free(harness->core.node.name);
     record_clear(&message_hello_record, &harness->core.node.hello);
     event_free(harness->later_event);

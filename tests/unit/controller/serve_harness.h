@@ -25,6 +25,7 @@ struct core {
     struct job *jobs[HARNESS_JOBS_MAX];
     size_t n_jobs;
     struct core_node node;
+    struct sched *sched; // empty
     uint64_t last_event;
 };
 
@@ -49,6 +50,8 @@ struct harness {
     struct identity asked_by;     // the last submit, cancel or wait
     struct job_spec *submitted;   // the last one
     int64_t grace_ms;             // of the last cancel
+    uint64_t held;                // the last job that was held and not released
+    size_t paused;                // GPUs named in the last pause
     unsigned barriers, forgotten; // calls
     bool is_barrier_held;         // no barrier is answered while it is set
     bool is_submit_held;          // no submit is answered

@@ -43,7 +43,7 @@ static void a_submit_is_answered_with_the_job(void **state)
     assert_true(harness->asked_by.is_known);
     assert_int_equal(harness->asked_by.uid, getuid());
     assert_int_equal(harness->submitted->umask, 18);
-    assert_int_equal(harness->submitted->priority, -3);
+    assert_int_equal(harness->submitted->ask.priority, -3);
     assert_string_equal(strings_get_env(&harness->submitted->env, "A"), "1");
     answer_clear(&answer);
 }
@@ -57,7 +57,7 @@ static void a_command_of_one_string_goes_to_the_shell(void **state)
     assert_string_equal(harness->submitted->command.items[0], "/bin/sh");
     assert_string_equal(harness->submitted->command.items[2], "a | b");
     assert_int_equal(harness->submitted->cwd[0], '/');
-    assert_int_equal(harness->submitted->gpus, 1);
+    assert_int_equal(harness->submitted->ask.gpus, 1);
     answer_clear(&answer);
 }
 
@@ -67,7 +67,7 @@ static void gpus_follow_the_ids(void **state)
     struct answer answer =
         client_post(harness, "/api/v1/jobs", "{\"command\":\"true\",\"gpu_ids\":\"0,2-3\"}");
     assert_int_equal(answer.status, 201);
-    assert_int_equal(harness->submitted->gpus, 3);
+    assert_int_equal(harness->submitted->ask.gpus, 3);
     answer_clear(&answer);
 }
 
@@ -170,7 +170,8 @@ static void nothing_is_read_before_it_is_durable(void **state)
     struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_int_equal(answer_integer(&answer, "position"), 3);
-    assert_string_equal(answer_string(&answer, "reason"), "waits for a GPU");
+    assert_string_equal(answer_string(&answer, "reason"), "resources");
+    assert_string_equal(answer_string(&answer, "reason_text"), "waits for a GPU");
     answer_clear(&answer);
     close(fd);
 }

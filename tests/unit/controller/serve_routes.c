@@ -120,7 +120,7 @@ static void gpus_show_what_is_on_them(void **state)
     struct answer answer = client_get(harness, "/api/v1/gpus");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "\"state\":\"free\""));
-    assert_true(answer_has(&answer, "\"state\":\"used\",\"jobs\":[{\"id\":5"));
+    assert_true(answer_has(&answer, "\"state\":\"used\",\"reason\":null"));
     assert_true(answer_has(&answer, "\"utilization\":0.5"));
     assert_true(answer_has(&answer, "\"power_w\":null"));
     answer_clear(&answer);
@@ -146,7 +146,9 @@ static void openapi_has_every_route(void **state)
     const struct route *routes = route_all(&count);
     for (size_t i = 0; i < count; i++) {
         const json_t *path = json_object_get(paths, routes[i].path);
-        assert_non_null(json_object_get(path, strcmp(routes[i].method, "GET") == 0 ? "get" : "post"));
+        assert_non_null(json_object_get(path, routes[i].method[0] == 'G'   ? "get"
+                                              : routes[i].method[0] == 'P' ? "post"
+                                                                           : "delete"));
     }
     json_decref(body);
     answer_clear(&answer);

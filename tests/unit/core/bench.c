@@ -50,6 +50,11 @@ static void fetch_spec(void *arg, uint64_t job)
     ((struct bench *)arg)->fetched = job;
 }
 
+static void fetch_end(void *arg, uint64_t job)
+{
+    ((struct bench *)arg)->asked = job;
+}
+
 static void arm(void *arg, int64_t boot_ms)
 {
     ((struct bench *)arg)->armed_ms = boot_ms;
@@ -66,6 +71,7 @@ int bench_open(void **state)
     struct core_options options = {
         .queue_max = 4, .recent_done_max = 2, .grace_ms = 30000, .admin_uid = 77
     };
+    sched_settings_init(&options.sched);
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,
@@ -73,13 +79,17 @@ int bench_open(void **state)
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,
+        .fetch_end = fetch_end,
         .arm = arm,
         .random = random_number,
     };
     bench->core = core_new(&options, &effects);
-    struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 20 };
+    struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 19 };
     core_load_summary(bench->core, &summary);
     bench->now_ms = 1000;
+    core_load_end(bench->core, bench->now_ms, bench->now_ms); // makes one event
+    bench_settle(bench);
+    bench->n_published = 0;
     *state = bench;
     return 0;
 }
@@ -100,13 +110,15 @@ void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *
     job_spec_init(spec);
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
-    spec->gpus = gpus;
+    spec->ask.gpus = gpus;
     spec->submit_key = xstrdup(key);
-    core_submit(bench->core, bench->now_ms, bench->now_ms, &who, spec, request);
+    core_submit(bench->core, bench->now_ms, bench->now_ms, &who, spec, NULL, request);
 }
 
+/* Turns never end in the same millisecond. */
 void bench_turn(struct bench *bench)
 {
+    bench->now_ms++;
     core_turn(bench->core, bench->now_ms, bench->now_ms);
 }
 
@@ -130,8 +142,9 @@ int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_
     };
     struct gpu_state *states = xcalloc(gpus, sizeof(*states));
     for (uint32_t i = 0; i < gpus; i++)
-        states[i] =
-            (struct gpu_state){ .index = i, .uuid = xasprintf("GPU-%u", i), .memory_bytes = 24ULL << 30 };
+        states[i] = (struct gpu_state){
+            .index = i, .uuid = xasprintf("GPU-%u", i), .memory_bytes = 24ULL << 30, .numa = -1
+        };
     struct known_attempt *attempts = xcalloc(n_known, sizeof(*attempts));
     for (size_t i = 0; i < n_known; i++)
         attempts[i] = known[i];

@@ -10,7 +10,7 @@
 
 #include "controller/core.h"
 
-#define BENCH_MAX 64U
+#define BENCH_MAX 256U
 
 struct answer {
     void *request;
@@ -36,6 +36,7 @@ struct bench {
     uint32_t published[BENCH_MAX]; // event types
     size_t n_published;
     uint64_t fetched; // latest job whose spec was asked for
+    uint64_t asked;   // latest job whose end was asked for
     int64_t armed_ms;
     int64_t now_ms;
     uint64_t last_random;

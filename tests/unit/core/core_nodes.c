@@ -80,8 +80,8 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     bench_settle(b);
     char text[200];
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    assert_string_equal(core_wait_reason(b->core, 11, text, sizeof(text)), "backoff");
-    assert_int_equal(b->armed_ms, b->now_ms + 1000);
+    assert_string_equal(core_wait_reason(b->core, b->now_ms, 11, text, sizeof(text)), "backoff");
+    assert_in_range(b->armed_ms, b->now_ms + 990, b->now_ms + 1000);
     b->now_ms = b->armed_ms;
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
@@ -96,7 +96,7 @@ static void a_job_that_never_starts_is_given_up(void **state)
         (void)bench_returned(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
         bench_settle(b);
         b->n_sent = core_job(b->core, 11)->state == JOB_DONE ? b->n_sent : 0;
-        b->now_ms = b->armed_ms;
+        b->now_ms += 60000; // the longest that it waits
         core_timer(b->core, b->now_ms, b->now_ms);
         bench_settle(b);
     }
@@ -133,7 +133,7 @@ static void after_a_new_link_everything_is_said_again(void **state)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     b->n_sent = 0;
     struct known_attempt known = { .job = 11, .attempt = 1, .token = launch.token, .phase = PHASE_STAGED };
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
@@ -147,7 +147,7 @@ static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **sta
     struct bench *b = *state;
     (void)bench_started(b, 1, launch_one(b));
     bench_settle(b);
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, NULL, 0);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
@@ -157,7 +157,7 @@ static void a_new_boot_ends_what_ran_before_it(void **state)
 {
     struct bench *b = *state;
     (void)launch_one(b);
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "another boot", 2, NULL, 0);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
@@ -167,7 +167,7 @@ static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
 {
     struct bench *b = *state;
     struct known_attempt known = { .job = 9, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 9)->token, 99);
@@ -181,7 +181,7 @@ static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped
 {
     struct bench *b = *state;
     (void)launch_one(b);
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     struct known_attempt known = { .job = 11, .attempt = 1, .token = 0, .phase = PHASE_STAGED };
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_settle(b);
@@ -193,7 +193,7 @@ static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void
 {
     struct bench *b = *state;
     struct known_attempt known = { .job = 50, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
-    core_link_down(b->core, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -222,6 +222,7 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     struct error err;
     assert_int_equal(job_apply(job, &event, &err), 0);
     core_load_job(b->core, job);
+    core_load_end(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
     assert_int_equal(b->fetched, 5);
     assert_null(bench_sent(b, MESSAGE_LAUNCH, 5));

@@ -72,6 +72,7 @@ static void an_impossible_request_is_refused_at_once(void **state)
     struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 2, NULL, 0), 0);
     bench_submit(b, 1000, 3, NULL, &one);
+    bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -ERANGE);
 }
 

@@ -43,7 +43,7 @@ static int make_job(void **state)
     strings_add(&spec.command, "sleep");
     strings_add(&spec.command, "a b");
     spec.cwd = xstrdup("/");
-    spec.gpus = 2;
+    spec.ask.gpus = 2;
     struct job *job = job_new(42, &spec);
     job_spec_clear(&spec);
     struct job_event event = make_event(EVENT_SUBMITTED, 0);
@@ -191,15 +191,158 @@ static void the_invariant_notices_what_must_not_be(void **state)
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->token = 0;
     allocate(job, 1);
-    job->gpus = 3;
+    job->ask.gpus = 3;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
-    job->gpus = 2;
+    job->ask.gpus = 2;
     job->end = END_EXIT;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->state = JOB_DONE;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->ended_ms = 1;
     assert_int_equal(job_invariant(job, &err), 0);
+}
+
+static void a_job_that_gives_way_goes_back_and_runs_again(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event preempted = make_event(EVENT_PREEMPTED, 1);
+    preempted.text = xstrdup("job 7 needs its GPUs");
+    apply(job, preempted);
+    assert_int_equal(job->state, JOB_STOPPING);
+    assert_true(job->is_requeued);
+    apply(job, make_event(EVENT_REQUEUED, 1));
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->preemptions, 1);
+    assert_int_equal(job->started_ms, 0);
+    assert_int_equal(job->grants.count, 0);
+    assert_null(job->text); // it would be read as the reason of what comes next
+    allocate(job, 2);
+    assert_int_equal(job->state, JOB_STARTING);
+}
+
+static void a_job_that_gives_way_before_it_ran_goes_back_too(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_PREEMPTED, 1));
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->end, END_NONE);
+    assert_int_equal(job->preemptions, 1);
+}
+
+static void a_job_that_ends_while_it_gives_way_is_done(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_PREEMPTED, 1));
+    struct job_event ended = make_event(EVENT_ENDED, 1);
+    ended.end = END_EXIT;
+    apply(job, ended);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->preemptions, 0);
+}
+
+static void a_cancel_wins_over_going_back(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    apply(job, make_event(EVENT_PREEMPTED, 1));
+    apply(job, make_event(EVENT_STOP, 1));
+    assert_int_equal(job->state, JOB_STOPPING);
+    assert_false(job->is_requeued);
+    struct job_event requeued = make_event(EVENT_REQUEUED, 1);
+    assert_int_equal(job_apply(job, &requeued, &err), -EPROTO);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_CANCELLED);
+}
+
+static void a_stop_gives_the_end_that_it_names(void **state)
+{
+    struct job *job = *state;
+    struct job_event event = make_event(EVENT_STOP, 0);
+    event.reason = END_DEADLINE;
+    apply(job, event);
+    assert_int_equal(job->end, END_DEADLINE);
+    struct job_event wrong = make_event(EVENT_STOP, 0);
+    wrong.reason = END_KINDS;
+    assert_int_equal(job_apply(job, &wrong, NULL), -EPROTO);
+}
+
+static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event stop = make_event(EVENT_STOP, 1);
+    stop.reason = END_TIME_LIMIT;
+    apply(job, stop);
+    assert_int_equal(job->stop_reason, END_TIME_LIMIT);
+    assert_int_equal(job->end, END_NONE);
+}
+
+static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    struct job_event held = make_event(EVENT_HELD, 0), released = make_event(EVENT_RELEASED, 0);
+    held.hold = HOLD_USER | HOLD_ADMIN;
+    apply(job, held);
+    struct job_event start = make_event(EVENT_ALLOCATED, 1);
+    assert_int_equal(job_apply(job, &start, &err), -EPROTO);
+    assert_non_null(strstr(err.message, "held"));
+    released.hold = HOLD_USER;
+    apply(job, released);
+    assert_int_equal(job->hold, HOLD_ADMIN);
+    released.hold = HOLD_ADMIN;
+    apply(job, released);
+    allocate(job, 1);
+    assert_int_equal(job_apply(job, &held, NULL), -EPROTO);
+}
+
+static void an_edit_replaces_the_request_while_the_job_waits(void **state)
+{
+    struct job *job = *state;
+    struct job_ask ask = { .gpus = 2, .priority = 9, .after = (char *)(uintptr_t) "41" };
+    struct job_event edited = make_event(EVENT_EDITED, 0);
+    assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
+    edited.ask = (struct record_list){ .items = &ask, .count = 1 };
+    edited.name = (char *)(uintptr_t) "new";
+    assert_int_equal(job_apply(job, &edited, NULL), 0);
+    assert_int_equal(job->ask.priority, 9);
+    assert_string_equal(job->ask.after, "41");
+    assert_string_equal(job->name, "new");
+    ask.array = (char *)(uintptr_t) "0-3";
+    assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
+    ask.array = NULL;
+    allocate(job, 1);
+    assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
+}
+
+static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **state)
+{
+    struct job *job = *state;
+    struct job_event event = make_event(EVENT_ALLOCATED, 1);
+    event.token = 1;
+    event.node = xstrdup("a");
+    event.cpu_milli = 2500;
+    event.memory = 7;
+    gpu_grants_add(&event.gpus, 0, "GPU-0", 1, 0)->share = 500;
+    gpu_grants_add(&event.gpus, 0, "GPU-1", 1, 0)->node = xstrdup("b");
+    apply(job, event);
+    const struct gpu_grant *grants = job->grants.items;
+    assert_int_equal(grants[0].share, 500);
+    assert_null(grants[0].node);
+    assert_string_equal(grants[1].node, "b");
+    assert_int_equal(job->cpu_milli, 2500);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->cpu_milli, 0);
+    assert_int_equal(job->memory, 0);
 }
 
 /* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */
@@ -216,6 +359,8 @@ static void no_order_of_events_breaks_the_invariant(void **state)
                 (enum job_event_type)((random >> 8) % EVENT_TYPES), job->attempt + (random >> 20) % 2);
             bool was_done = job->state == JOB_DONE;
             event.end = END_EXIT;
+            event.reason = (random >> 4) % END_KINDS;
+            event.hold = (random >> 5) % 4;
             if (event.type == EVENT_ALLOCATED) {
                 event.token = 1;
                 event.node = xstrdup("box");
@@ -246,6 +391,15 @@ int main(void)
         with_job(a_refused_event_changes_nothing),
         with_job(an_attempt_number_is_never_skipped),
         with_job(the_invariant_notices_what_must_not_be),
+        with_job(a_job_that_gives_way_goes_back_and_runs_again),
+        with_job(a_job_that_gives_way_before_it_ran_goes_back_too),
+        with_job(a_job_that_ends_while_it_gives_way_is_done),
+        with_job(a_cancel_wins_over_going_back),
+        with_job(a_stop_gives_the_end_that_it_names),
+        with_job(a_time_limit_is_remembered_until_the_attempt_is_over),
+        with_job(a_held_job_does_not_start_until_every_hold_is_gone),
+        with_job(an_edit_replaces_the_request_while_the_job_waits),
+        with_job(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back),
         cmocka_unit_test(no_order_of_events_breaks_the_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

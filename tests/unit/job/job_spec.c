@@ -53,7 +53,7 @@ static void assert_refused(const struct job_spec *spec, int code, const char *wo
 static void a_plain_request_asks_for_one_gpu_and_is_accepted(void **state)
 {
     const struct job_spec *spec = *state;
-    assert_int_equal(spec->gpus, 1);
+    assert_int_equal(spec->ask.gpus, 1);
     assert_int_equal(spec->umask, 022);
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
@@ -81,13 +81,13 @@ static void the_working_directory_must_be_absolute(void **state)
 static void priority_and_umask_have_bounds(void **state)
 {
     struct job_spec *spec = *state;
-    spec->priority = SPEC_PRIORITY_MAX;
+    spec->ask.priority = SPEC_PRIORITY_MAX;
     assert_int_equal(job_spec_validate(spec, NULL), 0);
-    spec->priority = SPEC_PRIORITY_MAX + 1;
+    spec->ask.priority = SPEC_PRIORITY_MAX + 1;
     assert_refused(spec, -ERANGE, "priority");
-    spec->priority = -SPEC_PRIORITY_MAX - 1;
+    spec->ask.priority = -SPEC_PRIORITY_MAX - 1;
     assert_refused(spec, -ERANGE, "priority");
-    spec->priority = 0;
+    spec->ask.priority = 0;
     spec->umask = 01000;
     assert_refused(spec, -ERANGE, "umask");
 }
@@ -145,34 +145,50 @@ static void an_environment_entry_has_a_name(void **state)
 static void gpu_requests_must_make_sense(void **state)
 {
     struct job_spec *spec = *state;
-    spec->gpus = SPEC_GPUS_MAX + 1;
+    spec->ask.gpus = SPEC_GPUS_MAX + 1;
     assert_refused(spec, -ERANGE, "gpus");
-    spec->gpus = 0;
-    spec->gpu_mem = 1;
+    spec->ask.gpus = 0;
+    spec->ask.gpu_mem = 1;
     assert_refused(spec, -EINVAL, "gpu_mem");
-    spec->gpu_mem = 0;
+    spec->ask.gpu_mem = 0;
     assert_int_equal(job_spec_validate(spec, NULL), 0);
-    spec->gpus = 2;
-    set(&spec->gpu_ids, "0,2-3");
+    spec->ask.gpus = 2;
+    set(&spec->ask.gpu_ids, "0,2-3");
     assert_refused(spec, -EINVAL, "3 GPUs");
-    set(&spec->gpu_ids, "3,3");
+    set(&spec->ask.gpu_ids, "3,3");
     assert_refused(spec, -EINVAL, "twice");
-    set(&spec->gpu_ids, "3,0");
+    set(&spec->ask.gpu_ids, "3,0");
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void gpu_ids_come_in_the_order_asked(void **state)
+static void the_request_is_checked_with_the_rest(void **state)
 {
     struct job_spec *spec = *state;
-    _cleanup_free_ uint32_t *ids = NULL;
-    size_t count = 9;
-    assert_int_equal(job_spec_gpu_ids(spec, &ids, &count, NULL), 0);
-    assert_int_equal(count, 0);
-    set(&spec->gpu_ids, "3,0-1");
-    assert_int_equal(job_spec_gpu_ids(spec, &ids, &count, NULL), 0);
-    assert_int_equal(count, 3);
-    assert_int_equal(ids[0], 3);
-    assert_int_equal(ids[2], 1);
+    spec->ask.nodes = 2;
+    assert_refused(spec, -EINVAL, "more nodes than GPUs");
+    spec->ask.nodes = 0;
+    set(&spec->ask.array, "3-");
+    assert_refused(spec, -EINVAL, "array");
+    set(&spec->ask.array, NULL);
+    spec->ask.begin_ms = 5;
+    spec->hold = true;
+    assert_int_equal(job_spec_validate(spec, NULL), 0);
+}
+
+static void a_request_is_read_back_with_what_it_asks_for(void **state)
+{
+    struct job_spec *spec = *state;
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct job_spec back;
+    set(&spec->ask.after, "41");
+    spec->ask.cpu_milli = 2500;
+    spec->ask.deadline_ms = ASK_YEAR_9999_MS;
+    spec->hold = true;
+    record_encode(&job_spec_record, spec, &bytes);
+    assert_int_equal(record_decode(&job_spec_record, bytes.bytes, bytes.length, &back, NULL), 0);
+    assert_true(job_ask_equal(&spec->ask, &back.ask));
+    assert_true(back.hold);
+    job_spec_clear(&back);
 }
 
 static void the_shown_name_is_the_commands_last_component(void **state)
@@ -199,7 +215,7 @@ static void the_same_request_hashes_alike_whatever_its_key(void **state)
     uint64_t hash = job_spec_hash(spec);
     set(&spec->submit_key, "k1");
     assert_true(job_spec_hash(spec) == hash);
-    spec->priority = 1;
+    spec->ask.priority = 1;
     assert_true(job_spec_hash(spec) != hash);
 }
 
@@ -217,7 +233,8 @@ int main(void)
         with_spec(command_and_environment_have_limits),
         with_spec(an_environment_entry_has_a_name),
         with_spec(gpu_requests_must_make_sense),
-        with_spec(gpu_ids_come_in_the_order_asked),
+        with_spec(the_request_is_checked_with_the_rest),
+        with_spec(a_request_is_read_back_with_what_it_asks_for),
         with_spec(the_shown_name_is_the_commands_last_component),
         with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
         with_spec(the_same_request_hashes_alike_whatever_its_key),

@@ -1,101 +1,219 @@
 /* SPDX-License-Identifier: MIT */
-#include "fixture.h"
+#include "clusters.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-static int open_two(void **state)
+#include "sched/node_index.h"
+
+static int open_box(void **state)
 {
-    return fixture_open(state, 2);
+    static struct cluster cluster;
+    cluster_init(&cluster);
+    clusters_add(&cluster, "box", 2);
+    *state = &cluster;
+    return 0;
 }
 
-static void impossible_requests_are_refused_in_words(void **state)
+static int close_cluster(void **state)
 {
-    struct fixture *f = *state;
+    struct error err;
+    assert_int_equal(cluster_invariant(*state, &err), 0);
+    cluster_clear(*state);
+    return 0;
+}
+
+static void assert_refused(
+    struct cluster *c, struct sched_request request, const char *message, const char *hint)
+{
     struct error err = { 0 };
-    uint32_t five[] = { 5 };
-    struct sched_request many = { .gpus = 3 }, id = { .gpus = 1, .ids = five, .n_ids = 1 };
-    struct sched_request memory = { .gpus = 1, .gpu_mem = 25 * GIB },
-                         good = { .gpus = 2, .gpu_mem = 24 * GIB };
-    assert_int_equal(cluster_check(&f->cluster, &many, &err), -ERANGE);
-    assert_string_equal(err.message, "no machine here can ever run it: 3 GPUs asked, box has 2");
-    assert_int_equal(cluster_check(&f->cluster, &id, &err), -ERANGE);
-    assert_string_equal(err.message, "there is no GPU 5 on box; it has 2");
-    assert_int_equal(cluster_check(&f->cluster, &memory, &err), -ERANGE);
-    assert_non_null(strstr(err.message, "25 GiB"));
-    assert_int_equal(cluster_check(&f->cluster, &good, &err), 0);
+    assert_int_equal(cluster_check(c, &request, &err), -ERANGE);
+    assert_string_equal(err.message, message);
+    if (hint != NULL)
+        assert_string_equal(err.hint, hint);
+}
+
+static void assert_possible(struct cluster *c, struct sched_request request)
+{
+    struct error err = { 0 };
+    assert_int_equal(cluster_check(c, &request, &err), 0);
+}
+
+static void impossible_requests_on_one_node_are_refused_in_words(void **state)
+{
+    struct cluster *c = *state;
+    char elsewhere[] = "bax", model[] = "A100";
+    struct gpu_pick five[] = { { NULL, 5 } }, node[] = { { elsewhere, 0 } };
+    uint32_t allow[] = { 1 };
+    assert_refused(c, (struct sched_request){ .gpus = 3 },
+        "no machine here can ever run it: 3 GPUs asked, box has 2",
+        "ask for at most 2 GPUs, or see them: mgpu gpus");
+    assert_refused(c, (struct sched_request){ .gpus = 1, .picks = five, .n_picks = 1 },
+        "there is no GPU 5 on box; it has 2", "see the GPUs and their numbers: mgpu gpus");
+    assert_refused(c, (struct sched_request){ .gpus = 1, .picks = node, .n_picks = 1 },
+        "there is no node \"bax\"", "did you mean box?");
+    assert_refused(c, (struct sched_request){ .gpus = 1, .gpu_mem = 101 * GIB },
+        "no machine here has 1 GPU with 101 GiB of memory; the largest has 100 GiB",
+        "ask for at most 100 GiB, or see the GPUs and their memory: mgpu gpus");
+    assert_refused(c, (struct sched_request){ .gpus = 1, .model = model },
+        "no GPU here is called \"A100\"; there are: NVIDIA H200",
+        "ask for one of these, or leave the model out");
+    assert_refused(c, (struct sched_request){ .gpus = 2, .allow = allow, .n_allow = 1 },
+        "2 GPUs asked, but of those allowed one node has at most 1, all together 1",
+        "ask for at most 1, or allow more GPUs");
+    assert_refused(c, (struct sched_request){ .gpus = 1, .cpu_milli = 16500 },
+        "no machine here can ever run it: 16.5 CPUs asked, box has 16", "ask for at most 16 CPUs");
+    assert_refused(c, (struct sched_request){ .cpu_milli = 1000, .memory = 65 * GIB },
+        "no machine here can ever run it: 65 GiB of memory asked, box has 64 GiB", "ask for at most 64 GiB");
+    assert_refused(c, (struct sched_request){ .gpus = 2, .nodes = 2 },
+        "no cluster of this size can ever run it: 2 nodes asked, there is 1", "ask for at most -N 1");
+    assert_possible(c, (struct sched_request){ .gpus = 2, .gpu_mem = 100 * GIB, .cpu_milli = 16000 });
+}
+
+static void impossible_requests_on_several_nodes_say_what_would_fit(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "wide", 4);
+    assert_possible(c, (struct sched_request){ .gpus = 6 });
+    assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 1 },
+        "no machine here can ever run it: 6 GPUs asked, wide has 4",
+        "ask for at most 4 GPUs on a node, or -N 2");
+    assert_refused(c, (struct sched_request){ .gpus = 7 },
+        "no machine here can ever run it: 7 GPUs asked, all 2 nodes together have 6, the largest, wide, has "
+        "4",
+        NULL);
+    assert_refused(c, (struct sched_request){ .gpus = 10, .nodes = 2, .gpus_per_node = 5 },
+        "no machine here can ever run it: 5 GPUs on each of 2 nodes asked, wide has 4", NULL);
+    clusters_add(c, "bare", 0)->cpu_milli = 64000;
+    assert_possible(c, (struct sched_request){ .cpu_milli = 64000 });
+    struct error err = { 0 };
+    struct sched_request both = { .gpus = 1, .cpu_milli = 64000 };
+    assert_int_equal(cluster_check(c, &both, &err), -ERANGE);
+    assert_non_null(strstr(err.message, "all of it at once"));
 }
 
 static void a_node_that_has_not_spoken_is_not_judged(void **state)
 {
-    struct fixture *f = *state;
-    struct error err = { 0 };
-    struct sched_request many = { .gpus = 3 };
-    struct record_list nothing = { 0 };
-    cluster_book(&f->cluster, "other", &nothing);
-    assert_int_equal(cluster_check(&f->cluster, &many, &err), 0);
+    struct cluster *c = *state;
+    (void)cluster_node(c, "other");
+    assert_possible(c, (struct sched_request){ .gpus = 3 });
+    struct cluster empty;
+    cluster_init(&empty);
+    assert_possible(&empty, (struct sched_request){ .gpus = 3 });
+    cluster_clear(&empty);
+}
+
+static void what_is_paused_drained_or_lost_counts_as_there(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_node *node = cluster_find(c, "box");
+    node->gpus[0].is_paused = true;
+    node->gpus[1].is_present = false;
+    node->is_drained = true;
+    assert_possible(c, (struct sched_request){ .gpus = 2 });
 }
 
 static void a_booking_survives_that_its_gpu_is_described_later(void **state)
 {
-    struct fixture *f = *state;
-    struct record_list grants = { 0 };
-    gpu_grants_add(&grants, 0, "GPU-late", 0, 0);
-    cluster_book(&f->cluster, "late", &grants);
-    struct cluster_node *node = cluster_set_node(&f->cluster, "late", 1);
-    cluster_set_gpu(node, 3, "GPU-late", 24 * GIB, true);
-    const struct cluster_gpu *gpu = cluster_find_gpu(node, "GPU-late");
-    struct sched_request one = { .gpus = 1 };
-    assert_int_equal(gpu->index, 3);
-    assert_false(cluster_gpu_fits(gpu, &one));
-    cluster_release(&f->cluster, "late", &grants);
-    assert_true(cluster_gpu_fits(gpu, &one));
-    gpu_grants_clear(&grants);
+    struct cluster *c = *state;
+    struct cluster_node *node = cluster_node(c, "late");
+    uint32_t position = node->position;
+    (void)cluster_gpu(node, 0, "GPU-late");
+    struct alloc_gpu gpu = { .node = position };
+    struct alloc_node host = { .node = position };
+    struct allocation held = { .gpus = &gpu, .n_gpus = 1, .nodes = &host, .n_nodes = 1 };
+    cluster_book(c, &held);
+    node = cluster_set_node(c, "late", 1000, 0);
+    assert_int_equal(node->position, position);
+    cluster_set_gpu(c, node, 3, "GPU-late", "", 24 * GIB, true);
+    assert_int_equal(node->gpus[0].index, 3);
+    assert_int_equal(node_index_offer(c->index, position)->whole, 0);
+    cluster_release(c, &held);
+    assert_int_equal(node_index_offer(c->index, position)->whole, 1);
 }
 
-static void indices_may_move_and_bookings_stay_with_the_card(void **state)
+static void indexes_may_move_and_bookings_stay_with_the_card(void **state)
 {
-    struct fixture *f = *state;
-    struct record_list grants = { 0 };
-    gpu_grants_add(&grants, 1, "GPU-1", 0, 0);
-    cluster_book(&f->cluster, "box", &grants);
-    struct cluster_node *node = cluster_find(&f->cluster, "box");
+    struct cluster *c = *state;
+    clusters_fill(c, "box", 1);
+    struct cluster_node *node = cluster_find(c, "box");
     cluster_forget_gpus(node);
-    cluster_set_gpu(node, 0, "GPU-1", 24 * GIB, true);
-    cluster_set_gpu(node, 1, "GPU-0", 24 * GIB, true);
-    assert_string_equal(node->gpus[0].uuid, "GPU-1");
+    cluster_set_gpu(c, node, 1, "box-0", "", 24 * GIB, true);
+    cluster_set_gpu(c, node, 0, "box-1", "", 24 * GIB, true);
+    assert_string_equal(node->gpus[0].uuid, "box-0");
     assert_true(node->gpus[0].is_exclusive);
-    assert_false(node->gpus[1].is_exclusive);
-    cluster_release(&f->cluster, "box", &grants);
-    gpu_grants_clear(&grants);
+    assert_string_equal(cluster_find_index(node, 0)->uuid, "box-1");
+    assert_false(cluster_find_index(node, 0)->is_exclusive);
 }
 
-static void a_lost_gpu_is_given_to_nobody(void **state)
+static void an_offer_follows_what_is_booked_and_closed(void **state)
 {
-    struct fixture *f = *state;
-    struct cluster_node *node = cluster_find(&f->cluster, "box");
-    cluster_forget_gpus(node);
-    cluster_set_gpu(node, 0, "GPU-0", 24 * GIB, false);
-    cluster_set_gpu(node, 1, "GPU-1", 24 * GIB, true);
-    struct error err;
-    struct sched_request both = { .gpus = 2 };
-    assert_int_equal(cluster_check(&f->cluster, &both, &err), 0); // it may come back
-    fixture_add(f, 1, 0, (struct sched_request){ .gpus = 1 });
-    fixture_add(f, 2, 0, (struct sched_request){ .gpus = 1 });
-    fixture_pass(f);
-    assert_started(f, 1, 1);
-    assert_int_equal(fixture_gpu(f, 1, 0), 1);
+    struct cluster *c = *state;
+    struct allocation held;
+    struct node_offer offer = *node_index_offer(c->index, 0);
+    assert_int_equal(offer.whole, 2);
+    assert_int_equal(offer.cpu_milli, 16000);
+    assert_true(clusters_place(c, &placement_best_fit,
+        (struct sched_request){ .gpus = 2, .share = 300, .cpu_milli = 4000, .memory = GIB }, &held));
+    offer = *node_index_offer(c->index, 0);
+    assert_int_equal(offer.whole, 0);
+    assert_int_equal(offer.share, 700);
+    assert_true(offer.gpu_mem == 70 * GIB);
+    assert_int_equal(offer.cpu_milli, 12000);
+    assert_true(offer.memory == 63 * GIB);
+    cluster_release(c, &held);
+    allocation_clear(&held);
+    c->nodes[0].is_drained = true;
+    cluster_touch(c, &c->nodes[0]);
+    offer = *node_index_offer(c->index, 0);
+    assert_int_equal(offer.whole + offer.share + offer.cpu_milli + offer.open, 0);
+    assert_int_equal(offer.gpus, 2);
+}
+
+static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "second", 1);
+    assert_int_equal(c->n_dirty, 2);
+    c->n_dirty = 0;
+    uint64_t version = c->version;
+    cluster_touch(c, &c->nodes[1]);
+    cluster_touch(c, &c->nodes[1]);
+    assert_int_equal(c->n_dirty, 1);
+    assert_int_equal(c->dirty[0], 1);
+    assert_true(c->version == version + 2);
+}
+
+static void thousands_of_nodes_are_found_by_name(void **state)
+{
+    struct cluster *c = *state;
+    char name[32];
+    for (int i = 0; i < 3000; i++) {
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        (void)cluster_node(c, name);
+    }
+    for (int i = 0; i < 3000; i++) {
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        assert_int_equal(cluster_find(c, name)->position, i + 1);
+    }
+    assert_null(cluster_find(c, "n3000"));
+    assert_int_equal(c->n_nodes, 3001);
 }
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, fixture_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, close_cluster)
     const struct CMUnitTest tests[] = {
-        CASE(impossible_requests_are_refused_in_words),
+        CASE(impossible_requests_on_one_node_are_refused_in_words),
+        CASE(impossible_requests_on_several_nodes_say_what_would_fit),
         CASE(a_node_that_has_not_spoken_is_not_judged),
+        CASE(what_is_paused_drained_or_lost_counts_as_there),
         CASE(a_booking_survives_that_its_gpu_is_described_later),
-        CASE(indices_may_move_and_bookings_stay_with_the_card),
-        CASE(a_lost_gpu_is_given_to_nobody),
+        CASE(indexes_may_move_and_bookings_stay_with_the_card),
+        CASE(an_offer_follows_what_is_booked_and_closed),
+        CASE(a_touched_node_is_listed_once_until_it_was_looked_at),
+        CASE(thousands_of_nodes_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

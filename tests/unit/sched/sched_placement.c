@@ -1,62 +1,390 @@
 /* SPDX-License-Identifier: MIT */
-#include "fixture.h"
+#include "clusters.h"
 
-static int open_two(void **state)
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES 24U
+#define WIDTH 8U
+#define HELD  400U
+
+static int open_empty(void **state)
 {
-    return fixture_open(state, 2);
+    static struct cluster cluster;
+    cluster_init(&cluster);
+    *state = &cluster;
+    return 0;
 }
 
-static void best_fit_fills_the_fullest_gpu_and_first_fit_the_first(void **state)
+static int close_cluster(void **state)
 {
-    struct fixture *f = *state;
-    uint32_t one[] = { 1 };
-    fixture_add(f, 1, 0, (struct sched_request){ .gpus = 1, .gpu_mem = 12 * GIB, .ids = one, .n_ids = 1 });
-    fixture_pass(f);
-    struct sched_request request = { .gpus = 1, .gpu_mem = 10 * GIB };
-    struct cluster_node *node = NULL;
-    struct record_list best = { 0 }, first = { 0 };
-    assert_true(placement_best_fit.place(&f->cluster, &request, &node, &best));
-    assert_true(placement_first_fit.place(&f->cluster, &request, &node, &first));
-    assert_int_equal(((struct gpu_grant *)best.items)[0].index, 1);
-    assert_int_equal(((struct gpu_grant *)first.items)[0].index, 0);
-    gpu_grants_clear(&best);
-    gpu_grants_clear(&first);
+    struct error err;
+    assert_int_equal(cluster_invariant(*state, &err), 0);
+    cluster_clear(*state);
+    return 0;
 }
 
-static void a_claim_takes_empty_gpus_before_shared_ones_and_only_as_many_as_asked(void **state)
+static uint32_t draw(uint32_t *seed, uint32_t limit)
 {
-    struct fixture *f = *state;
-    fixture_add(f, 1, 0, (struct sched_request){ .gpus = 1, .gpu_mem = GIB });
-    fixture_pass(f);
-    struct sched_request one = { .gpus = 1 }, three = { .gpus = 3 };
-    assert_int_equal(placement_claim(&f->cluster, &one), 1);
-    assert_false(f->cluster.nodes[0].gpus[0].is_claimed);
-    assert_true(f->cluster.nodes[0].gpus[1].is_claimed);
-    assert_int_equal(placement_claim(&f->cluster, &three), 1);
-    assert_int_equal(placement_claim(&f->cluster, &three), 0);
+    *seed = *seed * 1664525U + 1013904223U;
+    return (*seed >> 8) % limit;
 }
 
-static void what_is_claimed_is_not_placed(void **state)
+/* "node:gpu,gpu node:gpu" */
+static void assert_placed(
+    struct cluster *c, const struct placement *placement, struct sched_request request, const char *expected)
 {
-    struct fixture *f = *state;
-    struct sched_request one = { .gpus = 1 };
-    struct cluster_node *node = NULL;
-    struct record_list grants = { 0 };
-    assert_int_equal(placement_claim(&f->cluster, &one), 1);
-    assert_true(placement_best_fit.place(&f->cluster, &one, &node, &grants));
-    assert_int_equal(((struct gpu_grant *)grants.items)[0].index, 1);
-    gpu_grants_clear(&grants);
-    assert_int_equal(placement_claim(&f->cluster, &one), 1);
-    assert_false(placement_best_fit.place(&f->cluster, &one, &node, &grants));
+    struct allocation found;
+    char text[256] = "";
+    size_t length = 0;
+    if (clusters_place(c, placement, request, &found)) {
+        for (size_t i = 0; i < found.n_gpus; i++) {
+            const struct alloc_gpu *gpu = &found.gpus[i];
+            bool is_new = i == 0 || gpu[-1].node != gpu->node;
+            length +=
+                (size_t)snprintf(text + length, sizeof(text) - length, "%s%s%s%u", is_new && i > 0 ? " " : "",
+                    is_new ? c->nodes[gpu->node].name : ",", is_new ? ":" : "", gpu->gpu);
+        }
+        for (size_t i = 0; found.n_gpus == 0 && i < found.n_nodes; i++)
+            (void)snprintf(text, sizeof(text), "%s", c->nodes[found.nodes[i].node].name);
+    }
+    allocation_clear(&found);
+    assert_string_equal(text, expected);
+}
+
+static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_add(c, "c", 4);
+    clusters_fill(c, "b", 2);
+    clusters_fill(c, "c", 2);
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 1 }, "b:2");
+    assert_placed(c, &placement_first_fit, (struct sched_request){ .gpus = 1 }, "a:0");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 2 }, "c:2,3");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4 }, "");
+}
+
+static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
+{
+    struct cluster *c = *state;
+    struct gpu_pick picks[] = { { (char[]){ "b" }, 1 } };
+    clusters_add(c, "a", 2);
+    clusters_add(c, "b", 2);
+    assert_placed(c, &placement_best_fit,
+        (struct sched_request){ .gpus = 1, .share = 600, .picks = picks, .n_picks = 1 }, "b:1");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 1, .share = 300 }, "b:1");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 1, .share = 300 }, "a:0");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 1, .gpu_mem = 65 * GIB }, "a:0");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 2, .share = 900 }, "");
+}
+
+static void named_gpus_are_given_in_the_order_asked_or_not_at_all(void **state)
+{
+    struct cluster *c = *state;
+    char a[] = "a", b[] = "b";
+    struct gpu_pick any[] = { { NULL, 3 }, { NULL, 1 } }, named[] = { { b, 0 }, { a, 2 }, { b, 2 } };
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_fill(c, "a", 2);
+    assert_placed(
+        c, &placement_best_fit, (struct sched_request){ .gpus = 2, .picks = any, .n_picks = 2 }, "b:3,1");
+    assert_placed(
+        c, &placement_best_fit, (struct sched_request){ .gpus = 2, .picks = any, .n_picks = 2 }, "");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 3, .picks = named, .n_picks = 3 },
+        "b:0 a:2 b:2");
+}
+
+static void jobs_without_gpus_go_where_gpus_are_least_disturbed(void **state)
+{
+    struct cluster *c = *state;
+    struct sched_request job = { .cpu_milli = 10000 };
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_add(c, "bare", 0);
+    clusters_fill(c, "b", 1);
+    const char *const expected[] = { "bare", "b", "a", "" };
+    for (size_t i = 0; i < 4; i++)
+        assert_placed(c, &placement_best_fit, job, expected[i]);
+}
+
+static void a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_add(c, "c", 4);
+    clusters_fill(c, "a", 1);
+    assert_placed(c, &placement_fgd, (struct sched_request){ .gpus = 4, .nodes = 5 }, "");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 6 }, "b:0,1,2,3 a:1,2");
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 5 }, "c:0,1,2,3 a:3");
+}
+
+static void unequal_nodes_serve_a_wide_job_from_the_widest(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "s1", 2);
+    clusters_add(c, "w", 4);
+    clusters_add(c, "s2", 2);
+    clusters_add(c, "s3", 2);
+    clusters_fill(c, "s1", 1);
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 7 }, "w:0,1,2,3 s2:0,1 s1:1");
+}
+
+static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "poor", 8)->memory = GIB;
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 8, .memory = 32 * GIB },
+        "a:0,1,2,3 b:0,1,2,3");
+}
+
+static void a_job_on_n_nodes_gets_its_part_of_each(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_add(c, "c", 4);
+    clusters_fill(c, "b", 2);
+    assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4, .nodes = 2 }, "b:2,3 a:0,1");
+    assert_placed(
+        c, &placement_best_fit, (struct sched_request){ .gpus = 6, .nodes = 2, .gpus_per_node = 3 }, "");
+    struct allocation found;
+    assert_true(clusters_place(
+        c, &placement_best_fit, (struct sched_request){ .nodes = 3, .cpu_milli = 1000 }, &found));
+    assert_int_equal(found.n_nodes, 3);
+    allocation_clear(&found);
+}
+
+/* --- the reference simulator's choices --- */
+
+struct reference {
+    uint32_t free[NODES];
+};
+
+static int best_of(const struct reference *ref, uint32_t gpus, uint64_t used)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < NODES; i++)
+        if ((used >> i & 1) == 0 && ref->free[i] >= gpus && (best < 0 || ref->free[i] < ref->free[best]))
+            best = (int)i;
+    return best;
+}
+
+/* `parts[node]`: GPUs taken there. */
+static bool place_like_reference(struct reference *ref, uint32_t gpus, uint32_t parts[NODES])
+{
+    uint32_t full = gpus > WIDTH ? gpus / WIDTH : 0, rest = gpus - full * WIDTH, found = 0;
+    uint64_t used = 0;
+    memset(parts, 0, NODES * sizeof(*parts));
+    for (uint32_t i = 0; i < NODES && found < full; i++) {
+        if (ref->free[i] < WIDTH)
+            continue;
+        parts[i] = WIDTH;
+        used |= 1ULL << i;
+        found++;
+    }
+    int best = rest > 0 ? best_of(ref, rest, used) : 0;
+    if (found < full || best < 0)
+        return false;
+    if (rest > 0)
+        parts[best] = rest;
+    for (uint32_t i = 0; i < NODES; i++)
+        ref->free[i] -= parts[i];
+    return true;
+}
+
+static void consolidate_chooses_as_the_reference_simulator(void **state)
+{
+    struct cluster *c = *state;
+    struct reference ref;
+    struct allocation held[HELD];
+    uint32_t seed = 11, n = 0, placed = 0, wide = 0;
+    char name[16];
+    for (uint32_t i = 0; i < NODES; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        clusters_add(c, name, WIDTH);
+        ref.free[i] = WIDTH;
+    }
+    for (int round = 0; round < 3000; round++) {
+        static const uint32_t sizes[] = { 1, 1, 1, 2, 3, 4, 8, 8, 12, 16, 20, 25 };
+        uint32_t gpus = sizes[draw(&seed, sizeof(sizes) / sizeof(sizes[0]))], parts[NODES],
+                 got[NODES] = { 0 };
+        bool is_placed = place_like_reference(&ref, gpus, parts);
+        assert_int_equal(
+            clusters_place(c, &placement_consolidate, (struct sched_request){ .gpus = gpus }, &held[n]),
+            is_placed);
+        for (size_t i = 0; i < held[n].n_gpus; i++)
+            got[held[n].gpus[i].node]++;
+        if (is_placed)
+            assert_memory_equal(got, parts, sizeof(got));
+        n += is_placed;
+        placed += is_placed;
+        wide += is_placed && gpus > WIDTH;
+        while (n > 0 && (!is_placed || n == HELD) && draw(&seed, 3) > 0) {
+            uint32_t i = draw(&seed, n);
+            for (size_t k = 0; k < held[i].n_gpus; k++)
+                ref.free[held[i].gpus[k].node]++;
+            cluster_release(c, &held[i]);
+            allocation_clear(&held[i]);
+            held[i] = held[--n];
+        }
+    }
+    assert_true(placed > 1000 && wide > 100);
+    for (uint32_t i = 0; i < n; i++)
+        allocation_clear(&held[i]);
+}
+
+/* --- every way finds something if and only if something fits --- */
+
+static void add_random_nodes(struct cluster *c, uint32_t *seed)
+{
+    static const char *const models[] = { "A100", "H200", "L4" };
+    for (uint32_t i = 0; i < NODES; i++) {
+        char name[16], uuid[32];
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        struct cluster_node *node =
+            cluster_set_node(c, name, 1000 * (1 + draw(seed, 32)), draw(seed, 2) * 64 * GIB);
+        uint32_t gpus = draw(seed, 9), model = draw(seed, 3);
+        for (uint32_t k = 0; k < gpus; k++) {
+            (void)snprintf(uuid, sizeof(uuid), "%u-%u", i, k);
+            struct cluster_gpu *gpu =
+                cluster_set_gpu(c, node, k, uuid, models[draw(seed, 8) == 0 ? 0 : model], 80 * GIB, true);
+            gpu->pcie_switch = (int16_t)(k / 2);
+            gpu->is_paused = draw(seed, 20) == 0;
+        }
+        node->is_drained = draw(seed, 20) == 0;
+        cluster_touch(c, node);
+    }
+}
+
+static void hold_at_random(struct cluster *c, uint32_t *seed)
+{
+    struct cluster_node *node = &c->nodes[draw(seed, NODES)];
+    node->hold_from_ms = draw(seed, 2000);
+    node->hold_cpu_milli = 1000 * draw(seed, 8);
+    for (size_t i = 0; i < node->n_gpus; i++) {
+        node->gpus[i].hold_from_ms = draw(seed, 3) == 0 ? draw(seed, 2000) : TIME_NEVER;
+        node->gpus[i].hold_share = draw(seed, 2) == 0 ? SHARE_WHOLE : draw(seed, 1000);
+    }
+}
+
+static bool fits_somewhere(
+    const struct cluster *c, const struct sched_request *request, const struct fit *fit)
+{
+    for (size_t i = 0; i < c->n_nodes; i++)
+        if (fit_host(&c->nodes[i], request, fit) &&
+            fit_count(c, &c->nodes[i], request, fit, request->gpus) >= request->gpus)
+            return true;
+    return false;
+}
+
+static struct sched_request random_request(uint32_t *seed, char *model, uint32_t *allow)
+{
+    struct sched_request request = { .nodes = 1, .gpus = draw(seed, 5), .cpu_milli = 500 * draw(seed, 9) };
+    if (draw(seed, 3) == 0)
+        request.memory = draw(seed, 20) * GIB;
+    if (request.gpus == 0) {
+        request.cpu_milli += 500;
+        return request;
+    }
+    if (draw(seed, 2) == 0)
+        request.share = 50 * (1 + draw(seed, 19));
+    if (draw(seed, 4) == 0)
+        request.gpu_mem = (1 + draw(seed, 60)) * GIB;
+    if (draw(seed, 4) == 0)
+        request.model = model;
+    if (draw(seed, 5) == 0) {
+        request.allow = allow;
+        request.n_allow = 4;
+    }
+    return request;
+}
+
+static void try_way(struct cluster *c, const struct placement *way, uint32_t seed)
+{
+    void *memory = way->open != NULL ? way->open() : NULL;
+    struct allocation held[HELD];
+    uint32_t n = 0, placed = 0, refused = 0, allow[] = { 0, 2, 3, 5 };
+    char model[] = "a100|l4";
+    add_random_nodes(c, &seed);
+    for (int round = 0; round < 1500; round++) {
+        struct sched_request request = random_request(&seed, model, allow);
+        struct fit fit = clusters_fit();
+        struct error err;
+        uint64_t work = 0;
+        hold_at_random(c, &seed);
+        if (way->learn != NULL)
+            way->learn(memory, c, &request, 1);
+        for (size_t i = 0; way->dirty != NULL && i < c->n_dirty; i++)
+            way->dirty(memory, c, c->dirty[i]);
+        c->n_dirty = 0;
+        bool is_placed = placement_choose(way, memory, c, &request, &fit, &held[n], &work);
+        assert_int_equal(is_placed, fits_somewhere(c, &request, &fit));
+        placed += is_placed;
+        refused += !is_placed;
+        if (is_placed) {
+            assert_int_equal(held[n].n_gpus, request.gpus);
+            cluster_book(c, &held[n++]);
+        }
+        assert_int_equal(cluster_invariant(c, &err), 0);
+        while (n > 0 && (!is_placed || n == HELD) && draw(&seed, 4) > 0) {
+            uint32_t i = draw(&seed, n);
+            cluster_release(c, &held[i]);
+            allocation_clear(&held[i]);
+            held[i] = held[--n];
+        }
+    }
+    assert_true(placed > 300 && refused > 100);
+    for (uint32_t i = 0; i < n; i++) {
+        cluster_release(c, &held[i]);
+        allocation_clear(&held[i]);
+    }
+    for (size_t i = 0; i < c->n_nodes; i++)
+        for (size_t k = 0; k < c->nodes[i].n_gpus; k++)
+            assert_true(cluster_gpu_is_empty(&c->nodes[i].gpus[k]));
+    if (way->close != NULL)
+        way->close(memory);
+}
+
+static void every_way_places_what_fits_somewhere_and_nothing_else(void **state)
+{
+    struct cluster *c = *state;
+    for (size_t i = 0; placements[i] != NULL; i++) {
+        for (uint32_t seed = 1; seed <= 4; seed++) {
+            cluster_clear(c);
+            cluster_init(c);
+            try_way(c, placements[i], seed);
+        }
+    }
+}
+
+static void ways_are_found_by_name(void **state)
+{
+    assert_ptr_equal(placement_find("fgd"), &placement_fgd);
+    assert_ptr_equal(placement_find("best-fit"), &placement_best_fit);
+    assert_null(placement_find("worst-fit"));
 }
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_two, fixture_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_empty, close_cluster)
     const struct CMUnitTest tests[] = {
-        CASE(best_fit_fills_the_fullest_gpu_and_first_fit_the_first),
-        CASE(a_claim_takes_empty_gpus_before_shared_ones_and_only_as_many_as_asked),
-        CASE(what_is_claimed_is_not_placed),
+        CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first),
+        CASE(best_fit_fills_the_fullest_gpu_with_shares),
+        CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all),
+        CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed),
+        CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best),
+        CASE(unequal_nodes_serve_a_wide_job_from_the_widest),
+        CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting),
+        CASE(a_job_on_n_nodes_gets_its_part_of_each),
+        CASE(consolidate_chooses_as_the_reference_simulator),
+        CASE(every_way_places_what_fits_somewhere_and_nothing_else),
+        CASE(ways_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

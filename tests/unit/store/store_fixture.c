@@ -108,6 +108,16 @@ static void add(struct fixture *fixture, const struct job_event *event, const st
     store_batch_add(fixture->batch, event, job, spec);
 }
 
+void fixture_apply(struct fixture *fixture, struct job *job, struct job_event *event)
+{
+    event->seq = fixture->next_seq++;
+    event->job = job != NULL ? job->id : 0;
+    event->wall_ms = clock_wall_ms();
+    if (job != NULL && job_apply(job, event, &fixture->err) < 0)
+        fail_msg("%s", fixture->err.message);
+    add(fixture, event, job, NULL);
+}
+
 struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec)
 {
     struct job_spec plain;

@@ -42,7 +42,11 @@ int fixture_try_open(struct fixture *fixture);
 /* A job in state queued whose submission is in the batch. `spec` may be NULL: one GPU, `true`. */
 struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec);
 
-/* Applies an event to the job (which must be possible) and adds both to the batch. */
+/* Numbers the event, applies it to the job (which must be possible; NULL for a change of the cluster) and
+ * adds both to the batch. */
+void fixture_apply(struct fixture *fixture, struct job *job, struct job_event *event);
+
+/* The same for the plain events of a job's life. */
 void fixture_allocate(struct fixture *fixture, struct job *job, uint32_t gpu, uint32_t slot);
 void fixture_event(struct fixture *fixture, struct job *job, enum job_event_type type);
 

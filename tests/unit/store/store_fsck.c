@@ -26,12 +26,21 @@ static const struct {
     const char *sql, *word;
 } damages[] = {
     { "UPDATE jobs SET exit_code = 7 WHERE id = 1", "exit_code" },
-    { "UPDATE jobs SET priority = 7 WHERE id = 3", "priority" },
+    { "UPDATE jobs SET hold = 1 WHERE id = 3", "hold" },
+    { "UPDATE jobs SET ask = x'00' WHERE id = 3", "'ask'" },
+    { "UPDATE jobs SET stop_reason = 3 WHERE id = 3", "stop_reason" },
+    { "UPDATE jobs SET array_job = 1 WHERE id = 3", "an array that is not there" },
+    { "UPDATE jobs SET array_left = '', array_open = 2 WHERE id = 3", "another number of open elements" },
+    { "DROP TRIGGER gpu_alloc_no_change; UPDATE gpu_alloc SET share = 7", "other GPUs" },
+    { "DROP TRIGGER gpu_alloc_shares; DROP TRIGGER gpu_alloc_exclusive;"
+      " INSERT INTO gpu_alloc VALUES ('n', 'G', 1, 3, 1, 7, 0, 0, 600), ('n', 'G', 2, 3, 1, 7, 0, 0, 600)",
+        "more shares" },
+    { "INSERT INTO events VALUES (900, 0, 0, 13, 1, x'00')", "event 900" },
     { "UPDATE jobs SET state = 1 WHERE id = 2", "state" },
     { "UPDATE jobs SET text = 'other' WHERE id = 1", "text" },
     { "UPDATE jobs SET grants = NULL WHERE id = 2", "grants" },
     { "DELETE FROM gpu_alloc", "has 0 GPUs booked" },
-    { "INSERT INTO gpu_alloc VALUES ('node1', 'GPU-7', 0, 3, 1, 7, 0, 1)", "job 3" },
+    { "INSERT INTO gpu_alloc VALUES ('node1', 'GPU-7', 0, 3, 1, 7, 0, 1, 0)", "job 3" },
     { "DROP TRIGGER gpu_alloc_no_change; UPDATE gpu_alloc SET uuid = 'GPU-9'", "other GPUs" },
     { "UPDATE attempts SET token = 0 WHERE job = 2", "attempt 1 of job 2" },
     { "DELETE FROM attempts WHERE job = 1", "0 attempts" },

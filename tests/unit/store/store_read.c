@@ -90,9 +90,9 @@ static void a_job_is_read_as_it_was_written(void **state)
     strings_add(&spec.command, "/opt/a b/train.py");
     strings_add(&spec.command, "--name=\"x\"; DROP TABLE jobs; \xc3\xbc");
     spec.cwd = xstrdup("/home/user");
-    spec.gpu_ids = xstrdup("3");
-    spec.priority = -7;
-    spec.gpu_mem = UINT64_MAX;
+    spec.ask.gpu_ids = xstrdup("3");
+    spec.ask.priority = -7;
+    spec.ask.gpu_mem = UINT64_MAX;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, &spec);
     job_spec_clear(&spec);
     fixture_allocate(fixture, job, 3, 2);
@@ -103,7 +103,7 @@ static void a_job_is_read_as_it_was_written(void **state)
     fixture_dispatch_until(fixture, &answers.is_complete);
     assert_non_null(answers.row);
     assert_null(store_row_difference(job, answers.row));
-    assert_int_equal(answers.row->priority, -7);
+    assert_int_equal(answers.row->ask.priority, -7);
     assert_true(answers.row->token == 0xfedcba9876543211ULL);
 }
 

@@ -85,11 +85,14 @@ static void a_running_job_tells_what_it_has(void **state)
     job->node = xstrdup("box");
     job->log_path = xstrdup("/log");
     gpu_grants_add(&job->grants, 3, "GPU-3", 0, 0);
-    gpu_grants_add(&job->grants, 1, "GPU-1", 2, 4096);
+    struct gpu_grant *shared = gpu_grants_add(&job->grants, 1, "GPU-1", 2, 4096);
+    shared->share = 500;
+    shared->node = xstrdup("b");
     SHOWN("\"state\":\"running\"", "\"position\":null,\"reason\":null", "\"wait_seconds\":0.5",
         "\"run_seconds\":5.0",
-        "\"granted\":[{\"index\":3,\"uuid\":\"GPU-3\",\"memory\":0,\"shared\":false},"
-        "{\"index\":1,\"uuid\":\"GPU-1\",\"memory\":4096,\"shared\":true}]",
+        "\"granted\":[{\"index\":3,\"uuid\":\"GPU-3\",\"memory\":0,\"shared\":false,\"share\":null,\"node\":"
+        "null},"
+        "{\"index\":1,\"uuid\":\"GPU-1\",\"memory\":4096,\"shared\":true,\"share\":500,\"node\":\"b\"}]",
         "\"log\":\"/log\",\"log_bytes\":null", "\"max_rss_bytes\":null");
 }
 
@@ -169,11 +172,19 @@ static void the_state_in_an_event_is_the_one_right_after_it(void **state)
         { EVENT_RETURNED, JOB_STARTING, false, "queued", NULL },
         { EVENT_RETURNED, JOB_DONE, true, "cancelled", NULL },
         { EVENT_ENDED, JOB_DONE, true, "failed", "failed" },
+        { EVENT_EDITED, JOB_DONE, false, "queued", "queued" },
+        { EVENT_HELD, JOB_DONE, false, "queued", "queued" },
+        { EVENT_RELEASED, JOB_RUNNING, false, "queued", "queued" },
+        { EVENT_PREEMPTED, JOB_QUEUED, false, "stopping", "stopping" },
+        { EVENT_REQUEUED, JOB_RUNNING, false, "queued", "queued" },
+        { EVENT_SPLIT, JOB_DONE, false, "queued", "queued" },
+        { EVENT_MEMBER, JOB_DONE, false, "queued", NULL },
+        { EVENT_MEMBER, JOB_DONE, true, "cancelled", NULL },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct job_event event = { .type = cases[i].type, .wall_ms = 1000 };
         job->state = cases[i].now;
-        job->end = job->state == JOB_DONE ? END_CANCELLED : END_NONE;
+        job->end = job->stop_reason = job->state == JOB_DONE ? END_CANCELLED : END_NONE;
         job->ended_ms = cases[i].is_last ? 1000 : 2000;
         _cleanup_json_ json_t *told = json_event_write(&event, job, fixture->names);
         assert_string_equal(json_string_value(json_object_get(told, "state")), cases[i].word);
@@ -201,7 +212,8 @@ static void a_gpu_shows_only_what_is_measured(void **state)
     assert_string_equal(text,
         "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"memory_bytes\":100,"
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
-        "\"state\":\"free\",\"jobs\":[]}");
+        "\"state\":\"free\",\"reason\":null,\"until\":null,\"numa\":0,\"pcie_switch\":0,\"links\":[],"
+        "\"jobs\":[]}");
 }
 
 static void the_state_of_a_gpu_follows_its_jobs(void **state)
@@ -234,7 +246,7 @@ static void a_node_tells_its_features(void **state)
         { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
     };
     struct message_hello hello = { .cpus = 4, .features = { .items = features, .count = 1 } };
-    _cleanup_json_ json_t *object = json_node_write("box", true, &hello);
+    _cleanup_json_ json_t *object = json_node_write("box", true, &hello, NULL);
     _cleanup_free_ char *text = json_text_format(object);
     assert_non_null(strstr(
         text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));

@@ -182,10 +182,125 @@ static void a_spec_has_its_shorthands(void **state)
     _cleanup_json_ json_t *value = json_loads("{\"command\":\"a b\",\"gpu_ids\":\"1,0\"}", 0, NULL);
     assert_int_equal(json_spec_read(value, &spec, &err), 0);
     assert_string_equal(spec.command.items[2], "a b");
-    assert_int_equal(spec.gpus, 2);
+    assert_int_equal(spec.ask.gpus, 2);
     assert_int_equal(spec.umask, 022);
     job_spec_clear(&spec);
     assert_true(json_is_string(json_object_get(value, "command"))); // the caller's is as it was
+}
+
+static int read_spec(const char *text, struct job_spec *spec, struct error *err)
+{
+    _cleanup_json_ json_t *value = json_loads(text, 0, NULL);
+    assert_non_null(value);
+    *err = (struct error){ 0 };
+    return json_spec_read(value, spec, err);
+}
+
+static void what_a_job_asks_for_is_read_from_flat_keys(void **state)
+{
+    struct job_spec spec;
+    struct error err;
+    static const char text[] =
+        "{\"gpus\":\"2:h200\",\"gpu_mem\":\"8G\",\"priority\":-3,\"cpus\":2.5,\"memory\":\"16G\","
+        "\"gpu_allow\":\"0-3\",\"time_limit\":\"4h\",\"begin\":\"2026-11-22T14:00:00.250+01:00\","
+        "\"deadline\":\"2026-11-22T14:00:00Z\",\"after\":[\"41:any\",42],\"array\":\"0-9%2\","
+        "\"hold\":true,\"preemptible\":true}";
+    assert_int_equal(read_spec(text, &spec, &err), 0);
+    assert_int_equal(spec.ask.gpus, 2);
+    assert_string_equal(spec.ask.gpu_model, "h200");
+    assert_int_equal(spec.ask.cpu_milli, 2500);
+    assert_int_equal(spec.ask.memory, 16ULL << 30);
+    assert_int_equal(spec.ask.time_limit_ms, 4 * 3600000);
+    assert_int_equal(spec.ask.begin_ms, 1795352400250LL);
+    assert_int_equal(spec.ask.deadline_ms - spec.ask.begin_ms, 3600000 - 250);
+    assert_string_equal(spec.ask.after, "41:any,42");
+    assert_string_equal(spec.ask.array, "0-9%2");
+    assert_true(spec.hold && spec.ask.preemptible);
+    job_spec_clear(&spec);
+}
+
+static void a_part_of_a_gpu_is_a_number_below_one(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t gpus, share;
+    } rows[] = {
+        { "{\"gpus\":0.5}", 1, 500 },
+        { "{\"gpus\":\"0.25:a100|h100\"}", 1, 250 },
+        { "{\"gpus\":0}", 0, 0 },
+        { "{\"gpus\":2.0}", 2, 0 },
+        { "{\"gpus\":\"3\"}", 3, 0 },
+        { "{\"gpus\":1,\"gpu_share\":125}", 1, 125 },
+        { "{\"nodes\":2,\"gpus_per_node\":4}", 8, 0 },
+        { "{\"nodes\":2}", 2, 0 },
+        { "{\"gpus_per_node\":4}", 4, 0 },
+        { "{\"gpu_ids\":\"n1:0,1;n2:0\"}", 3, 0 },
+        { "{}", 1, 0 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job_spec spec;
+        struct error err;
+        if (read_spec(rows[i].text, &spec, &err) < 0)
+            fail_msg("%s: %s", rows[i].text, err.message);
+        assert_int_equal(spec.ask.gpus, rows[i].gpus);
+        assert_int_equal(spec.ask.gpu_share, rows[i].share);
+        job_spec_clear(&spec);
+    }
+}
+
+static void shorthands_that_make_no_sense_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *word;
+    } rows[] = {
+        { "{\"gpus\":1.5}", "1.5 is neither" },
+        { "{\"gpus\":0.9999}", "neither" },
+        { "{\"gpus\":-1}", "outside" },
+        { "{\"gpus\":1e300}", "outside" },
+        { "{\"gpus\":\"x\"}", "'x'" },
+        { "{\"gpus\":\"2:\"}", "'2:'" },
+        { "{\"gpus\":\":h200\"}", "':h200'" },
+        { "{\"gpus\":\"1.2.3\"}", "'1.2.3'" },
+        { "{\"gpus\":true}", "gpus must be" },
+        { "{\"gpus\":0.5,\"gpu_share\":500}", "both" },
+        { "{\"gpus\":\"1:a\",\"gpu_model\":\"b\"}", "both" },
+        { "{\"after\":[41,true]}", "after[1]" },
+        { "{\"cpus\":\"2\"}", "cpus must be a number" },
+        { "{\"cpus\":-1}", "cpus" },
+        { "{\"cpus\":0.0001}", "less than" },
+        { "{\"time_limit\":-1}", "time_limit" },
+        { "{\"time_limit\":\"soon\"}", "'soon'" },
+        { "{\"time_limit\":true}", "time_limit must be" },
+        { "{\"begin\":7}", "begin must be a string" },
+        { "{\"begin\":\"18:00\"}", "'18:00' is no time" },
+        { "{\"begin\":\"2026-11-22T14:00:00\"}", "is no time" },
+        { "{\"begin\":\"2026-11-22T14:00:00+25:00\"}", "is no time" },
+        { "{\"begin\":\"2026-11-22T14:00:00.Z\"}", "is no time" },
+        { "{\"begin\":\"1969-11-22T14:00:00Z\"}", "is no time" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job_spec spec;
+        struct error err;
+        if (read_spec(rows[i].text, &spec, &err) == 0 || strstr(err.message, rows[i].word) == NULL)
+            fail_msg("%s: %s", rows[i].text, err.message);
+        job_spec_clear(&spec);
+    }
+}
+
+static void an_edit_changes_what_it_names_and_null_takes_back(void **state)
+{
+    struct job_ask ask = {
+        .gpus = 1, .gpu_share = 500, .after = xstrdup("41"), .priority = 3, .deadline_ms = 7
+    };
+    struct error err = { 0 };
+    _cleanup_json_ json_t *value = json_loads("{\"gpus\":2,\"after\":null,\"deadline\":null}", 0, NULL);
+    assert_int_equal(json_ask_read(value, &ask, &err), 0);
+    assert_int_equal(ask.gpus, 2);
+    assert_int_equal(ask.gpu_share, 0);
+    assert_int_equal(ask.priority, 3);
+    assert_int_equal(ask.deadline_ms, 0);
+    assert_null(ask.after);
+    job_ask_clear(&ask);
 }
 
 static void the_schema_tells_every_field(void **state)
@@ -208,6 +323,10 @@ int main(void)
         cmocka_unit_test(depth_is_counted_outside_strings_only),
         cmocka_unit_test(bytes_that_are_no_utf8_are_still_shown),
         cmocka_unit_test(a_spec_has_its_shorthands),
+        cmocka_unit_test(what_a_job_asks_for_is_read_from_flat_keys),
+        cmocka_unit_test(a_part_of_a_gpu_is_a_number_below_one),
+        cmocka_unit_test(shorthands_that_make_no_sense_are_refused),
+        cmocka_unit_test(an_edit_changes_what_it_names_and_null_takes_back),
         cmocka_unit_test(the_schema_tells_every_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

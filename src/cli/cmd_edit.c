@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu edit: change what waiting jobs ask for. The keys are the rows of ask.c. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/jobs_each.h"
+
+static int refuse_key(const char *name, struct error *err)
+{
+    _cleanup_free_ const char **names = NULL;
+    size_t count = 0;
+    for (const struct ask_key *row = ask_keys; row->key != NULL; row++) {
+        names = xreallocarray(names, count + 3, sizeof(char *));
+        names[count++] = row->key;
+        if (row->alias != NULL)
+            names[count++] = row->alias;
+        names[count] = NULL;
+    }
+    _cleanup_free_ char *shown = text_escape(name, 60);
+    const char *near = text_nearest(name, names);
+    if (near != NULL)
+        (void)error_set(err, -EINVAL, "there is no key '%s'. Did you mean '%s'?", shown, near);
+    else
+        (void)error_set(err, -EINVAL, "there is no key '%s'", shown);
+    return error_hint(err, "all keys: mgpu help edit");
+}
+
+/* Nothing, or a word for it: back to the default. */
+static bool is_default(const char *value)
+{
+    return value[0] == '\0' || strcmp(value, "none") == 0 || strcmp(value, "default") == 0;
+}
+
+static int add_change(struct client *client, json_t *changes, const char *word, struct error *err)
+{
+    const char *equals = strchr(word, '=');
+    _cleanup_free_ char *name = xstrndup(word, (size_t)(equals - word));
+    const struct ask_key *row = ask_find(name);
+    if (row == NULL)
+        return refuse_key(name, err);
+    if (json_object_get(changes, row->key) != NULL)
+        return error_set(err, -EINVAL, "%s is given twice", row->key);
+    if (is_default(equals + 1))
+        return json_object_set_new(changes, row->key, json_null());
+    return ask_set(changes, client, row->key, name, equals + 1, err);
+}
+
+static int edit(struct call *call, const char *id, void *arg, struct error *err)
+{
+    const json_t *changes = arg;
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/edit", id);
+    int r = client_call(&call->client, "POST", path, changes, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
+        (void)fprintf(stderr, "  job %s is changed; mgpu why %s\n", id, id);
+    }
+    return 0;
+}
+
+/* The words without '=' are jobs; the rest are changes. */
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_strings_ struct strings words = { 0 }, jobs = { 0 };
+    _cleanup_json_ json_t *changes = json_object();
+    for (int i = 0; i < argc; i++) {
+        int r = 0;
+        if (strchr(argv[i], '=') == NULL)
+            strings_add(&words, argv[i]);
+        else
+            r = add_change(&call->client, changes, argv[i], err);
+        if (r < 0)
+            return r;
+    }
+    if (words.count > 0 && json_object_size(changes) == 0) {
+        (void)error_set(err, -EINVAL, "nothing to change");
+        return error_hint(err, "mgpu edit %.60s priority=10 time=4h", words.items[0]);
+    }
+    int r = selector_resolve(&call->client, (int)words.count, words.items, &jobs, err);
+    return r < 0 ? r : jobs_each(call, &jobs, edit, changes);
+}
+
+static void print_words(FILE *out)
+{
+    for (const struct ask_key *row = ask_keys; row->key != NULL; row++)
+        (void)fprintf(out, "%s=\n", row->key);
+}
+
+static void print_keys(FILE *out)
+{
+    (void)fputs("\nKeys:\n", out);
+    for (const struct ask_key *row = ask_keys; row->key != NULL; row++) {
+        _cleanup_free_ char *names = row->alias == NULL
+                                         ? xasprintf("%s=%s", row->key, row->argument)
+                                         : xasprintf("%s, %s=%s", row->key, row->alias, row->argument);
+        (void)fprintf(out, "  %-32s %s\n", names, row->help);
+    }
+}
+
+const struct command command_edit = {
+    .name = "edit",
+    .usage = "JOB... KEY=VALUE...",
+    .help = "Change what waiting jobs ask for",
+    .detail = "An empty value, or none, is the default. A job that runs cannot be changed.",
+    .takes_jobs = true,
+    .run = run,
+    .print_words = print_words,
+    .print_more = print_keys,
+};

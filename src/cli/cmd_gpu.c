@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu gpu pause|resume, for administrators. Jobs that run there go on; nothing new starts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/outage.h"
+#include "job/ask.h"
+
+/* "0,2-3" and "gpu1:0,1" become "0", "2", "3", "gpu1:0", "gpu1:1". */
+static int add_gpus(json_t *names, const char *word, struct error *err)
+{
+    struct ask_gpu *gpus = NULL;
+    size_t count = 0;
+    int r = parse_gpu_ids(word, &gpus, &count, NULL);
+    if (r < 0) {
+        (void)error_set(err, -EINVAL, "'%.60s' is no GPU", word);
+        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+    }
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        _cleanup_free_ char *name = gpus[i].node == NULL ? xasprintf("%u", gpus[i].index)
+                                                         : xasprintf("%s:%u", gpus[i].node, gpus[i].index);
+        if (json_array_append_new(names, json_string(name)) < 0)
+            r = error_set(err, -EINVAL, "the name of the node is not UTF-8 text");
+    }
+    ask_gpus_free(gpus, count);
+    return r;
+}
+
+static int run(struct call *call, const char *path, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    json_t *names = json_array();
+    (void)json_object_set_new(body, "gpus", names);
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no GPU given");
+        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+    }
+    for (int i = 0; i < argc; i++) {
+        int r = add_gpus(names, argv[i], err);
+        if (r < 0)
+            return r;
+    }
+    return outage_post(call, path, body, err);
+}
+
+static int run_pause(struct call *call, int argc, char **argv, struct error *err)
+{
+    return run(call, API_PATH "/gpus/pause", argc, argv, err);
+}
+
+static int run_resume(struct call *call, int argc, char **argv, struct error *err)
+{
+    return run(call, API_PATH "/gpus/resume", argc, argv, err);
+}
+
+static const struct command pause_command = {
+    .name = "gpu pause",
+    .aliases = { "pause" },
+    .usage = "[OPTIONS] GPU...",
+    .help = "Start nothing new on these GPUs (administrators)",
+    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on.",
+    .tables = { outage_rows },
+    .options_size = sizeof(struct outage_options),
+    .run = run_pause,
+};
+
+static const struct command resume_command = {
+    .name = "gpu resume",
+    .aliases = { "resume" },
+    .usage = "GPU...",
+    .help = "Use these GPUs again (administrators)",
+    .options_size = sizeof(struct outage_options),
+    .run = run_resume,
+};
+
+static const struct command *const actions[] = { &pause_command, &resume_command, NULL };
+
+const struct command command_gpu = {
+    .name = "gpu",
+    .usage = "pause|resume GPU...",
+    .help = "Take GPUs out of use, and put them back (administrators)",
+    .actions = actions,
+};

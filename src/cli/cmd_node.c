@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu node drain|resume, for administrators. Jobs that run there go on; nothing new starts. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/outage.h"
+
+static int run(struct call *call, const char *action, int argc, char **argv, struct error *err)
+{
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no node given");
+        return error_hint(err, "mgpu nodes shows them");
+    }
+    for (int i = 0; i < argc; i++) {
+        _cleanup_buffer_ struct buffer path = { 0 };
+        _cleanup_json_ json_t *body = json_object();
+        buffer_append_text(&path, API_PATH "/nodes/");
+        http_append_encoded(&path, argv[i]);
+        buffer_printf(&path, "/%s", action);
+        int r = outage_post(call, buffer_text(&path), body, err);
+        if (r < 0)
+            return r;
+    }
+    return EXIT_OK;
+}
+
+static int run_drain(struct call *call, int argc, char **argv, struct error *err)
+{
+    return run(call, "drain", argc, argv, err);
+}
+
+static int run_resume(struct call *call, int argc, char **argv, struct error *err)
+{
+    return run(call, "resume", argc, argv, err);
+}
+
+static const struct command drain_command = {
+    .name = "node drain",
+    .usage = "[OPTIONS] NODE...",
+    .help = "Start nothing new on these nodes (administrators)",
+    .tables = { outage_rows },
+    .options_size = sizeof(struct outage_options),
+    .run = run_drain,
+};
+
+static const struct command resume_command = {
+    .name = "node resume",
+    .usage = "NODE...",
+    .help = "Use these nodes again (administrators)",
+    .options_size = sizeof(struct outage_options),
+    .run = run_resume,
+};
+
+static const struct command *const actions[] = { &drain_command, &resume_command, NULL };
+
+const struct command command_node = {
+    .name = "node",
+    .usage = "drain|resume NODE...",
+    .help = "Take nodes out of use, and put them back (administrators)",
+    .actions = actions,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu nodes: the machines, whether they are in use, and what they have. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/outage_text.h"
+#include "cli/watch.h"
+
+struct nodes_options {
+    int64_t watch_ms;
+    int argc;
+    char **argv; // names, or none for all
+};
+
+static int set_watch(void *target, const char *value, struct error *err)
+{
+    return watch_parse(value, &((struct nodes_options *)((struct call *)target)->options)->watch_ms, err);
+}
+
+static const struct option_row rows[] = {
+    { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
+    { 0 },
+};
+
+static char *render_state(const struct view *view, const json_t *node, enum color *color)
+{
+    bool is_up = json_is_true(json_object_get(node, "up"));
+    const char *state = field_text(node, "state");
+    state = state != NULL ? state : is_up ? "up" : "down";
+    *color = strcmp(state, "up") == 0 ? COLOR_GREEN : strcmp(state, "down") == 0 ? COLOR_RED : COLOR_MAGENTA;
+    return outage_text(view, node, state);
+}
+
+static char *render_memory(const struct view *view, const json_t *node, enum color *color)
+{
+    char text[32];
+    (void)view, (void)color;
+    if (!field_is_known(node, "memory_bytes"))
+        return xstrdup("-");
+    format_size((uint64_t)field_integer(node, "memory_bytes", 0), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static const struct list_column columns[] = {
+    { "node", "NODE", "its name", "name", false, 0, NULL },
+    { "state", "STATE", "up, down or drained, and why", "state", false, 1, render_state },
+    { "gpus", "GPUS", "GPUs it has", "gpus", true, 0, NULL },
+    { "cpus", "CPUS", "CPUs it has", "cpus", true, 0, NULL },
+    { "mem", "MEM", "host memory it has", "memory_bytes", true, 0, render_memory },
+    { "backend", "BACKEND", "how it talks to its GPUs", "gpu_backend", false, 0, NULL },
+    { "version", "VERSION", "version of its agent", "version", false, 0, NULL },
+    { 0 },
+};
+
+static const struct list_kind kind = {
+    .member = "nodes",
+    .columns = columns,
+    .normal = "node,state,gpus,cpus,mem,version",
+    .wide = "node,state,gpus,cpus,mem,backend,version",
+};
+
+/* Leaves the nodes named; each must be there. */
+static int choose(const struct nodes_options *options, json_t *answer, struct error *err)
+{
+    json_t *all = json_object_get(answer, "nodes"), *chosen = json_array();
+    for (int i = 0; i < options->argc; i++) {
+        size_t index = 0, before = json_array_size(chosen);
+        json_t *node = NULL;
+        json_array_foreach(all, index, node) if (field_is(node, "name", options->argv[i]))(void)
+            json_array_append(chosen, node);
+        if (json_array_size(chosen) == before) {
+            json_decref(chosen);
+            (void)error_set(err, -ENOENT, "there is no node '%.100s'", options->argv[i]);
+            return error_hint(err, "all nodes: mgpu nodes");
+        }
+    }
+    return json_object_set_new(answer, "nodes", chosen);
+}
+
+static int show(void *arg, FILE *out, struct error *err)
+{
+    struct call *call = arg;
+    const struct nodes_options *options = call->options;
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
+    if (r == 0 && options->argc > 0)
+        r = choose(options, answer, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, &kind, &screen, answer, out, err);
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct nodes_options *options = call->options;
+    options->argc = argc;
+    options->argv = argv;
+    if (list_print_help(&call->list, &kind, stdout))
+        return EXIT_OK;
+    int r = list_check(&call->list, &kind, err);
+    if (r < 0)
+        return r;
+    return options->watch_ms > 0 ? watch_run(call, options->watch_ms, show, call, err)
+                                 : show(call, stdout, err);
+}
+
+const struct command command_nodes = {
+    .name = "nodes",
+    .usage = "[OPTIONS] [NODE...]",
+    .help = "Show the nodes and what they have",
+    .tables = { rows, call_list_rows },
+    .options_size = sizeof(struct nodes_options),
+    .run = run,
+};

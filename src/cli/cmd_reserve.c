@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu reserve add|list|rm: GPUs kept for some users for some time. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/list.h"
+#include "cli/talk.h"
+#include "cli/when.h"
+
+#define TEXT_LIMIT 128
+
+struct add_options {
+    json_t *body;
+};
+
+static json_t *body_of(void *target)
+{
+    struct add_options *options = ((struct call *)target)->options;
+    if (options->body == NULL)
+        options->body = json_object();
+    return options->body;
+}
+
+static int set_gpus(void *target, const char *value, struct error *err)
+{
+    int64_t count = 0;
+    int r = parse_integer(value, "--gpus", 1, INT32_MAX, &count, err);
+    return r < 0 ? r : json_object_set_new(body_of(target), "gpus", json_integer(count));
+}
+
+static int set_gpu_ids(void *target, const char *value, struct error *err)
+{
+    return ask_set(body_of(target), NULL, "gpu_ids", "--gpu-ids", value, err);
+}
+
+static int set_users(void *target, const char *value, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    json_t *users = json_array();
+    (void)json_object_set_new(body_of(target), "users", users);
+    for (char *name = NULL; (name = strsep(&rest, ",")) != NULL;) {
+        if (name[0] == '\0')
+            return error_set(err, -EINVAL, "--users: '%.60s' holds an empty name", value);
+        if (json_array_append_new(users, json_string(name)) < 0)
+            return error_set(err, -EINVAL, "--users: a name is not UTF-8 text");
+    }
+    return 0;
+}
+
+static int set_from(void *target, const char *value, struct error *err)
+{
+    char from[64];
+    int64_t from_ms = 0;
+    int r = when_parse(value, "--from", clock_wall_ms(), &when_local, &from_ms, err);
+    if (r < 0)
+        return r;
+    clock_format_utc(from_ms, from, sizeof(from));
+    return json_object_set_new(body_of(target), "from", json_string(from));
+}
+
+static int set_for(void *target, const char *value, struct error *err)
+{
+    int64_t ms = 0;
+    int r = parse_duration(value, "--for", &ms, err);
+    if (r < 0)
+        return r;
+    if (ms < 1000)
+        return error_set(err, -ERANGE, "--for: %.60s is less than a second", value);
+    return json_object_set_new(body_of(target), "for_s", json_integer(ms / 1000));
+}
+
+static int set_name(void *target, const char *value, struct error *err)
+{
+    json_t *name = json_string(value);
+    if (name == NULL)
+        return error_set(err, -EINVAL, "--name: the value is not UTF-8 text");
+    return json_object_set_new(body_of(target), "name", name);
+}
+
+static const struct option_row add_rows[] = {
+    { 'g', "gpus", "N", "so many GPUs, whichever are best", set_gpus },
+    { 'G', "gpu-ids", "LIST", "or exactly these: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
+    { 'u', "users", "LIST", "for these users: ada,bo", set_users },
+    { 0, "from", "TIME", "from then: 18:00, 'Fri 18:00', +2h (now)", set_from },
+    { 0, "for", "TIME", "for so long: 12h, 2-00:00:00", set_for },
+    { 'J', "name", "NAME", "name in lists", set_name },
+    { 0 },
+};
+
+static int check_add(const json_t *body, struct error *err)
+{
+    bool has_count = json_object_get(body, "gpus") != NULL,
+         has_ids = json_object_get(body, "gpu_ids") != NULL;
+    if (has_count && has_ids)
+        return error_set(err, -EINVAL, "give --gpus or --gpu-ids, but not both");
+    if (!has_count && !has_ids)
+        return error_set(err, -EINVAL, "say which GPUs: --gpus 2 or --gpu-ids 0,1");
+    if (json_object_get(body, "users") == NULL)
+        return error_set(err, -EINVAL, "say for whom: --users ada,bo");
+    if (json_object_get(body, "for_s") == NULL)
+        return error_set(err, -EINVAL, "say for how long: --for 12h");
+    return 0;
+}
+
+static int run_add(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    const json_t *body = body_of(call);
+    (void)argc, (void)argv;
+    int r = check_add(body, err);
+    if (r == 0)
+        r = client_call(&call->client, "POST", API_PATH "/reservations", body, &answer, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else {
+        (void)printf("%" PRId64 "\n", field_integer(answer, "id", 0));
+    }
+    return EXIT_OK;
+}
+
+static void clear_add(void *options)
+{
+    json_release(&((struct add_options *)options)->body);
+}
+
+static char *render_users(const struct view *view, const json_t *row, enum color *color)
+{
+    struct buffer out = { 0 };
+    size_t index = 0;
+    json_t *user = NULL;
+    (void)view, (void)color;
+    json_array_foreach(json_object_get(row, "users"), index, user)
+    {
+        const char *name = json_string_value(user);
+        _cleanup_free_ char *shown = text_escape(name == NULL ? "?" : name, TEXT_LIMIT);
+        buffer_printf(&out, "%s%s", index > 0 ? "," : "", shown);
+    }
+    if (out.length == 0)
+        buffer_append_text(&out, "-");
+    return buffer_take(&out);
+}
+
+static char *moment(const struct view *view, const json_t *row, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(row, name));
+    if (when == 0)
+        return xstrdup("-");
+    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_from(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)color;
+    return moment(view, row, "from");
+}
+
+static char *render_until(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)color;
+    return moment(view, row, "until");
+}
+
+static const struct list_column columns[] = {
+    { "id", "ID", "its number", "id", true, 0, NULL },
+    { "name", "NAME", "its name", "name", false, 2, NULL },
+    { "gpus", "GPUS", "how many GPUs", "gpus", true, 0, NULL },
+    { "gpu_ids", "WHERE", "which GPUs", "gpu_ids", false, 0, NULL },
+    { "users", "USERS", "for whom", NULL, false, 1, render_users },
+    { "from", "FROM", "when it begins", "from", false, 0, render_from },
+    { "until", "UNTIL", "when it ends", "until", false, 0, render_until },
+    { "state", "STATE", "planned or active", "state", false, 0, NULL },
+    { 0 },
+};
+
+static const struct list_kind kind = {
+    .member = "reservations",
+    .columns = columns,
+    .normal = "id,name,gpus,gpu_ids,users,from,until,state",
+    .wide = "id,name,gpus,gpu_ids,users,from,until,state",
+};
+
+static int run_list(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    (void)argc, (void)argv;
+    if (list_print_help(&call->list, &kind, stdout))
+        return EXIT_OK;
+    int r = list_check(&call->list, &kind, err);
+    if (r == 0)
+        r = client_get(&call->client, API_PATH "/reservations", &answer, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, &kind, &screen, answer, stdout, err);
+}
+
+static int run_rm(struct call *call, int argc, char **argv, struct error *err)
+{
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no reservation given");
+        return error_hint(err, "mgpu reserve list shows their numbers");
+    }
+    for (int i = 0; i < argc; i++) {
+        int64_t id = 0;
+        int r = parse_integer(argv[i], "reservation", 1, INT64_MAX, &id, err);
+        if (r < 0)
+            return r;
+        _cleanup_free_ char *path = xasprintf(API_PATH "/reservations/%" PRId64, id);
+        r = client_call(&call->client, "DELETE", path, NULL, NULL, err);
+        if (r < 0)
+            return r;
+    }
+    return EXIT_OK;
+}
+
+static const struct command add_command = {
+    .name = "reserve add",
+    .usage = "--gpus N|--gpu-ids LIST --users LIST --for TIME [OPTIONS]",
+    .help = "Keep GPUs for some users, and print the number of the reservation (administrators)",
+    .detail = "What the users do not use of it others may, with jobs that end before they need it back.",
+    .tables = { add_rows },
+    .options_size = sizeof(struct add_options),
+    .takes_nothing = true,
+    .run = run_add,
+    .clear = clear_add,
+};
+
+static const struct command list_command = {
+    .name = "reserve list",
+    .usage = "[OPTIONS]",
+    .help = "List the reservations",
+    .tables = { call_list_rows },
+    .takes_nothing = true,
+    .run = run_list,
+};
+
+static const struct command rm_command = {
+    .name = "reserve rm",
+    .usage = "NUMBER...",
+    .help = "Give reservations up (administrators)",
+    .run = run_rm,
+};
+
+static const struct command *const actions[] = { &add_command, &list_command, &rm_command, NULL };
+
+const struct command command_reserve = {
+    .name = "reserve",
+    .usage = "add|list|rm ...",
+    .help = "Keep GPUs for some users for some time",
+    .actions = actions,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu users: who uses how much, and what that does to the order of the queue. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/list.h"
+
+#define HOUR_S     3600.0
+#define HUNDREDTHS 100.0
+#define TEXT_LIMIT 128
+
+static char *render_hours(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(user, "gpu_seconds")
+               ? xasprintf("%.1f", field_number(user, "gpu_seconds", 0) / HOUR_S)
+               : xstrdup("-");
+}
+
+static char *render_share(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(user, "share") ? xasprintf("%.2f", field_number(user, "share", 0)) : xstrdup("-");
+}
+
+static char *render_factor(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(user, "factor") ? xasprintf("%.2f", field_number(user, "factor", 0)) : xstrdup("-");
+}
+
+static char *render_gpus(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    if (!field_is_known(user, "gpus"))
+        return xstrdup("-");
+    return xasprintf("%g", (double)(int64_t)(field_number(user, "gpus", 0) * HUNDREDTHS + 0.5) / HUNDREDTHS);
+}
+
+/* "gpus 4, running 10". */
+static char *render_limits(const struct view *view, const json_t *user, enum color *color)
+{
+    struct buffer out = { 0 };
+    const char *name = NULL;
+    json_t *value = NULL, *limits = json_object_get(user, "limits");
+    (void)view, (void)color;
+    json_object_foreach(limits, name, value)
+    {
+        _cleanup_free_ char *shown = text_escape(name, TEXT_LIMIT), *text = field_shown(limits, name);
+        if (!json_is_null(value))
+            buffer_printf(&out, "%s%s %s", out.length > 0 ? ", " : "", shown, text);
+    }
+    if (out.length == 0)
+        buffer_append_text(&out, "-");
+    return buffer_take(&out);
+}
+
+static const struct list_column columns[] = {
+    { "user", "USER", "who", "user", false, 0, NULL },
+    { "uid", "UID", "his number", "uid", true, 0, NULL },
+    { "group", "GROUP", "whose share he has a part of", "group", false, 0, NULL },
+    { "running", "RUNNING", "jobs that run", "running", true, 0, NULL },
+    { "queued", "QUEUED", "jobs that wait", "queued", true, 0, NULL },
+    { "gpus", "GPUS", "GPUs in use now", "gpus", true, 0, render_gpus },
+    { "hours", "GPU-HOURS", "GPU-hours used; what is long ago counts less", "gpu_seconds", true, 0,
+        render_hours },
+    { "share", "SHARE", "part of the machine that he is due", "share", true, 0, render_share },
+    { "factor", "FACTOR", "fair share: 1 is served first, 0 last", "factor", true, 0, render_factor },
+    { "limits", "LIMITS", "the most he may have", NULL, false, 1, render_limits },
+    { 0 },
+};
+
+static const struct list_kind kind = {
+    .member = "users",
+    .columns = columns,
+    .normal = "user,group,running,queued,gpus,hours,share,factor,limits",
+    .wide = "user,uid,group,running,queued,gpus,hours,share,factor,limits",
+};
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    (void)argc, (void)argv;
+    if (list_print_help(&call->list, &kind, stdout))
+        return EXIT_OK;
+    int r = list_check(&call->list, &kind, err);
+    if (r == 0)
+        r = client_get(&call->client, API_PATH "/users", &answer, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, &kind, &screen, answer, stdout, err);
+}
+
+const struct command command_users = {
+    .name = "users",
+    .usage = "[OPTIONS]",
+    .help = "Show the users, what they use, and their fair share",
+    .tables = { call_list_rows },
+    .takes_nothing = true,
+    .run = run,
+};

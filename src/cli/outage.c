@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The end is sent as an absolute time. */
+#include "cli/outage.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/when.h"
+
+static struct outage_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_reason(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->reason = value;
+    return 0;
+}
+
+static int set_until(void *target, const char *value, struct error *err)
+{
+    int64_t now_ms = clock_wall_ms(), until_ms = 0;
+    int r = when_parse(value, "--until", now_ms, &when_local, &until_ms, err);
+    if (r < 0)
+        return r;
+    if (until_ms <= now_ms)
+        return error_set(err, -EINVAL, "--until: '%.60s' is over already", value);
+    options_of(target)->until_ms = until_ms;
+    return 0;
+}
+
+const struct option_row outage_rows[] = {
+    { 0, "reason", "TEXT", "why, for those who wait", set_reason },
+    { 0, "until", "TIME", "put back by itself then: 18:00, 'Fri 18:00', +2h", set_until },
+    { 0 },
+};
+
+int outage_post(struct call *call, const char *path, json_t *body, struct error *err)
+{
+    const struct outage_options *options = call->options;
+    _cleanup_json_ json_t *answer = NULL;
+    char until[64];
+    json_t *reason = options->reason == NULL ? NULL : json_string(options->reason);
+    if (options->reason != NULL && reason == NULL)
+        return error_set(err, -EINVAL, "--reason: the text is not UTF-8");
+    if (reason != NULL)
+        (void)json_object_set_new(body, "reason", reason);
+    clock_format_utc(options->until_ms, until, sizeof(until));
+    if (options->until_ms > 0)
+        (void)json_object_set_new(body, "until", json_string(until));
+    int r = client_call(&call->client, "POST", path, body, &answer, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    }
+    return EXIT_OK;
+}

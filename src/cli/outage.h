@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What taking GPUs and nodes out of use has in common: a reason, and an end. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/call.h"
+
+/* The options of these verbs. */
+struct outage_options {
+    const char *reason;
+    int64_t until_ms; // 0: until it is put back
+};
+
+extern const struct option_row outage_rows[];
+
+/* Adds reason and end to `body` and sends it. The result is the exit status, or a negative errno. */
+int outage_post(struct call *call, const char *path, json_t *body, struct error *err);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A date that is typed is joined into a moment and split again: when another date comes out, it was one that
+ * does not exist, such as February 30 or an hour that the clocks leave out in spring.
+ */
+#include "cli/when.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/parse.h"
+
+#define DAYS_IN_WEEK 7
+#define HINT         "write 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00' or 2026-11-22T14:00:00Z"
+
+const struct when_zone when_local = { localtime_r, mktime };
+const struct when_zone when_utc = { gmtime_r, timegm };
+
+/* What is being read, and where the reader is. */
+struct reader {
+    const char *text, *what, *rest;
+    int64_t now_ms;
+    const struct when_zone *zone;
+    struct error *err;
+};
+
+static int refuse(const struct reader *reader)
+{
+    (void)error_set(reader->err, -EINVAL, "%s: '%.60s' is not a time", reader->what, reader->text);
+    return error_hint(reader->err, HINT);
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    reader->rest += strspn(reader->rest, " ");
+}
+
+/* Between `least` and `most` digits. */
+static bool take_number(struct reader *reader, size_t least, size_t most, int *ret)
+{
+    size_t n = 0;
+    int value = 0;
+    while (n < most && isdigit((unsigned char)reader->rest[n]))
+        value = value * 10 + (reader->rest[n++] - '0');
+    if (n < least)
+        return false;
+    reader->rest += n;
+    *ret = value;
+    return true;
+}
+
+static bool take_character(struct reader *reader, char character)
+{
+    if (*reader->rest != character)
+        return false;
+    reader->rest++;
+    return true;
+}
+
+/* HH:MM or HH:MM:SS. */
+static bool take_clock(struct reader *reader, struct tm *date)
+{
+    if (!take_number(reader, 1, 2, &date->tm_hour) || !take_character(reader, ':') ||
+        !take_number(reader, 2, 2, &date->tm_min))
+        return false;
+    date->tm_sec = 0;
+    if (take_character(reader, ':') && !take_number(reader, 2, 2, &date->tm_sec))
+        return false;
+    return date->tm_hour < 24 && date->tm_min < 60 && date->tm_sec < 60;
+}
+
+static struct tm today(const struct reader *reader)
+{
+    time_t now = (time_t)(reader->now_ms / 1000);
+    struct tm date = { 0 };
+    (void)reader->zone->split(&now, &date);
+    date.tm_isdst = -1;
+    return date;
+}
+
+/* The moment of a date in `zone`, which must exist. */
+static int join(
+    const struct reader *reader, const struct when_zone *zone, const struct tm *date, int64_t *ret_ms)
+{
+    struct tm copy = *date, again = { 0 };
+    copy.tm_isdst = -1;
+    time_t when = zone->join(&copy);
+    bool is_same = zone->split(&when, &again) != NULL && again.tm_min == date->tm_min &&
+                   again.tm_hour == date->tm_hour && again.tm_mday == date->tm_mday &&
+                   again.tm_mon == date->tm_mon && again.tm_year == date->tm_year;
+    if (!is_same)
+        return error_set(
+            reader->err, -EINVAL, "%s: there is no such time as '%.60s'", reader->what, reader->text);
+    *ret_ms = (int64_t)when * 1000;
+    return 0;
+}
+
+/* The moment `days` after a date at its hour; normalised first, so that the 32nd is the first. */
+static int join_days(const struct reader *reader, const struct tm *date, int days, int64_t *ret_ms)
+{
+    struct tm day = *date;
+    day.tm_mday += days;
+    day.tm_hour = 12;
+    (void)when_utc.join(&day);
+    day.tm_hour = date->tm_hour;
+    return join(reader, reader->zone, &day, ret_ms);
+}
+
+static int read_now(struct reader *reader, int64_t *ret_ms)
+{
+    if (strcasecmp(reader->text, "now") != 0)
+        return 0;
+    *ret_ms = reader->now_ms;
+    return 1;
+}
+
+static int read_relative(struct reader *reader, int64_t *ret_ms)
+{
+    int64_t ms = 0;
+    if (reader->text[0] != '+')
+        return 0;
+    int r = parse_duration(reader->text + 1, reader->what, &ms, reader->err);
+    if (r < 0)
+        return refuse(reader);
+    *ret_ms = reader->now_ms + ms;
+    return 1;
+}
+
+/* Z or +HH:MM, as seconds east of Greenwich; false when the text goes on otherwise. */
+static bool take_offset(struct reader *reader, int *ret_seconds)
+{
+    int hours = 0, minutes = 0;
+    bool is_west = *reader->rest == '-';
+    *ret_seconds = 0;
+    if (take_character(reader, 'Z') || take_character(reader, 'z'))
+        return true;
+    if (!take_character(reader, '+') && !take_character(reader, '-'))
+        return false;
+    if (!take_number(reader, 2, 2, &hours))
+        return false;
+    (void)take_character(reader, ':');
+    if (!take_number(reader, 2, 2, &minutes) || hours > 23 || minutes > 59)
+        return false;
+    *ret_seconds = (hours * 60 + minutes) * (is_west ? -60 : 60);
+    return true;
+}
+
+/* 2026-11-22, with a time of day after a blank or T, with an offset after that. */
+static int read_date(struct reader *reader, int64_t *ret_ms)
+{
+    struct tm date = { 0 };
+    int offset = 0, r = 0, fraction = 0;
+    if (!take_number(reader, 4, 4, &date.tm_year) || !take_character(reader, '-'))
+        return 0;
+    if (!take_number(reader, 2, 2, &date.tm_mon) || !take_character(reader, '-') ||
+        !take_number(reader, 2, 2, &date.tm_mday))
+        return refuse(reader);
+    date.tm_year -= 1900;
+    date.tm_mon -= 1;
+    bool has_clock = *reader->rest == ' ' || *reader->rest == 'T' || *reader->rest == 't';
+    if (has_clock)
+        reader->rest++;
+    if (has_clock && !take_clock(reader, &date))
+        return refuse(reader);
+    if (has_clock && take_character(reader, '.') && !take_number(reader, 1, 9, &fraction))
+        return refuse(reader);
+    bool has_offset = has_clock && *reader->rest != '\0';
+    if (has_offset && !take_offset(reader, &offset))
+        return refuse(reader);
+    if (*reader->rest != '\0')
+        return refuse(reader);
+    r = join(reader, has_offset ? &when_utc : reader->zone, &date, ret_ms);
+    *ret_ms -= (int64_t)offset * 1000;
+    return r < 0 ? r : 1;
+}
+
+/* The clock of the next day of that kind that lies ahead; `step` days later when today's is over. */
+static int read_clock_ahead(struct reader *reader, int days, int step, int64_t *ret_ms)
+{
+    struct tm date = today(reader);
+    skip_blanks(reader);
+    if (!take_clock(reader, &date) || *reader->rest != '\0')
+        return refuse(reader);
+    int r = join_days(reader, &date, days, ret_ms);
+    if (r == 0 && *ret_ms <= reader->now_ms && step > 0)
+        r = join_days(reader, &date, days + step, ret_ms);
+    return r < 0 ? r : 1;
+}
+
+static int read_clock(struct reader *reader, int64_t *ret_ms)
+{
+    if (!isdigit((unsigned char)reader->text[0]) || strchr(reader->text, ':') == NULL)
+        return 0;
+    return read_clock_ahead(reader, 0, 1, ret_ms);
+}
+
+static bool take_word(struct reader *reader, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncasecmp(reader->rest, word, length) != 0 || reader->rest[length] != ' ')
+        return false;
+    reader->rest += length;
+    return true;
+}
+
+/* "Fri 18:00", "friday 18:00", "today 18:00", "tomorrow 9:00". */
+static int read_day(struct reader *reader, int64_t *ret_ms)
+{
+    static const char *const days[DAYS_IN_WEEK][2] = { { "Sun", "Sunday" }, { "Mon", "Monday" },
+        { "Tue", "Tuesday" }, { "Wed", "Wednesday" }, { "Thu", "Thursday" }, { "Fri", "Friday" },
+        { "Sat", "Saturday" } };
+    if (take_word(reader, "today"))
+        return read_clock_ahead(reader, 0, 0, ret_ms);
+    if (take_word(reader, "tomorrow"))
+        return read_clock_ahead(reader, 1, 0, ret_ms);
+    for (int i = 0; i < DAYS_IN_WEEK; i++)
+        if (take_word(reader, days[i][0]) || take_word(reader, days[i][1])) {
+            int ahead = (i - today(reader).tm_wday + DAYS_IN_WEEK) % DAYS_IN_WEEK;
+            return read_clock_ahead(reader, ahead, DAYS_IN_WEEK, ret_ms);
+        }
+    return 0;
+}
+
+int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
+    int64_t *ret_ms, struct error *err)
+{
+    static int (*const forms[])(struct reader * reader, int64_t * ret_ms) = { read_now, read_relative,
+        read_date, read_clock, read_day };
+    int64_t ms = 0, duration = 0;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        struct reader reader = {
+            .text = text, .what = what, .rest = text, .now_ms = now_ms, .zone = zone, .err = err
+        };
+        int r = forms[i](&reader, &ms);
+        if (r < 0)
+            return r;
+        if (r > 0) {
+            *ret_ms = ms;
+            return 0;
+        }
+    }
+    const struct reader whole = { .text = text, .what = what, .err = err };
+    int r = refuse(&whole);
+    if (parse_duration(text, what, &duration, NULL) == 0)
+        return error_hint(err, "for so long from now: +%.60s", text);
+    return r;
+}

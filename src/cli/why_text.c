@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sentences are mgpud's; this file numbers them, puts moments into the reader's time zone and never shows
+ * a forecast without what it is based on.
+ */
+#include "cli/why_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/table.h"
+
+#define AHEAD_SHOWN 8U  // jobs before this one that are listed
+#define LABEL_END   19U // column at which the sentence of a reason begins
+
+static const struct {
+    const char *code, *label;
+} labels[] = {
+    { "resources", "Resources" },
+    { "gpu_memory", "GPU memory" },
+    { "gpu_external", "Used outside" },
+    { "gpu_paused", "Paused GPU" },
+    { "node_down", "Node down" },
+    { "node_drained", "Node drained" },
+    { "priority", "Priority" },
+    { "user_limit", "User limit" },
+    { "group_limit", "Group limit" },
+    { "quota", "Quota" },
+    { "dependency", "Dependency" },
+    { "dependency_never", "Dependency" },
+    { "begin_time", "Begin time" },
+    { "reservation", "Reservation" },
+    { "held_user", "Held" },
+    { "held_admin", "Held" },
+    { "backoff", "Backing off" },
+    { "starting", "Starting" },
+    { "never_fits", "Never fits" },
+};
+
+/* A newer mgpud may know more of them: their own word then. */
+static char *label_of(const json_t *reason)
+{
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+        if (field_is(reason, "code", labels[i].code))
+            return xstrdup(labels[i].label);
+    return field_shown(reason, "code");
+}
+
+/* The moment in that member, or "" when there is none. */
+static const char *moment(
+    const struct view *view, const json_t *object, const char *name, char *text, size_t size)
+{
+    int64_t when = time_parse(field_text(object, name));
+    text[0] = '\0';
+    if (when > 0)
+        time_format_short(when, view->now_ms, view->times, text, size);
+    return text;
+}
+
+static void append_count(struct buffer *out, int64_t count, const char *one)
+{
+    buffer_printf(out, "%" PRId64 " %s%s", count, one, count == 1 ? "" : "s");
+}
+
+static void append_size(struct buffer *out, const json_t *job, const char *name, const char *after)
+{
+    char text[32];
+    if (field_integer(job, name, 0) <= 0)
+        return;
+    format_size((uint64_t)field_integer(job, name, 0), text, sizeof(text));
+    buffer_printf(out, ", %s %s", text, after);
+}
+
+static void append_text(
+    struct buffer *out, const json_t *job, const char *name, const char *format_before, const char *after)
+{
+    if (field_text(job, name) == NULL)
+        return;
+    _cleanup_free_ char *text = field_shown(job, name);
+    buffer_printf(out, "%s%s%s", format_before, text, after);
+}
+
+char *why_request(const json_t *job)
+{
+    struct buffer out = { 0 };
+    double share = job_gpu_share(job);
+    if (share > 0)
+        buffer_printf(&out, "%g of a GPU", share);
+    else if (field_integer(job, "gpus", 0) == 0)
+        buffer_append_text(&out, "no GPU");
+    else
+        append_count(&out, field_integer(job, "gpus", 0), "GPU");
+    append_text(&out, job, "gpu_model", " (", ")");
+    append_text(&out, job, "gpu_ids", ", exactly ", "");
+    append_text(&out, job, "gpu_allow", ", only of ", "");
+    append_size(&out, job, "gpu_mem", "of memory on each");
+    if (field_integer(job, "nodes", 0) > 0) {
+        buffer_append_text(&out, ", ");
+        append_count(&out, field_integer(job, "nodes", 0), "node");
+    }
+    if (field_integer(job, "gpus_per_node", 0) > 0)
+        buffer_printf(&out, ", %" PRId64 " on each node", field_integer(job, "gpus_per_node", 0));
+    if (field_number(job, "cpus", 0) > 0)
+        buffer_printf(
+            &out, ", %g CPU%s", field_number(job, "cpus", 0), field_number(job, "cpus", 0) == 1 ? "" : "s");
+    append_size(&out, job, "memory", "of host memory");
+    return buffer_take(&out);
+}
+
+/* Goes on at `column` and is broken between words when the screen is narrow; further lines are set in by
+ * `indent`. */
+static void print_wrapped(const struct view *view, const char *text, size_t column, size_t indent, FILE *out)
+{
+    for (const char *word = text; *word != '\0';) {
+        size_t blanks = strspn(word, " "), length = strcspn(word + blanks, " ");
+        _cleanup_free_ char *shown = xstrndup(word, blanks + length);
+        size_t width = screen_text_width(shown);
+        if (view->screen->width != 0 && column > indent && column + width > view->screen->width) {
+            (void)fprintf(out, "\n%*s%s", (int)indent, "", shown + blanks);
+            column = indent + width - blanks;
+        } else {
+            (void)fputs(shown, out);
+            column += width;
+        }
+        word += blanks + length;
+    }
+    (void)fputc('\n', out);
+}
+
+static void print_reason(const struct view *view, const json_t *reason, size_t number, FILE *out)
+{
+    char until[64];
+    _cleanup_free_ char *label = label_of(reason), *text = field_shown(reason, "text");
+    (void)moment(view, reason, "until", until, sizeof(until));
+    _cleanup_free_ char *sentence = xasprintf("  %s%s%s", text, until[0] == '\0' ? "" : ", until ", until);
+    (void)fprintf(out, "  %zu. %s%-12s%s", number, screen_color(view->screen, COLOR_YELLOW), label,
+        screen_color(view->screen, COLOR_NONE));
+    print_wrapped(view, sentence, LABEL_END - 2, LABEL_END, out);
+}
+
+/* How many GPUs it has or wants: "2 GPUs", "0.5 GPU". */
+static char *gpus_text(const json_t *job)
+{
+    double share = job_gpu_share(job);
+    _cleanup_free_ char *count = share > 0 ? xasprintf("%g", share) : field_shown(job, "gpus");
+    bool is_one = share > 0 || strcmp(count, "1") == 0;
+    return xasprintf("%s GPU%s", count, is_one ? "" : "s");
+}
+
+static void add_ahead(struct table *table, const struct view *view, const json_t *job)
+{
+    char starts[64], ends[64];
+    (void)moment(view, job, "eta", starts, sizeof(starts));
+    (void)moment(view, job, "ends", ends, sizeof(ends));
+    _cleanup_free_ char *id = job_id(job);
+    table_add(table, xasprintf("  %s", id), COLOR_NONE);
+    table_add(table, field_shown(job, "user"), COLOR_NONE);
+    table_add(table, field_shown(job, "name"), COLOR_NONE);
+    table_add(table, gpus_text(job), COLOR_NONE);
+    table_add(table,
+        xasprintf("%s%s",
+            starts[0] != '\0' ? "starts about "
+            : ends[0] != '\0' ? "ends about "
+                              : "",
+            starts[0] != '\0' ? starts : ends),
+        COLOR_NONE);
+}
+
+static void print_ahead(const struct view *view, const json_t *ahead, FILE *out)
+{
+    static const struct table_column columns[] = { { "", true, 0 }, { "", false, 0 }, { "", false, 1 },
+        { "", false, 0 }, { "", false, 0 } };
+    size_t index = 0, count = json_array_size(ahead);
+    json_t *job = NULL;
+    if (count == 0)
+        return;
+    _cleanup_(table_freep) struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+    json_array_foreach(ahead, index, job) if (index < AHEAD_SHOWN) add_ahead(table, view, job);
+    (void)fputs("Ahead of it:\n", out);
+    table_print(table, view->screen, false, out);
+    if (count > AHEAD_SHOWN)
+        (void)fprintf(out, "  and %zu more: mgpu ps -a\n", count - AHEAD_SHOWN);
+}
+
+/* " (BASIS)", or nothing. */
+static char *basis_of(const json_t *why, const char *name)
+{
+    if (field_text(why, name) == NULL)
+        return xstrdup("");
+    _cleanup_free_ char *text = field_shown(why, name);
+    return xasprintf(" (%s)", text);
+}
+
+/* "; at the latest 15:40 (BASIS)", or why no such time is known. */
+static char *latest_text(const struct view *view, const json_t *why)
+{
+    char latest[64];
+    if (moment(view, why, "eta_latest", latest, sizeof(latest))[0] != '\0') {
+        _cleanup_free_ char *basis = basis_of(why, "eta_latest_basis");
+        return xasprintf("; at the latest %s%s", latest, basis);
+    }
+    if (field_text(why, "eta_latest_basis") == NULL)
+        return xstrdup("");
+    _cleanup_free_ char *cause = field_shown(why, "eta_latest_basis");
+    return xasprintf("; the latest start is %s", cause);
+}
+
+static void print_forecast(const struct view *view, const json_t *why, FILE *out)
+{
+    char eta[64];
+    if (json_is_true(json_object_get(why, "starts_now")))
+        return;
+    _cleanup_free_ char *basis = basis_of(why, "eta_basis"), *latest = latest_text(view, why);
+    bool is_known = moment(view, why, "eta", eta, sizeof(eta))[0] != '\0';
+    _cleanup_free_ char *line = is_known ? xasprintf("Starts about %s%s%s.", eta, basis, latest)
+                                         : xasprintf("When it starts is not known%s.", basis);
+    print_wrapped(view, line, 0, 2, out);
+}
+
+/* "mgpu edit 42 gpus=1" for the change that would start it. */
+static void append_edit(struct buffer *line, const json_t *why, json_t *edit)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    const char *key = NULL;
+    json_t *value = NULL;
+    _cleanup_free_ char *id = field_shown(why, "job");
+    if (!json_is_object(edit) || json_object_size(edit) == 0 || strcmp(id, "-") == 0)
+        return;
+    strings_add(&words, "mgpu");
+    strings_add(&words, "edit");
+    strings_add(&words, id);
+    json_object_foreach(edit, key, value)
+    {
+        _cleanup_free_ char *text = json_is_null(value) ? xstrdup("none") : field_shown(edit, key);
+        strings_take(&words, xasprintf("%s=%s", key, text));
+    }
+    _cleanup_free_ char *typed = text_quote_command(&words);
+    _cleanup_free_ char *shown = text_escape(typed, 1024);
+    buffer_printf(line, " · %s", shown);
+}
+
+static void print_change(const struct view *view, const json_t *why, FILE *out)
+{
+    const json_t *change = json_object_get(why, "change");
+    _cleanup_buffer_ struct buffer line = { 0 };
+    if (field_text(change, "text") == NULL)
+        return;
+    _cleanup_free_ char *text = field_shown(change, "text");
+    buffer_printf(&line, "To start now: %s", text);
+    append_edit(&line, why, json_object_get(change, "edit"));
+    print_wrapped(view, buffer_text(&line), 0, 2, out);
+}
+
+void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
+{
+    size_t index = 0;
+    json_t *reason = NULL;
+    json_array_foreach(json_object_get(why, "reasons"), index, reason)
+        print_reason(view, reason, index + 1, out);
+    print_ahead(view, json_object_get(why, "ahead"), out);
+    print_forecast(view, why, out);
+    print_change(view, why, out);
+}
+
+/* " waits 5m for 2 GPUs", " runs on gpu1:0", " is over: exit 1". */
+static char *situation(const json_t *job)
+{
+    char waited[32];
+    if (job == NULL)
+        return xstrdup("It would wait");
+    _cleanup_free_ char *name = field_shown(job, "name"), *id = job_id(job);
+    _cleanup_free_ char *request = why_request(job);
+    format_duration((int64_t)(field_number(job, "wait_seconds", 0) * 1000), waited, sizeof(waited));
+    return xasprintf("Job %s (%s) waits %s for %s", id, name, waited, request);
+}
+
+/* For a job that does not wait any more: where it is or how it ended. */
+static void print_past(const json_t *job, FILE *out)
+{
+    _cleanup_free_ char *name = field_shown(job, "name"), *state = field_shown(job, "state");
+    _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job), *id = job_id(job);
+    if (job_is_done(job))
+        (void)fprintf(out, "Job %s (%s) is over: %s.\n", id, name, outcome == NULL ? state : outcome);
+    else
+        (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s.\n", id, name, state, where);
+}
+
+void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out)
+{
+    size_t count = json_array_size(json_object_get(why, "reasons"));
+    if (job != NULL && !field_is(job, "state", "queued")) {
+        print_past(job, out);
+        return;
+    }
+    _cleanup_free_ char *start = situation(job);
+    if (json_is_true(json_object_get(why, "starts_now")))
+        (void)fprintf(out, "%s.\n", job == NULL ? "It would start now" : "It can start now");
+    else if (count == 0)
+        (void)fprintf(out, "%s.\n", start);
+    else if (count == 1)
+        (void)fprintf(out, "%s. One thing blocks it:\n", start);
+    else
+        (void)fprintf(out, "%s. %zu things block it:\n", start, count);
+    why_print_reasons(view, why, out);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Why a job waits, in words: the answer of GET /jobs/ID/why laid out for people. */
+#pragma once
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/list.h"
+
+/* The whole page. `job` is the job's object, or NULL for one that was not submitted (--dry-run). */
+void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out);
+
+/* Only the numbered reasons, the jobs ahead and the forecast. */
+void why_print_reasons(const struct view *view, const json_t *why, FILE *out);
+
+/* "2 GPUs (h200), 8.0 GiB on each, 4 CPUs": what a job asks for. The caller frees it. */
+char *why_request(const json_t *job);

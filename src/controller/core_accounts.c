@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What is used and learnt outlives restarts: rows of the store, written with the batch that changed them. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+static void keep_account(struct core *core, uint32_t id, bool is_group)
+{
+    struct fairshare *fairshare = sched_fairshare(core->sched);
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char key[24];
+    (void)snprintf(key, sizeof(key), "%c:%" PRIu32, is_group ? 'g' : 'u', id);
+    account_encode(fairshare, fairshare_account(fairshare, id, is_group), core->now_ms, &bytes);
+    store_batch_put(core_batch(core)->changes, "usage", key, &bytes);
+}
+
+static void keep_history(void *arg, const char *name, const struct buffer *bytes)
+{
+    struct core *core = arg;
+    store_batch_put(core_batch(core)->changes, "history", name, bytes);
+}
+
+void core_keep_accounts(struct core *core, const struct job *job)
+{
+    struct description description;
+    struct history_key key;
+    struct job shell = *job; // borrowed: nothing of it is freed
+    keep_account(core, job->uid, false);
+    keep_account(core, job->gid, true);
+    shell.ask.after = NULL;
+    if (job->state != JOB_DONE || core_describe(core, &shell, NULL, &description, &(struct error){ 0 }) < 0)
+        return;
+    sched_history_key(core->sched, &description.spec.key, &key);
+    history_each_of(sched_history(core->sched), &key, keep_history, core);
+    description_clear(&description);
+}
+
+void core_configure_accounts(struct core *core)
+{
+    struct fairshare *fairshare = sched_fairshare(core->sched);
+    for (size_t i = 0; i < core->options.n_accounts; i++) {
+        const struct core_account *given = &core->options.accounts[i];
+        struct account *account = fairshare_account(fairshare, given->id, given->is_group);
+        account->shares = given->shares;
+        account->limits = given->limits;
+    }
+}
+
+static void write_settings(const struct sched_settings *settings, struct buffer *text)
+{
+    const struct account_limits *user = &settings->user_limits, *group = &settings->group_limits;
+    buffer_printf(text,
+        "policy=%s\nplacement=%s\nreservations=%" PRIu32 "\nhalf_life_ms=%" PRId64 "\nage_cap_ms=%" PRId64
+        "\ndefault_run_ms=%" PRId64 "\nnode_jobs=%" PRIu32 "\nunused_ms=%" PRId64
+        "\npreempt_grace_ms=%" PRId64 "\npreempt_cost_ms=%" PRId64 "\npreempt_cost_wide_ms=%" PRId64
+        "\nquantum_ms=%" PRId64 "\nuser_max_jobs=%" PRIu32 "\nuser_max_gpu_milli=%" PRIu32
+        "\nuser_max_gpu_seconds=%.3f\ngroup_max_jobs=%" PRIu32 "\ngroup_max_gpu_milli=%" PRIu32
+        "\ngroup_max_gpu_seconds=%.3f\n",
+        settings->policy->name, settings->placement->name, settings->reservations, settings->half_life_ms,
+        settings->age_cap_ms, settings->default_run_ms, settings->node_jobs, settings->unused_ms,
+        settings->preempt_grace_ms, settings->preempt_cost_ms, settings->preempt_cost_wide_ms,
+        settings->quantum_ms, user->jobs, user->gpu_milli, user->gpu_seconds, group->jobs, group->gpu_milli,
+        group->gpu_seconds);
+}
+
+/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
+char *core_settings_text(const struct core *core)
+{
+    struct buffer text = { 0 };
+    write_settings(&core->options.sched, &text);
+    for (size_t i = 0; i < core->options.n_accounts; i++) {
+        const struct core_account *account = &core->options.accounts[i];
+        buffer_printf(&text, "account=%c:%" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g\n",
+            account->is_group ? 'g' : 'u', account->id, account->shares, account->limits.jobs,
+            account->limits.gpu_milli, account->limits.gpu_seconds);
+    }
+    return buffer_take(&text);
+}

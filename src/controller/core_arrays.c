@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arrays. One record stands for all elements until they start: an element is split off, as a job of its own,
+ * when the scheduler starts it, or earlier when somebody cancels, holds or edits it alone. An array hears of
+ * the end of each of its elements, and is done with the last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "job/array.h"
+
+void core_link_member(struct core *core, struct core_job *entry)
+{
+    struct core_job *array = entry->job->array_job != 0 ? core_find(core, entry->job->array_job) : NULL;
+    if (array == NULL)
+        return;
+    entry->array = array;
+    entry->member_after = array->members;
+    if (array->members != NULL)
+        array->members->member_before = entry;
+    array->members = entry;
+}
+
+/* Before it leaves memory: an element from its array, and an array from its elements. */
+void core_unlink_member(struct core_job *entry)
+{
+    for (struct core_job *member = entry->members; member != NULL; member = member->member_after)
+        member->array = NULL;
+    if (entry->array == NULL)
+        return;
+    *(entry->member_before != NULL ? &entry->member_before->member_after : &entry->array->members) =
+        entry->member_after;
+    if (entry->member_after != NULL)
+        entry->member_after->member_before = entry->member_before;
+    entry->array = NULL;
+}
+
+/* What the element's record begins with; its own event makes it an element. */
+static struct job *make_element(uint64_t id, const struct job *array)
+{
+    struct job_spec shell = { .ask = array->ask, .name = array->name }; // borrowed: nothing of it is freed
+    struct job *job = job_new(id, &shell);
+    free(job->summary);
+    job->summary = xstrdup(array->summary);
+    return job;
+}
+
+struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index)
+{
+    uint64_t id = ++core->last_job;
+    struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
+    core_change(core, array, &split, NULL);
+    struct core_job *entry = job_table_add(&core->jobs, make_element(id, array->job));
+    core->n_undone++;
+    struct job_ask ask;
+    job_ask_copy(&ask, &array->job->ask);
+    free(take_ptr(ask.array));
+    struct job_event event = {
+        .type = EVENT_SUBMITTED,
+        .uid = array->job->uid,
+        .gid = array->job->gid,
+        .array_job = array->job->id,
+        .array_index = index,
+        .hold = array->job->hold,
+        .name = array->job->name,
+        .ask = { .items = &ask, .count = 1 },
+    };
+    core_change(core, entry, &event, NULL);
+    job_ask_clear(&ask);
+    core_link_member(core, entry);
+    return entry;
+}
+
+void core_member_done(struct core *core, const struct core_job *entry)
+{
+    const struct job *job = entry->job;
+    struct core_job *array = core_find(core, job->array_job);
+    if (array == NULL || array->job->state != JOB_QUEUED || array->job->array_open == 0)
+        return;
+    struct job_event event = {
+        .type = EVENT_MEMBER,
+        .array_index = job->array_index,
+        .element = job->id,
+        .end = job->end,
+        .exit_code = job->exit_code,
+    };
+    core_change(core, array, &event, NULL);
+}
+
+static bool is_left(const struct job *array, uint32_t index)
+{
+    _cleanup_free_ char *rest = array->state == JOB_QUEUED ? array_without(array->array_left, index) : NULL;
+    return rest != NULL;
+}
+
+uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
+    bool is_split, bool *ret_waits)
+{
+    struct core_job *entry = core_find(core, array);
+    *ret_waits = false;
+    if (entry == NULL || !job_is_array(entry->job))
+        return 0;
+    for (const struct core_job *member = entry->members; member != NULL; member = member->member_after)
+        if (member->job->array_index == index)
+            return member->job->id;
+    *ret_waits = is_left(entry->job, index);
+    if (!*ret_waits || !is_split)
+        return 0;
+    core_begin(core, boot_ms, wall_ms);
+    struct core_job *element = core_split(core, entry, index);
+    core_enqueue(core, entry, NULL, true);
+    core_enqueue(core, element, NULL, false);
+    return element->job->id;
+}

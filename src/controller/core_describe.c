@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* A job as the scheduler sees it: made from the job record alone, so that a start makes the same as the
+ * submit did. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "job/array.h"
+
+bool core_is_ok(const struct job *job)
+{
+    return job->end == END_EXIT && job->exit_code == 0;
+}
+
+/* How the end of a job that is waited for is known. */
+enum outcome { OUTCOME_OPEN, OUTCOME_OK, OUTCOME_BAD, OUTCOME_UNKNOWN };
+
+static enum outcome outcome_of(const struct core *core, const struct core_facts *facts, uint64_t id)
+{
+    const struct core_job *entry = core_find(core, id);
+    if (entry != NULL && entry->job->state != JOB_DONE)
+        return OUTCOME_OPEN;
+    if (entry != NULL)
+        return core_is_ok(entry->job) ? OUTCOME_OK : OUTCOME_BAD;
+    for (size_t i = 0; facts != NULL && i < facts->count; i++)
+        if (facts->items[i].job == id)
+            return facts->items[i].is_ok ? OUTCOME_OK : OUTCOME_BAD;
+    return OUTCOME_UNKNOWN;
+}
+
+static bool comes_true(enum after_kind kind, enum outcome outcome)
+{
+    return kind == AFTER_ANY || (kind == AFTER_OK) == (outcome == OUTCOME_OK);
+}
+
+/* Jobs that are over are settled here: true ones are left out, and those that can never come true stand last.
+ */
+static int read_after(const struct core *core, const struct job *job, const struct core_facts *facts,
+    struct description *ret, struct error *err)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0, n_never = 0;
+    if (job->ask.after == NULL)
+        return 0;
+    int r = parse_after(job->ask.after, &named, &count, err);
+    if (r < 0)
+        return r;
+    ret->after = xcalloc(count, sizeof(*ret->after));
+    ret->unknown = xcalloc(count, sizeof(*ret->unknown));
+    for (size_t i = 0; i < count; i++) {
+        enum outcome outcome = outcome_of(core, facts, named[i].job);
+        if (outcome == OUTCOME_UNKNOWN && facts != NULL) {
+            (void)error_set(
+                err, -EINVAL, "it would wait for job %" PRIu64 ", which does not exist", named[i].job);
+            return error_hint(err, "all jobs: mgpu ps -a");
+        }
+        if (outcome == OUTCOME_UNKNOWN)
+            ret->unknown[ret->n_unknown++] = named[i].job;
+        if (outcome == OUTCOME_OPEN || outcome == OUTCOME_UNKNOWN)
+            ret->after[ret->n_open++] = named[i];
+        else if (!comes_true(named[i].kind, outcome))
+            ret->after[count - ++n_never] = named[i];
+    }
+    for (size_t i = 0; i < n_never; i++)
+        ret->after[ret->n_open + i] = ret->after[count - n_never + i];
+    ret->spec.after = ret->after;
+    ret->spec.n_after = ret->n_open + n_never;
+    return 0;
+}
+
+static int read_elements(const struct job *job, struct sched_job_spec *spec, struct error *err)
+{
+    struct array array = { 0 };
+    if (!job_is_array(job))
+        return 0;
+    int r = parse_array(job->ask.array, &array, err);
+    if (r < 0)
+        return r;
+    spec->is_array = true;
+    spec->element_limit = array.limit;
+    spec->elements_open = job->array_open;
+    array_clear(&array);
+    if (job->array_left[0] == '\0')
+        return 0;
+    r = parse_array(job->array_left, &array, err);
+    if (r < 0)
+        return r;
+    spec->elements = array_size(&array);
+    array_clear(&array);
+    return 0;
+}
+
+int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
+    struct description *ret, struct error *err)
+{
+    const struct job_ask *ask = &job->ask;
+    const struct core_job *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
+    *ret = (struct description){ .spec = {
+        .id = job->id,
+        .submit_ms = array != NULL ? array->job->submitted_ms : job->submitted_ms, // an element has waited as long
+        .begin_ms = ask->begin_ms,
+        .deadline_ms = ask->deadline_ms,
+        .hold = job->hold,
+        .array = job->array_job,
+        .key = {
+            .uid = job->uid,
+            .gid = job->gid,
+            .priority = ask->priority,
+            .is_preemptible = ask->preemptible,
+            .limit_ms = ask->time_limit_ms,
+            .stem = core_stem(job),
+        },
+    } };
+    int r = request_from_ask(ask, &ret->spec.key.request, err);
+    if (r == 0)
+        r = read_elements(job, &ret->spec, err);
+    if (r == 0)
+        r = read_after(core, job, facts, ret, err);
+    if (r < 0)
+        description_clear(ret);
+    return r;
+}
+
+void description_clear(struct description *description)
+{
+    request_clear(&description->spec.key.request);
+    free(description->after);
+    free(description->unknown);
+    *description = (struct description){ 0 };
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of a job that waits: hold, release, edit. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "job/array.h"
+
+static int check_waiting(const struct core *core, const struct identity *who, uint64_t id,
+    const struct core_job *entry, const char *what, struct error *err)
+{
+    int r = core_check_control(core, who, id, entry, err);
+    if (r < 0)
+        return r;
+    if (entry->job->state == JOB_QUEUED && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0'))
+        return 0;
+    (void)error_set(err, -EALREADY, "job %" PRIu64 " waits no more: it cannot be %s", id, what);
+    return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
+}
+
+/* The bits that this asker sets or clears. */
+static int find_hold(const struct core *core, const struct identity *who, const struct job *job,
+    bool is_release, uint32_t *ret, struct error *err)
+{
+    bool is_admin = core_is_admin(core, who);
+    if (!is_release) {
+        *ret = (who->uid == job->uid ? HOLD_USER : HOLD_ADMIN) & ~job->hold;
+        return 0;
+    }
+    *ret = job->hold & (is_admin ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
+    if (*ret == 0 && job->hold != 0) {
+        (void)error_set(err, -EPERM, "job %" PRIu64 " is held by an administrator", job->id);
+        return error_hint(err, "ask an administrator to release it");
+    }
+    return 0;
+}
+
+void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
+    bool is_release, void *request)
+{
+    struct core_job *entry = core_find(core, id);
+    struct core_answer answer = { .job = id };
+    uint32_t hold = 0;
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
+    if (answer.code == 0)
+        answer.code = find_hold(core, who, entry->job, is_release, &hold, &answer.err);
+    if (answer.code < 0) {
+        core_reply(core, request, &answer);
+        return;
+    }
+    struct job_event event = {
+        .type = is_release ? EVENT_RELEASED : EVENT_HELD, .uid = who->uid, .hold = hold
+    };
+    if (hold != 0)
+        core_change(core, entry, &event, NULL);
+    core_reply_ok(core, request, id);
+}
+
+static int check_array(const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    if (job->array_job != 0 && ask->array != NULL)
+        return error_set(
+            err, -EINVAL, "job %" PRIu64 " is an element of an array and cannot be one", job->id);
+    if (job->array_job != 0 || text_equal(job->ask.array, ask->array))
+        return 0;
+    _cleanup_free_ char *before = job->ask.array != NULL ? array_indexes(job->ask.array) : NULL;
+    _cleanup_free_ char *after = ask->array != NULL ? array_indexes(ask->array) : NULL;
+    if (before != NULL && text_equal(before, after))
+        return 0;
+    (void)error_set(err, -EINVAL, "the indexes of an array cannot be edited");
+    return error_hint(err, "how many run at a time can: the number behind '%%'");
+}
+
+/* The job as it would be after the edit, in the eyes of the scheduler. */
+static int check_edit(const struct core *core, const struct identity *who, const struct job *job,
+    const struct job_ask *ask, const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
+{
+    static const struct core_facts none = { 0 };
+    struct description description;
+    int r = job_ask_validate(ask, err);
+    if (r == 0)
+        r = check_array(job, ask, err);
+    if (r == 0)
+        r = core_check_ask(core, who, ask, job->ask.priority, err);
+    if (r < 0)
+        return r;
+    struct job edited = *job; // borrowed: nothing of it is freed
+    edited.ask = *ask;
+    r = core_describe(core, &edited, facts != NULL ? facts : &none, &description, err);
+    if (r < 0)
+        return r;
+    description.spec.n_after = description.n_open;
+    *ret_gpus = description.spec.key.request.gpus;
+    r = sched_check(core->sched, &description.spec, err);
+    description_clear(&description);
+    return r == -ENOENT ? err->code = -EINVAL : r;
+}
+
+void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
+    const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
+{
+    static const struct core_facts none = { 0 };
+    struct core_job *entry = core_find(core, id);
+    struct core_answer answer = { .job = id };
+    uint32_t gpus = 0;
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = check_waiting(core, who, id, entry, "edited", &answer.err);
+    if (answer.code == 0)
+        answer.code = check_edit(core, who, entry->job, ask, facts, &gpus, &answer.err);
+    if (answer.code < 0) {
+        core_reply(core, request, &answer);
+        return;
+    }
+    struct job_ask copy;
+    job_ask_copy(&copy, ask);
+    copy.gpus = gpus;
+    struct job_event event = {
+        .type = EVENT_EDITED,
+        .uid = who->uid,
+        .name = xstrdup(name),
+        .ask = { .items = &copy, .count = 1 },
+    };
+    core_change(core, entry, &event, NULL);
+    free(event.name);
+    job_ask_clear(&copy);
+    core_enqueue(core, entry, facts != NULL ? facts : &none, true);
+    core_reply_ok(core, request, id);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens to a job at a time of its own: its deadline while it waits, its time limit while it runs. A
+ * binary heap of the jobs that have one, by the boot clock; time limits run on that clock alone, so that a
+ * clock that is set neither lengthens nor ends a job.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+static void place(struct job_timers *timers, size_t at, struct core_job *entry)
+{
+    timers->heap[at] = entry;
+    entry->timer = at + 1;
+}
+
+static void sift_up(struct job_timers *timers, size_t at, struct core_job *entry)
+{
+    for (; at > 0 && entry->due_ms < timers->heap[(at - 1) / 2]->due_ms; at = (at - 1) / 2)
+        place(timers, at, timers->heap[(at - 1) / 2]);
+    place(timers, at, entry);
+}
+
+static void sift_down(struct job_timers *timers, size_t at, struct core_job *entry)
+{
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child + 1 < timers->count && timers->heap[child + 1]->due_ms < timers->heap[child]->due_ms)
+            child++;
+        if (child >= timers->count || timers->heap[child]->due_ms >= entry->due_ms)
+            break;
+        place(timers, at, timers->heap[child]);
+        at = child;
+    }
+    place(timers, at, entry);
+}
+
+void core_clear_due(struct core *core, struct core_job *entry)
+{
+    struct job_timers *timers = &core->timers;
+    if (entry->timer == 0)
+        return;
+    size_t at = entry->timer - 1;
+    entry->timer = 0;
+    struct core_job *last = timers->heap[--timers->count];
+    if (last == entry)
+        return;
+    sift_up(timers, at, last);
+    sift_down(timers, last->timer - 1, last);
+}
+
+static void set(struct core *core, struct core_job *entry, int64_t due_ms)
+{
+    struct job_timers *timers = &core->timers;
+    core_clear_due(core, entry);
+    if (timers->count == timers->capacity) {
+        timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
+        timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
+    }
+    entry->due_ms = due_ms;
+    sift_up(timers, timers->count++, entry);
+}
+
+static bool has_deadline(const struct job *job)
+{
+    return job->state == JOB_QUEUED && job->ask.deadline_ms != 0 &&
+           (!job_is_array(job) || job->array_left[0] != '\0');
+}
+
+void core_set_due(struct core *core, struct core_job *entry)
+{
+    const struct job *job = entry->job;
+    if (has_deadline(job))
+        set(core, entry, core->boot_ms + job->ask.deadline_ms - core->now_ms);
+    else if (job->state != JOB_RUNNING || job->ask.time_limit_ms == 0)
+        core_clear_due(core, entry);
+    else if (entry->timer == 0)
+        set(core, entry, core->boot_ms + job->started_ms + job->ask.time_limit_ms - core->now_ms);
+}
+
+int64_t core_next_due(const struct core *core)
+{
+    return core->timers.count > 0 ? core->timers.heap[0]->due_ms : TIME_NEVER;
+}
+
+void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason)
+{
+    struct job_event event = {
+        .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = uid, .reason = reason
+    };
+    core_change(core, entry, &event, NULL);
+}
+
+void core_run_due(struct core *core)
+{
+    while (core_next_due(core) <= core->boot_ms) {
+        struct core_job *entry = core->timers.heap[0];
+        core_clear_due(core, entry);
+        if (!has_deadline(entry->job)) {
+            entry->grace_ms = -1;
+            core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);
+        } else if (entry->job->ask.deadline_ms <= core->now_ms) {
+            core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
+        } else {
+            core_set_due(core, entry); // the wall clock was set back meanwhile
+        }
+    }
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs for some users for a time. The scheduler keeps them; a row of the store, the event as it was made,
+ * lets a start tell it again, with the GPUs that were chosen. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core_private.h"
+
+#define USERS_MAX 1000U // of one reservation
+
+const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)
+{
+    return sched_reservations(core->sched, ret_count);
+}
+
+char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu)
+{
+    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
+    return xasprintf("%s:%u", node->name, node->gpus[gpu->gpu].index);
+}
+
+char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_t count)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    struct buffer out = { 0 };
+    for (size_t i = 0, next = 0; i < count; i = next) {
+        const struct cluster_node *node = &cluster->nodes[gpus[i].node];
+        uint32_t first = node->gpus[gpus[i].gpu].index, last = first;
+        bool is_same = i > 0 && gpus[i - 1].node == gpus[i].node;
+        for (next = i + 1; next < count && gpus[next].node == gpus[i].node; next++) {
+            if (node->gpus[gpus[next].gpu].index != last + 1)
+                break;
+            last++;
+        }
+        if (is_same)
+            buffer_printf(&out, ",%" PRIu32, first);
+        else
+            buffer_printf(&out, "%s%s:%" PRIu32, i > 0 ? ";" : "", node->name, first);
+        if (last > first)
+            buffer_printf(&out, last == first + 1 ? ",%" PRIu32 : "-%" PRIu32, last);
+    }
+    return out.length > 0 ? buffer_take(&out) : NULL;
+}
+
+/* "1000,1001" */
+static int read_users(const char *text, struct sched_reservation *reservation, struct error *err)
+{
+    if (text == NULL || *text == '\0')
+        return error_set(err, -EINVAL, "a reservation needs at least one user");
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        _cleanup_free_ char *word = xstrndup(text, length);
+        int64_t uid;
+        int r = parse_integer(word, "users", 0, UINT32_MAX - 1, &uid, err);
+        if (r == 0 && reservation->n_uids == USERS_MAX)
+            r = error_set(err, -E2BIG, "a reservation has at most %u users", USERS_MAX);
+        if (r < 0)
+            return r;
+        reservation->uids =
+            xreallocarray(reservation->uids, reservation->n_uids + 1, sizeof(*reservation->uids));
+        reservation->uids[reservation->n_uids++] = (uint32_t)uid;
+        text += length + (text[length] == ',');
+    }
+    return 0;
+}
+
+static void reservation_clear(struct sched_reservation *reservation)
+{
+    free(reservation->name);
+    free(reservation->uids);
+    free(reservation->gpus);
+}
+
+/* The GPUs that were chosen, for the log and the next start: "node:0;node:1" and their UUIDs in the same
+ * order. */
+static void write_gpus(
+    const struct core *core, const struct sched_reservation *reservation, struct cluster_change *change)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    struct cluster_device *devices = xcalloc(reservation->n_gpus + 1, sizeof(*devices));
+    for (size_t i = 0; i < reservation->n_gpus; i++) {
+        const struct cluster_node *node = &cluster->nodes[reservation->gpus[i].node];
+        const struct cluster_gpu *gpu = &node->gpus[reservation->gpus[i].gpu];
+        devices[i] = (struct cluster_device){ .index = gpu->index, .uuid = xstrdup(gpu->uuid) };
+    }
+    free(change->gpu_ids);
+    change->gpu_ids = core_gpu_list(core, reservation->gpus, reservation->n_gpus);
+    change->devices = (struct record_list){ .items = devices, .count = reservation->n_gpus };
+    change->gpus = (uint32_t)reservation->n_gpus;
+}
+
+static int reserve(
+    struct core *core, const struct cluster_change *wish, struct cluster_change *change, struct error *err)
+{
+    struct job_ask ask = { .gpus = wish->gpus, .gpu_ids = wish->gpu_ids }; // borrowed
+    struct sched_request request = { 0 };
+    struct sched_reservation reservation = {
+        .id = core->last_reservation + 1,
+        .name = xstrdup(wish->text != NULL ? wish->text : ""),
+        .from_ms = wish->from_ms > core->now_ms ? wish->from_ms : core->now_ms,
+        .until_ms = wish->until_ms,
+    };
+    int r = 0;
+    if (wish->from_ms != 0 && wish->from_ms < core->now_ms - 60 * 1000)
+        r = error_set(err, -EINVAL, "a reservation cannot begin in the past");
+    if (r == 0)
+        r = read_users(wish->users, &reservation, err);
+    if (r == 0)
+        r = request_from_ask(&ask, &request, err);
+    if (r == 0)
+        r = sched_reserve(core->sched, core->now_ms, &request, &reservation, err);
+    if (r == -EBUSY)
+        (void)error_hint(err, "see what is reserved: mgpu reserve list");
+    if (r == 0) {
+        core->last_reservation = reservation.id;
+        record_copy(&cluster_change_record, change, wish);
+        change->kind = CHANGE_RESERVE;
+        change->reservation = reservation.id;
+        change->from_ms = reservation.from_ms;
+        write_gpus(core, &reservation, change);
+    }
+    request_clear(&request);
+    reservation_clear(&reservation);
+    return r;
+}
+
+static void row_key(uint64_t reservation, char key[24])
+{
+    (void)snprintf(key, 24, "%" PRIu64, reservation);
+}
+
+void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct cluster_change *wish, void *request)
+{
+    struct core_answer answer = { 0 };
+    struct cluster_change change = { 0 };
+    char key[24];
+    core_begin(core, boot_ms, wall_ms);
+    if (!core_is_admin(core, who))
+        answer.code = error_set(&answer.err, -EPERM, "only administrators may reserve GPUs");
+    else
+        answer.code = reserve(core, wish, &change, &answer.err);
+    if (answer.code == 0) {
+        change.uid = who->uid;
+        answer.job = change.reservation;
+        row_key(change.reservation, key);
+        core_change_cluster(core, &change);
+        core_put_change(core, "reservation", key, &change);
+    }
+    cluster_change_clear(&change);
+    core_reply(core, request, &answer);
+}
+
+/* It is gone from the scheduler already. */
+static void note_unreserved(struct core *core, uint64_t reservation, uint32_t uid, char *why)
+{
+    struct cluster_change change = {
+        .kind = CHANGE_UNRESERVE, .uid = uid, .reservation = reservation, .text = why
+    };
+    char key[24];
+    row_key(reservation, key);
+    core_change_cluster(core, &change);
+    store_batch_remove(core_batch(core)->changes, "reservation", key);
+}
+
+void core_unreserved(void *arg, uint64_t reservation)
+{
+    struct core *core = arg;
+    char why[] = "its time is over, or nobody used it";
+    note_unreserved(core, reservation, core->options.admin_uid, why);
+}
+
+void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t reservation, void *request)
+{
+    struct core_answer answer = { .job = reservation };
+    core_begin(core, boot_ms, wall_ms);
+    if (!core_is_admin(core, who))
+        answer.code = error_set(&answer.err, -EPERM, "only administrators may end a reservation");
+    else if (sched_unreserve(core->sched, core->now_ms, reservation) < 0)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no reservation %" PRIu64, reservation);
+    else
+        note_unreserved(core, reservation, who->uid, NULL);
+    core_reply(core, request, &answer);
+}
+
+/* Its GPUs are known by name before their nodes have said anything. */
+int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err)
+{
+    struct cluster *cluster = sched_cluster(core->sched);
+    const struct cluster_device *devices = change->devices.items;
+    struct ask_gpu *gpus = NULL;
+    size_t count = 0;
+    if (change->reservation > core->last_reservation)
+        core->last_reservation = change->reservation;
+    int r = change->gpu_ids != NULL ? parse_gpu_ids(change->gpu_ids, &gpus, &count, err)
+                                    : error_set(err, -EBADMSG, "it has no GPUs");
+    if (r < 0)
+        return r;
+    struct sched_reservation reservation = {
+        .id = change->reservation,
+        .name = xstrdup(change->text != NULL ? change->text : ""),
+        .from_ms = change->from_ms,
+        .until_ms = change->until_ms,
+        .gpus = xcalloc(count + 1, sizeof(struct alloc_gpu)),
+    };
+    for (size_t i = 0; i < count && i < change->devices.count; i++) {
+        struct cluster_node *node = cluster_node(cluster, gpus[i].node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, devices[i].index, devices[i].uuid);
+        reservation.gpus[reservation.n_gpus++] =
+            (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
+    }
+    struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
+    r = read_users(change->users, &reservation, err);
+    if (r == 0)
+        r = sched_reserve(core->sched, 0, &request, &reservation, err);
+    reservation_clear(&reservation);
+    ask_gpus_free(gpus, count);
+    return r;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Time. Everything that happens in one turn of the event loop has one time, core->now_ms: the wall clock, but
+ * always later than that of the turn before, whatever the clock does. At the end of a turn comes at most one
+ * pass of the scheduler, at that time. What the scheduler itself wants to do at a time is done at exactly
+ * that time, before anything later. So the log of events alone says when each pass was, and feeding it to
+ * another scheduler gives the same decisions (docs/journal.md).
+ *
+ * Times of the log are whole milliseconds. A turn that would end in the millisecond in which the one before
+ * ended stays open until the next: then there are never more turns than milliseconds, and the log's time
+ * never runs ahead.
+ */
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+#define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
+
+static void pass_at(struct core *core, int64_t now_ms)
+{
+    core->now_ms = now_ms;
+    sched_pass(core->sched, now_ms);
+    core->last_ms = now_ms;
+    core->now_ms = 0;
+}
+
+/* What the scheduler had to do before this time, each at its own time. */
+static void catch_up(struct core *core, int64_t now_ms)
+{
+    int64_t due_ms = sched_next_ms(core->sched);
+    while (due_ms < now_ms) {
+        int64_t at_ms = due_ms > core->last_ms ? due_ms : core->last_ms + 1;
+        if (at_ms >= now_ms)
+            return;
+        pass_at(core, at_ms);
+        due_ms = sched_next_ms(core->sched);
+    }
+}
+
+void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    core->boot_ms = boot_ms;
+    if (core->now_ms != 0)
+        return;
+    int64_t now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
+    catch_up(core, now_ms);
+    core->now_ms = now_ms;
+}
+
+int64_t core_look_ms(const struct core *core, int64_t wall_ms)
+{
+    if (core->now_ms != 0)
+        return core->now_ms;
+    return wall_ms > core->last_ms ? wall_ms : core->last_ms;
+}
+
+void core_arm(struct core *core, int64_t boot_ms)
+{
+    if (core->armed_ms != 0 && core->armed_ms <= boot_ms)
+        return;
+    core->armed_ms = boot_ms;
+    core->effects.arm(core->effects.arg, boot_ms);
+}
+
+void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    core->armed_ms = 0;
+    if (core->open != NULL)
+        core->open->is_urgent = true;
+    if (core_next_due(core) > boot_ms && core_next_mark(core) > wall_ms)
+        return;
+    core_begin(core, boot_ms, wall_ms);
+    core_run_due(core);
+    core_run_marks(core);
+}
+
+/* The timer for what comes next by itself. */
+static void arm_next(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    int64_t next_ms = sched_next_ms(core->sched), mark_ms = core_next_mark(core),
+            due_ms = core_next_due(core);
+    next_ms = mark_ms < next_ms ? mark_ms : next_ms;
+    if (next_ms != TIME_NEVER)
+        core_arm(core, boot_ms + (next_ms > wall_ms ? next_ms - wall_ms : 1));
+    if (due_ms != TIME_NEVER)
+        core_arm(core, due_ms);
+}
+
+static void end_turn(struct core *core, int64_t boot_ms)
+{
+    if (boot_ms == core->last_boot_ms) {
+        core_arm(core, boot_ms + 1);
+        return;
+    }
+    core->last_boot_ms = boot_ms;
+    if (sched_is_dirty(core->sched) || sched_next_ms(core->sched) <= core->now_ms) {
+        pass_at(core, core->now_ms);
+        return;
+    }
+    core->last_ms = core->now_ms;
+    core->now_ms = 0;
+}
+
+void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    if (sched_next_ms(core->sched) <= wall_ms)
+        core_begin(core, boot_ms, wall_ms);
+    if (core->now_ms != 0)
+        end_turn(core, boot_ms);
+    arm_next(core, boot_ms, wall_ms);
+    if (core->flying != NULL || core->open == NULL)
+        return;
+    if (!core->open->is_urgent) {
+        core_arm(core, boot_ms + LAZY_COMMIT_MS);
+        return;
+    }
+    core->flying = take_ptr(core->open);
+    core->effects.commit(core->effects.arg, take_ptr(core->flying->changes));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What administrators say of GPUs and nodes: pause, drain, and back. 200 when it is durable. */
+#include "base/clock.h"
+#include "controller/serve_request.h"
+#include "controller/serve_routes.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/requests.h"
+
+static void on_done(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        request_reply_json(request, 200, json_object());
+}
+
+/* False when it has answered. */
+static bool read_mark(struct request *request, struct mark_request *ret)
+{
+    struct error err = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    *ret = (struct mark_request){ 0 };
+    int r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&mark_request_record, body, ret, &err);
+    if (r == 0)
+        return true;
+    record_clear(&mark_request_record, ret);
+    request_reply_problem(request, &err);
+    return false;
+}
+
+static void pause_gpus(struct request *request, bool is_resume)
+{
+    struct mark_request mark;
+    if (!read_mark(request, &mark))
+        return;
+    request->on_answer = on_done;
+    core_pause(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, &mark.gpus,
+        mark.reason, is_resume ? 0 : mark.until, is_resume, request);
+    record_clear(&mark_request_record, &mark);
+}
+
+void handle_pause(struct request *request)
+{
+    pause_gpus(request, false);
+}
+
+void handle_resume(struct request *request)
+{
+    pause_gpus(request, true);
+}
+
+static void drain(struct request *request, bool is_resume)
+{
+    struct mark_request mark;
+    if (!read_mark(request, &mark))
+        return;
+    request->on_answer = on_done;
+    core_drain(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+        request->name, mark.reason, is_resume ? 0 : mark.until, is_resume, request);
+    record_clear(&mark_request_record, &mark);
+}
+
+void handle_drain(struct request *request)
+{
+    drain(request, false);
+}
+
+void handle_node_resume(struct request *request)
+{
+    drain(request, true);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The core knows the elements of arrays that are not over; of older ones the array's events tell which job
+ * each was. */
+#include "controller/serve_element.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_route.h"
+#include "wire/limits.h"
+
+struct search {
+    struct request *request;
+    void (*next)(struct request *request);
+    uint64_t after; // events looked at
+};
+
+static void reply_none(struct request *request)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -ENOENT, "there is no job %" PRIu64 ".%" PRIu32, request->job, request->element);
+    (void)error_hint(&err, "mgpu show %" PRIu64 " shows the array", request->job);
+    request_reply_problem(request, &err);
+}
+
+static void look_on(struct search *search);
+
+static void on_events(void *arg, const struct job_event *events, size_t count)
+{
+    struct search *search = arg;
+    struct request *request = search->request;
+    uint64_t element = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].type == EVENT_SPLIT && events[i].array_index == request->element)
+            element = events[i].element;
+        search->after = events[i].seq;
+    }
+    if (!request_is_over(request) && element == 0 && count == LIMIT_EVENT_REPLAY) {
+        look_on(search);
+        return;
+    }
+    if (!request_is_over(request) && element == 0)
+        reply_none(request);
+    if (!request_is_over(request) && element != 0) {
+        request->job = element;
+        search->next(request);
+    }
+    request_unref(request);
+    free(search);
+}
+
+static void look_on(struct search *search)
+{
+    store_fetch_events(search->request->serve->controller->store, search->after, search->request->job,
+        LIMIT_EVENT_REPLAY, on_events, search);
+}
+
+/* It still waits in its array. */
+static void take_out(struct request *request, void (*next)(struct request *request))
+{
+    struct core *core = request->serve->controller->core;
+    bool waits = false;
+    if (strcmp(request->route->method, "POST") != 0) {
+        next(request);
+        return;
+    }
+    const struct job *array = core_job(core, request->job);
+    if (!jobs_check_control(request, array, "change it"))
+        return;
+    request->job =
+        core_element(core, clock_boot_ms(), clock_wall_ms(), request->job, request->element, true, &waits);
+    next(request);
+}
+
+void element_find(struct request *request, void (*next)(struct request *request))
+{
+    struct core *core = request->serve->controller->core;
+    bool waits = false;
+    uint64_t element =
+        core_element(core, clock_boot_ms(), clock_wall_ms(), request->job, request->element, false, &waits);
+    if (waits) {
+        take_out(request, next);
+        return;
+    }
+    if (element != 0) {
+        request->job = element;
+        next(request);
+        return;
+    }
+    struct search *search = xcalloc(1, sizeof(*search));
+    *search = (struct search){ .request = request, .next = next };
+    request_ref(request);
+    look_on(search);
+}

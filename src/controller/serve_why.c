@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /jobs/ID/why: every reason, who is ahead, when it starts, and what would start it now. */
+#include "controller/serve_why.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "wire/json_job.h"
+#include "wire/json_text.h"
+
+static json_t *write_time(int64_t at_ms)
+{
+    return json_text_time(at_ms == TIME_NEVER ? 0 : at_ms);
+}
+
+/* What administrators said of the GPUs or nodes that a reason names: " (vm:0: fan)"; *until_ms becomes when
+ * the first of them is put back. */
+static void append_marks(
+    const struct core *core, const struct why_reason *reason, struct buffer *text, int64_t *until_ms)
+{
+    const struct cluster_change *last = NULL;
+    bool is_node = reason->code == WHY_NODE_DRAINED;
+    if (!is_node && reason->code != WHY_GPU_PAUSED)
+        return;
+    size_t count = 0;
+    for (size_t i = 0; i < reason->n_gpus; i++) {
+        const struct cluster_change *mark = core_gpu_mark(core, &reason->gpus[i], is_node);
+        if (mark == NULL || mark == last)
+            continue;
+        last = mark;
+        if (mark->until_ms != 0 && mark->until_ms < *until_ms)
+            *until_ms = mark->until_ms;
+        if (mark->text == NULL)
+            continue;
+        _cleanup_free_ char *name = is_node ? xstrdup(mark->node) : core_gpu_name(core, &reason->gpus[i]);
+        buffer_printf(text, "%s%s: %s", count++ == 0 ? " (" : "; ", name, mark->text);
+    }
+    if (count > 0)
+        buffer_append_text(text, ")");
+}
+
+static json_t *write_reason(const struct core *core, const struct why_reason *reason)
+{
+    int64_t until_ms = reason->until_ms;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_append_text(&text, reason->text);
+    append_marks(core, reason, &text, &until_ms);
+    json_t *jobs = json_array(), *gpus = json_array(), *object = json_object();
+    for (size_t i = 0; i < reason->n_jobs; i++)
+        (void)json_array_append_new(jobs, json_integer((json_int_t)reason->jobs[i]));
+    for (size_t i = 0; i < reason->n_gpus; i++) {
+        _cleanup_free_ char *name = core_gpu_name(core, &reason->gpus[i]);
+        (void)json_array_append_new(gpus, json_text_string(name));
+    }
+    (void)json_object_set_new(object, "code", json_string(why_code_name(reason->code)));
+    (void)json_object_set_new(object, "text", json_text_string(buffer_text(&text)));
+    (void)json_object_set_new(object, "jobs", jobs);
+    (void)json_object_set_new(object, "gpus", gpus);
+    (void)json_object_set_new(object, "until", write_time(until_ms));
+    return object;
+}
+
+static json_t *write_ahead(struct serve *serve, const struct why_ahead *ahead)
+{
+    const struct job *job = core_job(serve->controller->core, ahead->job);
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "id", json_integer((json_int_t)ahead->job));
+    (void)json_object_set_new(
+        object, "user", json_text_string(job != NULL ? usernames_name(serve->names, job->uid) : NULL));
+    (void)json_object_set_new(object, "name", json_text_string(job != NULL ? job->name : NULL));
+    (void)json_object_set_new(object, "gpus", job != NULL ? json_integer(job->ask.gpus) : json_null());
+    (void)json_object_set_new(object, "array_job",
+        job != NULL && job->array_job != 0 ? json_integer((json_int_t)job->array_job) : json_null());
+    (void)json_object_set_new(object, "array_index",
+        job != NULL && job->array_job != 0 ? json_integer(job->array_index) : json_null());
+    (void)json_object_set_new(object, "gpu_share",
+        job != NULL && job->ask.gpu_share > 0 ? json_integer(job->ask.gpu_share) : json_null());
+    (void)json_object_set_new(object, "eta", ahead->is_running ? json_null() : write_time(ahead->start_ms));
+    (void)json_object_set_new(object, "ends", write_time(ahead->end_ms));
+    return object;
+}
+
+static void add_number(json_t *object, const char *key, uint64_t now, uint64_t then)
+{
+    if (now != then)
+        (void)json_object_set_new(object, key, then != 0 ? json_integer((json_int_t)then) : json_null());
+}
+
+/* The body of the edit that would make the request so. */
+static json_t *write_edit(const struct job_ask *ask, const struct class_key *changed)
+{
+    const struct sched_request *to = &changed->request;
+    json_t *edit = json_object();
+    if (ask->gpu_ids != NULL && to->n_picks == 0)
+        (void)json_object_set_new(edit, "gpu_ids", json_null());
+    if (ask->gpu_allow != NULL && to->n_allow == 0)
+        (void)json_object_set_new(edit, "gpu_allow", json_null());
+    if (ask->gpu_model != NULL && to->model == NULL)
+        (void)json_object_set_new(edit, "gpu_model", json_null());
+    if (ask->gpus != to->gpus)
+        (void)json_object_set_new(edit, "gpus", json_integer(to->gpus));
+    add_number(edit, "gpu_share", ask->gpu_share, to->share);
+    add_number(edit, "gpu_mem", ask->gpu_mem, to->gpu_mem);
+    add_number(edit, "memory", ask->memory, to->memory);
+    if (ask->cpu_milli != 0 && ask->cpu_milli != to->cpu_milli)
+        (void)json_object_set_new(edit, "cpus", json_real((double)to->cpu_milli / 1000));
+    if (ask->nodes != 0)
+        add_number(edit, "nodes", ask->nodes, to->nodes);
+    if (ask->gpus_per_node != 0)
+        add_number(edit, "gpus_per_node", ask->gpus_per_node, to->gpus_per_node);
+    if (ask->time_limit_ms != changed->limit_ms)
+        (void)json_object_set_new(edit, "time_limit", json_integer((changed->limit_ms + 999) / 1000));
+    if (ask->priority != changed->priority)
+        (void)json_object_set_new(edit, "priority", json_integer(changed->priority));
+    if (ask->preemptible != changed->is_preemptible)
+        (void)json_object_set_new(edit, "preemptible", json_boolean(changed->is_preemptible));
+    return edit;
+}
+
+static json_t *write_change(const struct job_ask *ask, const struct why *why)
+{
+    if (why == NULL || !why->has_change)
+        return json_null();
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "text", json_text_string(why->change));
+    (void)json_object_set_new(object, "edit", write_edit(ask, &why->changed));
+    return object;
+}
+
+static json_t *write_basis(const char *text)
+{
+    return json_text_string(text[0] != '\0' ? text : NULL);
+}
+
+json_t *why_write(
+    struct serve *serve, const struct job *job, const struct job_ask *ask, const struct why *why)
+{
+    static const struct why none = { .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER };
+    const struct why *from = why != NULL ? why : &none;
+    json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
+    for (size_t i = 0; i < from->n_reasons; i++)
+        (void)json_array_append_new(reasons, write_reason(serve->controller->core, &from->reasons[i]));
+    for (size_t i = 0; i < from->n_ahead; i++)
+        (void)json_array_append_new(ahead, write_ahead(serve, &from->ahead[i]));
+    (void)json_object_set_new(object, "job", job != NULL ? json_integer((json_int_t)job->id) : json_null());
+    (void)json_object_set_new(object, "state", json_string(job != NULL ? json_job_state(job) : "new"));
+    (void)json_object_set_new(object, "starts_now", json_boolean(why != NULL && why->n_reasons == 0));
+    (void)json_object_set_new(object, "reasons", reasons);
+    (void)json_object_set_new(
+        object, "position", why != NULL ? json_integer((json_int_t)why->n_before + 1) : json_null());
+    (void)json_object_set_new(object, "eta", write_time(from->eta_ms));
+    (void)json_object_set_new(object, "eta_basis", write_basis(from->eta_basis));
+    (void)json_object_set_new(object, "eta_latest", write_time(from->latest_ms));
+    (void)json_object_set_new(object, "eta_latest_basis", write_basis(from->latest_basis));
+    (void)json_object_set_new(object, "ahead", ahead);
+    (void)json_object_set_new(object, "change", write_change(ask, why));
+    return object;
+}
+
+static void reply_why(struct request *request, const struct job *job)
+{
+    struct why why = { 0 };
+    bool waits = core_why(request->serve->controller->core, clock_wall_ms(), job->id, &why);
+    json_t *object = why_write(request->serve, job, &job->ask, waits ? &why : NULL);
+    if (waits)
+        why_clear(&why);
+    request_hold_json(request, 200, object);
+}
+
+void handle_why(struct request *request)
+{
+    jobs_find(request, request->job, reply_why);
+}

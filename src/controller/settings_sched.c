@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/* One function for each kind of value and one row for each setting. */
+#include "controller/settings_sched.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "wire/usernames.h"
+
+#define GPUS_MAX      1000000.0
+#define GPU_HOURS_MAX 1e9
+#define SHARES_MAX    1e6
+
+static struct controller_options *options_of(void *target)
+{
+    return *(struct controller_options **)target;
+}
+
+static int parse_number(const char *text, const char *what, double max, double *ret, struct error *err)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0 && value <= max))
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0 to %g", what, text, max);
+    *ret = value;
+    return 0;
+}
+
+static int set_count(uint32_t *field, const char *what, const char *value, int64_t max, struct error *err)
+{
+    int64_t number;
+    int r = parse_integer(value, what, 0, max, &number, err);
+    if (r == 0)
+        *field = (uint32_t)number;
+    return r;
+}
+
+static int set_policy(void *target, const char *value, struct error *err)
+{
+    const struct policy *policy = policy_find(value);
+    if (policy == NULL || policy->is_oracle) {
+        struct buffer known = { 0 };
+        for (size_t i = 0; policies[i] != NULL; i++)
+            if (!policies[i]->is_oracle)
+                buffer_printf(&known, "%s%s", known.length > 0 ? ", " : "", policies[i]->name);
+        (void)error_set(err, -EINVAL,
+            policy == NULL ? "--policy: there is no policy '%.40s'"
+                           : "--policy: '%.40s' knows the future: it is for the simulator alone",
+            value);
+        (void)error_hint(err, "one of %.200s", buffer_text(&known));
+        buffer_clear(&known);
+        return -EINVAL;
+    }
+    options_of(target)->sched.policy = policy;
+    return 0;
+}
+
+static int set_placement(void *target, const char *value, struct error *err)
+{
+    const struct placement *placement = placement_find(value);
+    if (placement == NULL) {
+        struct buffer known = { 0 };
+        for (size_t i = 0; placements[i] != NULL; i++)
+            buffer_printf(&known, "%s%s", i > 0 ? ", " : "", placements[i]->name);
+        (void)error_set(err, -EINVAL, "--placement: there is no placement '%.40s'", value);
+        (void)error_hint(err, "one of %.200s", buffer_text(&known));
+        buffer_clear(&known);
+        return -EINVAL;
+    }
+    options_of(target)->sched.placement = placement;
+    return 0;
+}
+
+static int set_reservations(void *target, const char *value, struct error *err)
+{
+    return set_count(&options_of(target)->sched.reservations, "--reservations", value, 1000, err);
+}
+
+static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
+{
+    int64_t ms;
+    int r = parse_duration(value, what, &ms, err);
+    if (r == 0 && ms < 1000)
+        r = error_set(err, -EINVAL, "%s: '%.60s' is less than a second", what, value);
+    if (r == 0)
+        *field = ms;
+    return r;
+}
+
+static int set_half_life(void *target, const char *value, struct error *err)
+{
+    return set_time(&options_of(target)->sched.half_life_ms, "--half-life", value, err);
+}
+
+static int set_age_cap(void *target, const char *value, struct error *err)
+{
+    return set_time(&options_of(target)->sched.age_cap_ms, "--age-cap", value, err);
+}
+
+static int set_node_jobs(void *target, const char *value, struct error *err)
+{
+    return set_count(&options_of(target)->sched.node_jobs, "--node-jobs", value, 100000, err);
+}
+
+static int set_priority_group(void *target, const char *value, struct error *err)
+{
+    char **field = &options_of(target)->priority_group;
+    free(*field);
+    *field = xstrdup(value);
+    return 0;
+}
+
+/* --- limits --- */
+
+static int set_limit_jobs(
+    struct account_limits *limits, const char *what, const char *value, struct error *err)
+{
+    return set_count(&limits->jobs, what, value, 1000000, err);
+}
+
+static int set_limit_gpus(
+    struct account_limits *limits, const char *what, const char *value, struct error *err)
+{
+    double gpus = 0;
+    int r = parse_number(value, what, GPUS_MAX, &gpus, err);
+    if (r == 0)
+        limits->gpu_milli = (uint32_t)(gpus * 1000 + 0.5);
+    return r;
+}
+
+static int set_limit_hours(
+    struct account_limits *limits, const char *what, const char *value, struct error *err)
+{
+    double hours = 0;
+    int r = parse_number(value, what, GPU_HOURS_MAX, &hours, err);
+    if (r == 0)
+        limits->gpu_seconds = hours * 3600;
+    return r;
+}
+
+static int set_user_jobs(void *target, const char *value, struct error *err)
+{
+    return set_limit_jobs(&options_of(target)->sched.user_limits, "--user-max-jobs", value, err);
+}
+
+static int set_user_gpus(void *target, const char *value, struct error *err)
+{
+    return set_limit_gpus(&options_of(target)->sched.user_limits, "--user-max-gpus", value, err);
+}
+
+static int set_user_hours(void *target, const char *value, struct error *err)
+{
+    return set_limit_hours(&options_of(target)->sched.user_limits, "--user-max-gpu-hours", value, err);
+}
+
+static int set_group_jobs(void *target, const char *value, struct error *err)
+{
+    return set_limit_jobs(&options_of(target)->sched.group_limits, "--group-max-jobs", value, err);
+}
+
+static int set_group_gpus(void *target, const char *value, struct error *err)
+{
+    return set_limit_gpus(&options_of(target)->sched.group_limits, "--group-max-gpus", value, err);
+}
+
+static int set_group_hours(void *target, const char *value, struct error *err)
+{
+    return set_limit_hours(&options_of(target)->sched.group_limits, "--group-max-gpu-hours", value, err);
+}
+
+const struct option_row sched_rows[] = {
+    { 0, "policy", "NAME", "order of the queue (default fair; fifo, las, ...)", set_policy },
+    { 0, "placement", "NAME", "choice of GPUs (default fgd; best-fit, first-fit, ...)", set_placement },
+    { 0, "reservations", "N", "blocked jobs at the head that later ones may not delay", set_reservations },
+    { 0, "half-life", "TIME", "after which use counts half (default 7 days)", set_half_life },
+    { 0, "age-cap", "TIME", "longest time that others may be preferred to a job", set_age_cap },
+    { 0, "node-jobs", "N", "jobs that run on a node at a time (default: any number)", set_node_jobs },
+    { 0, "user-max-jobs", "N", "running jobs of one user", set_user_jobs },
+    { 0, "user-max-gpus", "N", "GPUs of one user at a time", set_user_gpus },
+    { 0, "user-max-gpu-hours", "N", "GPU-hours of one user, old ones counting less", set_user_hours },
+    { 0, "group-max-jobs", "N", "running jobs of one group", set_group_jobs },
+    { 0, "group-max-gpus", "N", "GPUs of one group at a time", set_group_gpus },
+    { 0, "group-max-gpu-hours", "N", "GPU-hours of one group, old ones counting less", set_group_hours },
+    { 0, "priority-group", "NAME", "group whose members may give priorities above 0", set_priority_group },
+    { 0, NULL, NULL, NULL, NULL },
+};
+
+/* --- single users and groups --- */
+
+static int find_id(bool is_group, const char *name, uint32_t *ret, struct error *err)
+{
+    if (!is_group) {
+        struct usernames *names = usernames_new();
+        int r = usernames_uid(names, name, ret, err);
+        usernames_free(names);
+        return r;
+    }
+    struct group entry, *found = NULL;
+    char text[16384];
+    int64_t number;
+    if (getgrnam_r(name, &entry, text, sizeof(text), &found) == 0 && found != NULL) {
+        *ret = (uint32_t)found->gr_gid;
+        return 0;
+    }
+    if (parse_integer(name, "group", 0, UINT32_MAX - 1, &number, NULL) < 0)
+        return error_set(err, -ENOENT, "there is no group '%.60s'", name);
+    *ret = (uint32_t)number;
+    return 0;
+}
+
+/* One that was not named before has the usual limits for what is not said; so those settings stand first. */
+static struct core_account *account_of(struct controller_options *options, bool is_group, uint32_t id)
+{
+    for (size_t i = 0; i < options->n_accounts; i++)
+        if (options->accounts[i].is_group == is_group && options->accounts[i].id == id)
+            return &options->accounts[i];
+    options->accounts = xreallocarray(options->accounts, options->n_accounts + 1, sizeof(*options->accounts));
+    struct core_account *account = &options->accounts[options->n_accounts++];
+    *account = (struct core_account){
+        .is_group = is_group,
+        .id = id,
+        .shares = 1,
+        .limits = is_group ? options->sched.group_limits : options->sched.user_limits,
+    };
+    return account;
+}
+
+static int set_shares(struct core_account *account, const char *value, struct error *err)
+{
+    double shares = 0;
+    int r = parse_number(value, "shares", SHARES_MAX, &shares, err);
+    if (r == 0 && shares == 0)
+        r = error_set(err, -EINVAL, "shares must be more than 0");
+    if (r == 0)
+        account->shares = shares;
+    return r;
+}
+
+int settings_set_account(struct controller_options *options, bool is_group, const char *name, const char *key,
+    const char *value, struct error *err)
+{
+    static const struct {
+        const char *name;
+        int (*set)(struct account_limits *limits, const char *what, const char *value, struct error *err);
+    } keys[] = {
+        { "max-jobs", set_limit_jobs },
+        { "max-gpus", set_limit_gpus },
+        { "max-gpu-hours", set_limit_hours },
+    };
+    uint32_t id = 0;
+    int r = find_id(is_group, name, &id, err);
+    if (r < 0)
+        return r;
+    struct core_account *account = account_of(options, is_group, id);
+    if (strcmp(key, "shares") == 0)
+        return set_shares(account, value, err);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(keys[i].name, key) == 0)
+            return keys[i].set(&account->limits, key, value, err);
+    (void)error_set(err, -EINVAL, "unknown key '%.60s' of a %s", key, is_group ? "group" : "user");
+    return error_hint(err, "max-jobs, max-gpus, max-gpu-hours or shares");
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* What contradicts what is a table of sentences: check_rules. */
+#include "job/ask.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "job/array.h"
+
+static const struct record_field ask_fields[] = { JOB_ASK_FIELDS(0) };
+
+static_assert(sizeof(ask_fields) / sizeof(ask_fields[0]) == ASK_FIELDS, "the number of rows is known");
+
+const struct record_type job_ask_record = RECORD_TYPE(4, "job request", struct job_ask, ask_fields);
+
+void job_ask_init(struct job_ask *ask)
+{
+    *ask = (struct job_ask){ .gpus = 1 };
+}
+
+void job_ask_clear(struct job_ask *ask)
+{
+    record_clear(&job_ask_record, ask);
+}
+
+void job_ask_copy(struct job_ask *to, const struct job_ask *from)
+{
+    record_copy(&job_ask_record, to, from);
+}
+
+bool job_ask_equal(const struct job_ask *a, const struct job_ask *b)
+{
+    _cleanup_buffer_ struct buffer left = { 0 }, right = { 0 };
+    record_encode(&job_ask_record, a, &left);
+    record_encode(&job_ask_record, b, &right);
+    return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
+}
+
+static int check_text(const char *what, const char *text, size_t limit, struct error *err)
+{
+    if (text == NULL)
+        return 0;
+    if (text[0] == '\0')
+        return error_set(err, -EINVAL, "%s is empty", what);
+    if (strlen(text) > limit)
+        return error_set(err, -E2BIG, "%s has %zu bytes; at most %zu", what, strlen(text), limit);
+    for (const char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return error_set(err, -EINVAL, "%s holds a control character (byte 0x%02x)", what, (unsigned)*p);
+    return 0;
+}
+
+static int check_texts(const struct job_ask *ask, struct error *err)
+{
+    const struct {
+        const char *what, *text;
+        size_t limit;
+    } texts[] = {
+        { "gpu_ids", ask->gpu_ids, ASK_TEXT_MAX },
+        { "gpu_model", ask->gpu_model, ASK_TEXT_MAX },
+        { "gpu_allow", ask->gpu_allow, ASK_TEXT_MAX },
+        { "after", ask->after, ASK_AFTER_TEXT_MAX },
+        { "array", ask->array, ASK_TEXT_MAX },
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
+        r = check_text(texts[i].what, texts[i].text, texts[i].limit, err);
+    return r;
+}
+
+static int check_numbers(const struct job_ask *ask, struct error *err)
+{
+    const struct {
+        const char *what;
+        int64_t value, min, max;
+    } numbers[] = {
+        { "gpus", ask->gpus, 0, ASK_GPUS_MAX },
+        { "gpu_share", ask->gpu_share, 0, ASK_SHARE_WHOLE - 1 },
+        { "priority", ask->priority, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX },
+        { "nodes", ask->nodes, 0, ASK_NODES_MAX },
+        { "gpus_per_node", ask->gpus_per_node, 0, ASK_GPUS_MAX },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max)
+            return error_set(err, -ERANGE, "%s: %" PRId64 " is outside %" PRId64 " to %" PRId64,
+                numbers[i].what, numbers[i].value, numbers[i].min, numbers[i].max);
+    if (ask->cpu_milli > ASK_CPUS_MAX * 1000U)
+        return error_set(err, -ERANGE, "cpus: %u is above %u", ask->cpu_milli / 1000, ASK_CPUS_MAX);
+    if (ask->time_limit_ms < 0)
+        return error_set(err, -ERANGE, "time_limit: %" PRId64 " ms is below 0", ask->time_limit_ms);
+    return 0;
+}
+
+static int check_times(const struct job_ask *ask, struct error *err)
+{
+    const struct {
+        const char *what;
+        int64_t ms;
+    } times[] = { { "begin", ask->begin_ms }, { "deadline", ask->deadline_ms } };
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i].ms < 0 || times[i].ms > ASK_YEAR_9999_MS)
+            return error_set(err, -ERANGE, "%s is outside the years 1970 to 9999", times[i].what);
+    if (ask->deadline_ms == 0 || ask->deadline_ms > ask->begin_ms)
+        return 0;
+    (void)error_set(err, -EINVAL, "deadline is not after begin: the job could never start");
+    return error_hint(err, "give a later deadline or an earlier begin");
+}
+
+static int check_model(const char *model, struct error *err)
+{
+    if (model == NULL)
+        return 0;
+    size_t length = strlen(model);
+    if (model[0] != '|' && model[length - 1] != '|' && strstr(model, "||") == NULL)
+        return 0;
+    (void)error_set(err, -EINVAL, "gpu_model: '%.60s' has an empty name", model);
+    return error_hint(err, "write h200, or a100|h100 for one of them");
+}
+
+static int check_lists(const struct job_ask *ask, struct error *err)
+{
+    struct ask_gpu *gpus = NULL;
+    struct ask_after *after = NULL;
+    struct array array = { 0 };
+    uint32_t *allow = NULL;
+    size_t n_gpus = 0, count = 0;
+    int r = check_model(ask->gpu_model, err);
+    if (r == 0 && ask->gpu_ids != NULL)
+        r = parse_gpu_ids(ask->gpu_ids, &gpus, &n_gpus, err);
+    if (r == 0 && ask->gpu_allow != NULL)
+        r = parse_id_list(ask->gpu_allow, "gpu_allow", ASK_GPU_INDEX_MAX, &allow, &count, err);
+    if (r == 0 && ask->after != NULL)
+        r = parse_after(ask->after, &after, &count, err);
+    if (r == 0 && ask->array != NULL)
+        r = parse_array(ask->array, &array, err);
+    if (r == 0 && ask->gpu_ids != NULL && n_gpus != ask->gpus)
+        r = error_set(err, -EINVAL, "gpu_ids names %zu GPUs, gpus asks for %u", n_gpus, ask->gpus);
+    ask_gpus_free(gpus, n_gpus);
+    free(allow);
+    free(after);
+    array_clear(&array);
+    return r;
+}
+
+/* Each row is a contradiction; the first one that is there is told. */
+static int check_rules(const struct job_ask *ask, struct error *err)
+{
+    bool has_gpus = ask->gpus > 0, has_ids = ask->gpu_ids != NULL;
+    uint64_t product = (uint64_t)ask->nodes * ask->gpus_per_node;
+    const char *no_gpu = "ask for a GPU as well: -g 1";
+    const char *by_name = "leave it out: gpu_ids names the GPUs themselves";
+    const struct {
+        bool is_broken;
+        const char *sentence, *hint;
+    } rows[] = {
+        { !has_gpus && ask->gpu_mem > 0, "gpu_mem is asked for, but no GPU", no_gpu },
+        { !has_gpus && ask->gpu_model != NULL, "gpu_model is asked for, but no GPU", no_gpu },
+        { !has_gpus && ask->gpu_allow != NULL, "gpu_allow is given, but no GPU is asked for", no_gpu },
+        { !has_gpus && ask->gpus_per_node > 0, "gpus_per_node is asked for, but no GPU", no_gpu },
+        { !has_gpus && ask->gpu_share > 0, "gpu_share is asked for, but no GPU", no_gpu },
+        { !has_gpus && ask->nodes > 1, "a job without GPUs runs on one node", "leave nodes out" },
+        { ask->gpu_share > 0 && ask->gpus != 1, "a part of a GPU is asked for, but several GPUs",
+            "ask for -g 0.5, or for whole GPUs; give a memory size to share several: -g 2 -m 8G" },
+        { has_ids && ask->gpu_model != NULL, "gpu_ids and gpu_model contradict each other", by_name },
+        { has_ids && ask->gpu_allow != NULL, "gpu_ids and gpu_allow contradict each other", by_name },
+        { has_ids && ask->nodes > 0, "gpu_ids and nodes contradict each other", by_name },
+        { has_ids && ask->gpus_per_node > 0, "gpu_ids and gpus_per_node contradict each other", by_name },
+        { ask->nodes > ask->gpus && has_gpus, "more nodes than GPUs are asked for",
+            "ask for at least one GPU on each node" },
+        { product > 0 && product != ask->gpus, "nodes times gpus_per_node is not gpus",
+            "leave gpus out: it follows from the other two" },
+        { ask->gpus_per_node > 0 && ask->gpus % ask->gpus_per_node != 0,
+            "gpus is not a multiple of gpus_per_node", "ask for the same number on each node" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!rows[i].is_broken)
+            continue;
+        (void)error_set(err, -EINVAL, "%s (gpus %u, nodes %u, gpus_per_node %u)", rows[i].sentence, ask->gpus,
+            ask->nodes, ask->gpus_per_node);
+        return error_hint(err, "%s", rows[i].hint);
+    }
+    return 0;
+}
+
+int job_ask_validate(const struct job_ask *ask, struct error *err)
+{
+    int r = check_texts(ask, err);
+    if (r == 0)
+        r = check_numbers(ask, err);
+    if (r == 0)
+        r = check_times(ask, err);
+    if (r == 0)
+        r = check_rules(ask, err);
+    return r == 0 ? check_lists(ask, err) : r;
+}

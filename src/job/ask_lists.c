@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The lists inside a request: GPUs by name, and jobs that are waited for. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "job/ask.h"
+
+/* --- GPUs by name --- */
+
+struct gpu_list {
+    struct ask_gpu *gpus;
+    size_t count;
+};
+
+void ask_gpus_free(struct ask_gpu *gpus, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(gpus[i].node);
+    free(gpus);
+}
+
+static void clear_gpus(struct gpu_list *list)
+{
+    ask_gpus_free(list->gpus, list->count);
+}
+
+static int add_gpu(struct gpu_list *list, const char *node, uint32_t index, struct error *err)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->gpus[i].index == index && text_equal(list->gpus[i].node, node))
+            return error_set(err, -EINVAL, "gpu_ids: id %u of node %.60s is named twice", index, node);
+    if (list->count >= ASK_GPUS_MAX)
+        return error_set(err, -ERANGE, "gpu_ids names more than %u GPUs", ASK_GPUS_MAX);
+    list->gpus = xreallocarray(list->gpus, list->count + 1, sizeof(*list->gpus));
+    list->gpus[list->count++] = (struct ask_gpu){ .node = xstrdup(node), .index = index };
+    return 0;
+}
+
+/* "0,2-3" or "node1:0,1". */
+static int add_part(struct gpu_list *list, const char *part, bool has_nodes, struct error *err)
+{
+    const char *colon = strchr(part, ':');
+    if (has_nodes != (colon != NULL) || colon == part) {
+        (void)error_set(err, -EINVAL, "gpu_ids: '%.60s' has no node, but others have", part);
+        if (!has_nodes || colon == part)
+            (void)error_set(err, -EINVAL, "gpu_ids: '%.60s' is not a list of GPUs", part);
+        return error_hint(err, "write 0,2-3, or node1:0,1;node2:0 for GPUs of named nodes");
+    }
+    _cleanup_free_ char *node = colon != NULL ? xstrndup(part, (size_t)(colon - part)) : NULL;
+    _cleanup_free_ uint32_t *ids = NULL;
+    size_t count = 0;
+    if (node != NULL && strlen(node) > ASK_NODE_NAME_MAX)
+        return error_set(
+            err, -E2BIG, "gpu_ids: a node's name has %zu bytes; at most %u", strlen(node), ASK_NODE_NAME_MAX);
+    int r = parse_id_list(colon != NULL ? colon + 1 : part, "gpu_ids", ASK_GPU_INDEX_MAX, &ids, &count, err);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_gpu(list, node, ids[i], err);
+    return r;
+}
+
+int parse_gpu_ids(const char *text, struct ask_gpu **ret, size_t *ret_count, struct error *err)
+{
+    _cleanup_(clear_gpus) struct gpu_list list = { 0 };
+    bool has_nodes = strchr(text, ':') != NULL;
+    for (const char *p = text, *end = p;; p = end + 1) {
+        end = p + strcspn(p, ";");
+        _cleanup_free_ char *part = xstrndup(p, (size_t)(end - p));
+        int r = add_part(&list, part, has_nodes, err);
+        if (r < 0)
+            return r;
+        if (*end == '\0')
+            break;
+    }
+    *ret_count = list.count;
+    *ret = take_ptr(list.gpus);
+    list.count = 0;
+    return 0;
+}
+
+/* --- jobs that are waited for --- */
+
+static const char *const after_names[AFTER_KINDS] = {
+    [AFTER_OK] = "ok",
+    [AFTER_ANY] = "any",
+    [AFTER_FAIL] = "fail",
+};
+
+const char *after_kind_name(enum after_kind kind)
+{
+    return (size_t)kind < AFTER_KINDS ? after_names[kind] : "invalid";
+}
+
+/* "41" or "41:ok". */
+static int read_after(char *word, struct ask_after *ret, struct error *err)
+{
+    char *colon = strchr(word, ':');
+    int64_t job = 0;
+    size_t kind = AFTER_OK;
+    if (colon != NULL) {
+        *colon = '\0';
+        for (kind = 0; kind < AFTER_KINDS && strcmp(after_names[kind], colon + 1) != 0;)
+            kind++;
+    }
+    if (kind == AFTER_KINDS) {
+        (void)error_set(err, -EINVAL, "after: '%.60s' is no end of a job", colon + 1);
+        return error_hint(err, "write 41:ok (it succeeds), 41:any (it ends) or 41:fail");
+    }
+    int r = parse_integer(word, "after", 1, INT64_MAX, &job, err);
+    if (r == 0)
+        *ret = (struct ask_after){ .job = (uint64_t)job, .kind = (enum after_kind)kind };
+    return r;
+}
+
+int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err)
+{
+    _cleanup_free_ struct ask_after *list = NULL;
+    size_t count = 0;
+    for (const char *p = text, *end = p;; p = end + 1) {
+        struct ask_after item;
+        end = p + strcspn(p, ",");
+        _cleanup_free_ char *word = xstrndup(p, (size_t)(end - p));
+        int r = read_after(word, &item, err);
+        if (r < 0)
+            return r;
+        for (size_t i = 0; i < count; i++)
+            if (list[i].job == item.job)
+                return error_set(err, -EINVAL, "after: job %" PRIu64 " is named twice", item.job);
+        if (count >= ASK_AFTER_MAX)
+            return error_set(err, -E2BIG, "after: more than %u jobs", ASK_AFTER_MAX);
+        list = xreallocarray(list, count + 1, sizeof(*list));
+        list[count++] = item;
+        if (*end == '\0')
+            break;
+    }
+    *ret = take_ptr(list);
+    *ret_count = count;
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* One change of the cluster: what a node has, and what administrators said of nodes, GPUs, times and
+ * settings. It travels as an EVENT_CLUSTER, an event of job 0. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/record.h"
+
+#define CHANGE_DEVICES_MAX 256U
+#define CHANGE_TEXT_MAX    (64U << 10)
+
+/* The numbers are on disk. */
+enum change_kind {
+    CHANGE_NODE_UP, // it has these devices, CPUs and this memory
+    CHANGE_NODE_DOWN,
+    CHANGE_GPU_PAUSE,
+    CHANGE_GPU_RESUME,
+    CHANGE_NODE_DRAIN,
+    CHANGE_NODE_RESUME,
+    CHANGE_RESERVE,
+    CHANGE_UNRESERVE,
+    CHANGE_SETTINGS,
+    CHANGE_KINDS,
+};
+
+/* A GPU as its node describes it. */
+struct cluster_device {
+    char *uuid;
+    char *model;
+    uint64_t memory_bytes;
+    uint64_t links; // bit k: NVLink to the GPU at position k of this list
+    uint32_t index;
+    int32_t numa, pcie_switch; // -1: not known
+    bool is_lost;
+};
+
+struct cluster_change {
+    uint32_t kind; // enum change_kind
+    uint32_t uid;  // who
+    char *node;
+    char *uuid; // of one GPU
+    uint64_t reservation;
+    int64_t from_ms, until_ms; // wall clock
+    char *gpu_ids;
+    char *users; // "1000,1001"
+    char *text;  // the reason, or the settings
+    uint64_t memory;
+    struct record_list devices; // struct cluster_device
+    uint32_t cpu_milli;
+    uint32_t gpus; // to reserve, when it is not said which
+};
+
+extern const struct record_type cluster_device_record;
+extern const struct record_type cluster_change_record;
+
+/* "gpu_pause" and the like; "invalid" for another number. */
+const char *change_kind_name(enum change_kind kind);
+
+/* It has what its kind needs. */
+int cluster_change_validate(const struct cluster_change *change, struct error *err);
+
+void cluster_change_clear(struct cluster_change *change);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A forecast is a run of the scheduler on a copy: running jobs end when they are expected to (or at their
+ * limits), the passes in between are the real ones. Jobs that are held or wait for others are not in the
+ * copy, and nobody new arrives, so that a later higher-priority job can still delay what is forecast here.
+ */
+#include "sched/forecast.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#define STEPS_MAX 20000U                            // ends and timers looked at
+#define YEAR_MS   (INT64_C(365) * 24 * 3600 * 1000) // what lies behind that is not known
+
+#define ELEMENT (UINT64_C(1) << 63)
+
+struct forecast_run {
+    struct forecast *forecast;
+    struct sched *copy;
+    int64_t now_ms;
+    uint64_t wanted;
+    bool is_found; // `wanted` has started
+};
+
+static uint64_t note_start(void *arg, uint64_t job, const struct allocation *allocation)
+{
+    struct forecast_run *run = arg;
+    struct forecast *forecast = run->forecast;
+    (void)allocation;
+    run->is_found |= job == run->wanted;
+    forecast->rows = xreallocarray(forecast->rows, forecast->n_rows + 1, sizeof(*forecast->rows));
+    forecast->rows[forecast->n_rows++] = (struct forecast_row){ job, run->now_ms };
+    return ELEMENT | forecast->n_rows; // elements of arrays need ids of their own
+}
+
+/* Whoever is told to give way does so at once. */
+static void stop_at_once(void *arg, uint64_t job, const char *why)
+{
+    struct forecast_run *run = arg;
+    (void)why;
+    sched_stopped(run->copy, run->now_ms, job, 0);
+}
+
+/* Goes on to the next end or timer; false: nothing will happen any more. */
+static bool step(struct forecast_run *run, bool is_certain)
+{
+    int64_t end_ms, timer_ms = sched_next_ms(run->copy);
+    uint64_t job = sched_next_end(run->copy, is_certain, &end_ms);
+    if (job == 0 && timer_ms == TIME_NEVER)
+        return false;
+    if (job == 0 || timer_ms < end_ms) {
+        run->now_ms = timer_ms > run->now_ms ? timer_ms : run->now_ms;
+        return true;
+    }
+    run->now_ms = end_ms > run->now_ms ? end_ms : run->now_ms;
+    sched_ended(run->copy, run->now_ms, job, -1);
+    return true;
+}
+
+void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
+    bool is_certain, struct forecast *ret)
+{
+    *ret = (struct forecast){ 0 };
+    struct forecast_run run = { .forecast = ret, .now_ms = now_ms, .wanted = always };
+    struct sched_callbacks callbacks = { .arg = &run, .start = note_start, .preempt = stop_at_once };
+    run.copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
+    for (size_t steps = 0; steps < STEPS_MAX; steps++) {
+        sched_pass(run.copy, run.now_ms);
+        bool is_waited_for = always != 0 && !run.is_found;
+        ret->is_complete = !is_waited_for && (always != 0 || sched_queue(run.copy)->length == 0);
+        if (ret->is_complete || !step(&run, is_certain) || run.now_ms - now_ms > YEAR_MS)
+            break;
+    }
+    sched_free(run.copy);
+}
+
+void forecast_clear(struct forecast *forecast)
+{
+    free(forecast->rows);
+    *forecast = (struct forecast){ 0 };
+}
+
+int64_t forecast_find(const struct forecast *forecast, uint64_t job)
+{
+    for (size_t i = 0; i < forecast->n_rows; i++)
+        if (forecast->rows[i].job == job)
+            return forecast->rows[i].start_ms;
+    return TIME_NEVER;
+}

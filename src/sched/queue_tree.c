@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A treap with parent pointers. In order: (rank, submit time of the head, id of the head). By height: `heap`,
+ * a bijective hash of the class's number, so that no two are equal and no chance is involved. Expected depth
+ * is about 1.4 log2(classes).
+ *
+ * Every node tells of its whole subtree what least is needed there. The least of each thing may come from
+ * different classes, so it can promise help where there is none, never the other way round: queue_seek() may
+ * look at a subtree in vain but skips none that matters.
+ */
+#include "sched/queue_tree.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+static bool is_before(const struct queue_class *a, const struct queue_class *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank;
+    if (a->first->submit_ms != b->first->submit_ms)
+        return a->first->submit_ms < b->first->submit_ms;
+    return a->first->job < b->first->job;
+}
+
+#define LESS_OF(a, b) ((a) < (b) ? (a) : (b))
+
+static void join_child(struct queue_class *class, const struct queue_class *child)
+{
+    if (child == NULL)
+        return;
+    class->size += child->size;
+    class->jobs += child->jobs;
+    class->has_fresh = class->has_fresh || child->has_fresh;
+    class->least_horizon_ms = LESS_OF(class->least_horizon_ms, child->least_horizon_ms);
+    struct node_need *least = &class->least;
+    const struct node_need *other = &child->least;
+    least->whole = LESS_OF(least->whole, other->whole);
+    least->share = LESS_OF(least->share, other->share);
+    least->part = LESS_OF(least->part, other->part);
+    least->gpu_mem = LESS_OF(least->gpu_mem, other->gpu_mem);
+    least->cpu_milli = LESS_OF(least->cpu_milli, other->cpu_milli);
+    least->memory = LESS_OF(least->memory, other->memory);
+    least->gpus = LESS_OF(least->gpus, other->gpus);
+    least->models = least->models == 0 || other->models == 0 ? 0 : least->models | other->models;
+}
+
+/* What a node tells of its subtree, from itself and its children. */
+static void sum_up(struct queue_class *class)
+{
+    class->size = 1;
+    class->jobs = class->length;
+    class->has_fresh = class->is_fresh;
+    class->least = class->need;
+    class->least_horizon_ms = class->horizon_ms;
+    join_child(class, class->left);
+    join_child(class, class->right);
+}
+
+static void sum_up_to_root(struct queue_class *class)
+{
+    for (; class != NULL; class = class->parent)
+        sum_up(class);
+}
+
+static struct queue_class **link_to(struct queue *queue, const struct queue_class *class)
+{
+    if (class->parent == NULL)
+        return &queue->root;
+    return class->parent->left == class ? &class->parent->left : &class->parent->right;
+}
+
+/* Puts a class in its parent's place and the parent below it. The parent's sums are right afterwards, those
+ * of the class are not. */
+static void rotate_up(struct queue *queue, struct queue_class *class)
+{
+    struct queue_class *parent = class->parent, *between;
+    *link_to(queue, parent) = class;
+    class->parent = parent->parent;
+    parent->parent = class;
+    if (parent->left == class) {
+        between = class->right;
+        parent->left = between;
+        class->right = parent;
+    } else {
+        between = class->left;
+        parent->right = between;
+        class->left = parent;
+    }
+    if (between != NULL)
+        between->parent = parent;
+    sum_up(parent);
+}
+
+void queue_tree_insert(struct queue *queue, struct queue_class *class)
+{
+    assert(class->size == 0 && class->first != NULL);
+    struct queue_class **link = &queue->root, *parent = NULL;
+    while (*link != NULL) {
+        parent = *link;
+        link = is_before(class, parent) ? &parent->left : &parent->right;
+    }
+    *link = class;
+    class->parent = parent;
+    class->left = class->right = NULL;
+    while (class->parent != NULL && class->parent->heap < class->heap)
+        rotate_up(queue, class);
+    sum_up_to_root(class);
+}
+
+void queue_tree_remove(struct queue *queue, struct queue_class *class)
+{
+    assert(class->size > 0);
+    while (class->left != NULL && class->right != NULL)
+        rotate_up(queue, class->left->heap > class->right->heap ? class->left : class->right);
+    struct queue_class *child = class->left != NULL ? class->left : class->right;
+    *link_to(queue, class) = child;
+    if (child != NULL)
+        child->parent = class->parent;
+    sum_up_to_root(class->parent);
+    class->parent = class->left = class->right = NULL;
+    class->size = 0;
+}
+
+/* The class next to this one in order of rank; `queue_next` is its mirror image. */
+static const struct queue_class *class_before(const struct queue_class *class)
+{
+    if (class->left != NULL) {
+        for (class = class->left; class->right != NULL;)
+            class = class->right;
+        return class;
+    }
+    while (class->parent != NULL && class->parent->left == class)
+        class = class->parent;
+    return class->parent;
+}
+
+void queue_tree_restore(struct queue *queue, struct queue_class *class)
+{
+    const struct queue_class *before = class_before(class), *after = queue_next(class);
+    if ((before == NULL || is_before(before, class)) && (after == NULL || is_before(class, after))) {
+        sum_up_to_root(class);
+        return;
+    }
+    queue_tree_remove(queue, class);
+    queue_tree_insert(queue, class);
+}
+
+uint64_t queue_tree_jobs_before(const struct queue *queue, const struct queue_class *class)
+{
+    uint64_t jobs = 0;
+    for (const struct queue_class *at = queue->root; at != NULL;) {
+        if (at != class && is_before(at, class)) {
+            jobs += at->length + (at->left != NULL ? at->left->jobs : 0);
+            at = at->right;
+        } else {
+            at = at->left;
+        }
+    }
+    return jobs;
+}
+
+struct queue_class *queue_first(const struct queue *queue)
+{
+    struct queue_class *class = queue->root;
+    while (class != NULL && class->left != NULL)
+        class = class->left;
+    return class;
+}
+
+struct queue_class *queue_next(const struct queue_class *class)
+{
+    if (class->right != NULL) {
+        struct queue_class *next = class->right;
+        while (next->left != NULL)
+            next = next->left;
+        return next;
+    }
+    while (class->parent != NULL && class->parent->right == class)
+        class = class->parent;
+    return class->parent;
+}
+
+/* What a seek looks for. */
+struct wanted {
+    const struct queue_offer *offers;
+    size_t n_offers;
+    uint64_t *work;
+};
+
+static bool is_helped(const struct wanted *wanted, const struct node_need *need, int64_t horizon_ms)
+{
+    for (size_t i = 0; i < wanted->n_offers; i++) {
+        const struct queue_offer *offer = &wanted->offers[i];
+        if (offer_meets(&offer->any, need) ||
+            (horizon_ms <= offer->window_ms && offer_meets(&offer->brief, need)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_wanted(const struct wanted *wanted, const struct queue_class *class)
+{
+    return class->is_fresh || is_helped(wanted, &class->need, class->horizon_ms);
+}
+
+/* The first wanted class of a subtree. Its depth is that of the tree. */
+static struct queue_class *first_wanted(const struct wanted *wanted, struct queue_class *class)
+{
+    for (; class != NULL; class = class->right) {
+        ++*wanted->work;
+        if (!class->has_fresh && !is_helped(wanted, &class->least, class->least_horizon_ms))
+            return NULL;
+        struct queue_class *found = first_wanted(wanted, class->left);
+        if (found != NULL)
+            return found;
+        if (is_wanted(wanted, class))
+            return class;
+    }
+    return NULL;
+}
+
+struct queue_class *queue_seek(const struct queue *queue, const struct queue_class *after,
+    const struct queue_offer *offers, size_t n_offers, uint64_t *work)
+{
+    const struct wanted wanted = { offers, n_offers, work };
+    if (after == NULL)
+        return first_wanted(&wanted, queue->root);
+    struct queue_class *found = first_wanted(&wanted, after->right);
+    for (; found == NULL && after->parent != NULL; after = after->parent) {
+        ++*work;
+        if (after->parent->right == after)
+            continue;
+        if (is_wanted(&wanted, after->parent))
+            return after->parent;
+        found = first_wanted(&wanted, after->parent->right);
+    }
+    return found;
+}
+
+static int check_sums(const struct queue_class *class, struct error *err)
+{
+    struct queue_class fresh = *class;
+    sum_up(&fresh);
+    const struct node_need *a = &fresh.least, *b = &class->least;
+    if (fresh.size != class->size || fresh.jobs != class->jobs || fresh.has_fresh != class->has_fresh ||
+        fresh.least_horizon_ms != class->least_horizon_ms || a->whole != b->whole || a->share != b->share ||
+        a->part != b->part || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
+        a->memory != b->memory || a->gpus != b->gpus || a->models != b->models)
+        return error_set(err, -EPROTO, "queue class %lu: what it tells of its subtree is out of date",
+            (unsigned long)class->number);
+    return 0;
+}
+
+static int check_list(const struct queue_class *class, struct error *err)
+{
+    size_t length = 0;
+    const struct queue_entry *before = NULL;
+    for (const struct queue_entry *entry = class->first; entry != NULL; entry = entry->after) {
+        if (entry->class != class || entry->before != before)
+            return error_set(err, -EPROTO, "queue class %lu: job %lu is linked wrongly",
+                (unsigned long)class->number, (unsigned long)entry->job);
+        if (before != NULL && (before->submit_ms > entry->submit_ms ||
+                                  (before->submit_ms == entry->submit_ms && before->job >= entry->job)))
+            return error_set(err, -EPROTO, "queue class %lu: job %lu stands behind a younger one",
+                (unsigned long)class->number, (unsigned long)entry->job);
+        before = entry;
+        length++;
+    }
+    if (class->last != before || class->length != length)
+        return error_set(err, -EPROTO, "queue class %lu: %zu jobs are listed, %zu counted",
+            (unsigned long)class->number, length, class->length);
+    return 0;
+}
+
+static int check_links(const struct queue *queue, const struct queue_class *class, struct error *err)
+{
+    const struct queue_class *const children[] = { class->left, class->right };
+    for (size_t i = 0; i < 2; i++)
+        if (children[i] != NULL && (children[i]->parent != class || children[i]->heap > class->heap))
+            return error_set(
+                err, -EPROTO, "queue class %lu: a child is linked wrongly", (unsigned long)class->number);
+    const struct queue_class *next = queue_next(class);
+    if (next != NULL && !is_before(class, next))
+        return error_set(err, -EPROTO, "queue class %lu comes before %lu, by rank it does not",
+            (unsigned long)class->number, (unsigned long)next->number);
+    if (class->is_parked || (class->parent == NULL && queue->root != class))
+        return error_set(
+            err, -EPROTO, "queue class %lu should not be in the tree", (unsigned long)class->number);
+    return 0;
+}
+
+int queue_invariant(const struct queue *queue, struct error *err)
+{
+    size_t length = 0, classes = 0, in_tree = 0;
+    for (size_t i = 0; i < queue->n_buckets; i++) {
+        for (const struct queue_class *class = queue->buckets[i]; class != NULL; class = class->chain) {
+            int r = check_list(class, err);
+            if (r < 0)
+                return r;
+            if (class->users == 0 || (class->size > 0) != (class->length > 0 && !class->is_parked))
+                return error_set(err, -EPROTO, "queue class %lu: %zu jobs, %s, %s the tree",
+                    (unsigned long)class->number, class->length, class->is_parked ? "parked" : "not parked",
+                    class->size > 0 ? "in" : "outside");
+            classes++;
+            length += class->length;
+            in_tree += class->size > 0;
+        }
+    }
+    for (const struct queue_class *class = queue_first(queue); class != NULL; class = queue_next(class)) {
+        int r = check_links(queue, class, err);
+        if (r == 0)
+            r = check_sums(class, err);
+        if (r < 0)
+            return r;
+        in_tree--;
+    }
+    if (classes != queue->n_classes || length != queue->length || in_tree != 0)
+        return error_set(err, -EPROTO, "queue: %zu classes and %zu jobs are there, %zu and %zu counted",
+            classes, length, queue->n_classes, queue->length);
+    return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job asks of the cluster, in the scheduler's own terms. Equal requests can be served alike. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "job/ask.h"
+#include "job/spec.h"
+
+#define SHARE_WHOLE 1000U // thousandths of one GPU
+
+/* One GPU by name. */
+struct gpu_pick {
+    char *node; // NULL: the same node as the other picks, whichever it is
+    uint32_t index;
+};
+
+struct sched_request {
+    uint32_t gpus;          // of the whole job
+    uint32_t nodes;         // exactly so many; 0: as few as possible
+    uint32_t gpus_per_node; // on each of `nodes`; 0: any division
+    uint32_t share;         // thousandths of each GPU, 1 to 999; 0: no fraction was asked
+    uint64_t gpu_mem;       // bytes on each GPU; 0: none was asked
+    uint32_t cpu_milli;     // thousandths of a CPU on each node
+    uint64_t memory;        // bytes of host memory on each node
+    char *model;            // "h200", or "a100|h100": some GPU model's name contains one; NULL: any
+    struct gpu_pick *picks; // exactly these, in this order; NULL: any
+    size_t n_picks;
+    uint32_t *allow; // only GPUs with these indexes, ascending; NULL: any
+    size_t n_allow;
+};
+
+/* It takes part of a GPU that others may use as well. */
+bool request_is_shared(const struct sched_request *request);
+
+/* A request that can lie on several nodes: more than one asked, picks on several, or `nodes` 0 and no picks.
+ */
+bool request_may_span(const struct sched_request *request);
+
+/* The request of an ask, or of a spec, that its validation found good. The caller clears it. */
+int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struct error *err);
+int request_from_spec(const struct job_spec *spec, struct sched_request *ret, struct error *err);
+
+void request_copy(struct sched_request *to, const struct sched_request *from);
+void request_clear(struct sched_request *request);
+bool request_equal(const struct sched_request *a, const struct sched_request *b);
+uint64_t request_hash(const struct sched_request *request);
+
+/* "2 GPUs (h200) with 8 GiB each", for sentences. */
+void request_text(const struct sched_request *request, char *text, size_t size);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* The scheduler's front: what it is told of jobs, and what it tells. */
+#include "sched/sched.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+#define HISTORY_CELLS 100000U
+#define DEPTH_MAX     1000U // of a chain of dependencies
+
+static void advance(struct sched *sched, int64_t now_ms)
+{
+    if (now_ms > sched->now_ms)
+        sched->now_ms = now_ms;
+}
+
+void sched_settings_init(struct sched_settings *settings)
+{
+    *settings = (struct sched_settings){
+        .policy = &policy_default,
+        .placement = &placement_fgd,
+        .reservations = 1, // more delay short jobs, and made waits longer in all traces looked at
+        .half_life_ms = INT64_C(7) * 24 * 3600 * 1000,
+        .age_cap_ms = INT64_C(14) * 24 * 3600 * 1000,
+        .default_run_ms = 3600 * 1000,
+        .unused_ms = 30 * 60 * 1000,
+        .preempt_grace_ms = 30 * 1000,
+        .preempt_cost_ms = 40 * 1000,
+        .preempt_cost_wide_ms = 60 * 1000,
+        .quantum_ms = 60 * 1000,
+    };
+}
+
+struct sched *sched_new(const struct sched_settings *settings, const struct sched_callbacks *callbacks)
+{
+    struct sched *sched = xcalloc(1, sizeof(*sched));
+    sched->settings = *settings;
+    sched->callbacks = *callbacks;
+    cluster_init(&sched->cluster);
+    cluster_limit_jobs(&sched->cluster, settings->node_jobs);
+    queue_init(&sched->queue);
+    fairshare_init(&sched->fairshare, (double)settings->half_life_ms);
+    sched->fairshare.user_limits = settings->user_limits;
+    sched->fairshare.group_limits = settings->group_limits;
+    sched->history = history_new(HISTORY_CELLS, settings->default_run_ms);
+    if (settings->placement->open != NULL)
+        sched->placement_state = settings->placement->open();
+    return sched;
+}
+
+static void free_jobs(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->n_buckets; i++) {
+        while (sched->buckets[i] != NULL) {
+            struct sched_job *job = sched->buckets[i];
+            sched->buckets[i] = job->chain;
+            if (job->rules != NULL)
+                free(job->rules->after);
+            free(job->rules);
+            free(job);
+        }
+    }
+    free(sched->buckets);
+}
+
+void sched_free(struct sched *sched)
+{
+    if (sched == NULL)
+        return;
+    for (size_t i = 0; i < sched->n_runs; i++) {
+        allocation_clear(&sched->runs[i]->allocation);
+        free(sched->runs[i]);
+    }
+    free(sched->runs);
+    for (size_t i = 0; i < sched->n_nodes; i++)
+        free(sched->nodes[i].runs);
+    free(sched->nodes);
+    free(sched->timers.heap);
+    sched_depend_clear(sched);
+    free_jobs(sched);
+    sched_plan_free(sched->holds, sched->n_holds);
+    sched_calendar_clear(sched);
+    if (sched->settings.placement->close != NULL)
+        sched->settings.placement->close(sched->placement_state);
+    queue_clear(&sched->queue);
+    fairshare_clear(&sched->fairshare);
+    cluster_clear(&sched->cluster);
+    if (!sched->is_fork)
+        history_free(sched->history);
+    free(sched);
+}
+
+static void change_placement(struct sched *sched, const struct placement *placement)
+{
+    if (sched->settings.placement->close != NULL)
+        sched->settings.placement->close(sched->placement_state);
+    sched->placement_state = placement->open != NULL ? placement->open() : NULL;
+}
+
+void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_settings *settings)
+{
+    advance(sched, now_ms);
+    if (settings->placement != sched->settings.placement)
+        change_placement(sched, settings->placement);
+    sched->settings = *settings;
+    cluster_limit_jobs(&sched->cluster, settings->node_jobs);
+    sched->fairshare.user_limits = settings->user_limits;
+    sched->fairshare.group_limits = settings->group_limits;
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        account->limits = account->is_group ? settings->group_limits : settings->user_limits;
+    fairshare_settle(&sched->fairshare, sched->now_ms, (double)settings->half_life_ms);
+    sched_unpark_all(sched);
+    for (size_t i = 0; i < sched->n_runs; i++)
+        sched_run_expect(sched, sched->runs[i]);
+    for (uint32_t node = 0; node < sched->cluster.n_nodes; node++)
+        sched_node_times(sched, node);
+    sched_rerank_all(sched);
+    sched->is_dirty = true;
+}
+
+const struct sched_settings *sched_settings(const struct sched *sched)
+{
+    return &sched->settings;
+}
+
+struct cluster *sched_cluster(struct sched *sched)
+{
+    return &sched->cluster;
+}
+
+struct fairshare *sched_fairshare(struct sched *sched)
+{
+    return &sched->fairshare;
+}
+
+struct history *sched_history(struct sched *sched)
+{
+    return sched->history;
+}
+
+const struct queue *sched_queue(const struct sched *sched)
+{
+    return &sched->queue;
+}
+
+const struct sched_counts *sched_counts(const struct sched *sched)
+{
+    return &sched->counts;
+}
+
+/* --- what it is told --- */
+
+/* The job would wait for itself, through others. */
+static bool leads_to(const struct sched *sched, uint64_t from, uint64_t to, unsigned depth)
+{
+    const struct sched_job *job = sched_find(sched, from);
+    if (from == to)
+        return true;
+    for (size_t i = 0; depth > 0 && job != NULL && job->rules != NULL && i < job->rules->n_after; i++)
+        if (leads_to(sched, job->rules->after[i].job, to, depth - 1))
+            return true;
+    return false;
+}
+
+int sched_check(const struct sched *sched, const struct sched_job_spec *spec, struct error *err)
+{
+    for (size_t i = 0; i < spec->n_after; i++) {
+        uint64_t named = spec->after[i].job;
+        if (sched_find(sched, named) == NULL)
+            return error_set(
+                err, -ENOENT, "it would wait for job %llu, which does not exist", (unsigned long long)named);
+        if (named == spec->id)
+            return error_set(err, -ELOOP, "job %llu cannot wait for itself", (unsigned long long)named);
+        if (spec->id != 0 && leads_to(sched, named, spec->id, DEPTH_MAX))
+            return error_set(err, -ELOOP, "job %llu waits for job %llu, which would wait for it",
+                (unsigned long long)named, (unsigned long long)spec->id);
+    }
+    return cluster_check(&sched->cluster, &spec->key.request, err);
+}
+
+void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_add_job(sched, spec);
+    if (sched->settings.placement->learn != NULL)
+        sched->settings.placement->learn(sched->placement_state, &sched->cluster, &spec->key.request,
+            spec->is_array ? (double)spec->elements : 1);
+    sched_set_job_timer(sched, job);
+    sched_place_in_queue(sched, job);
+}
+
+void sched_withdraw(struct sched *sched, int64_t now_ms, uint64_t id)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run != NULL)
+        return;
+    struct job_rules *rules = job->rules;
+    uint64_t array = rules != NULL ? rules->array : 0;
+    if (rules != NULL && rules->is_array && rules->elements_open > 0) {
+        rules->elements = 0;
+        sched_place_in_queue(sched, job);
+        return;
+    }
+    sched_remove_job(sched, job);
+    if (array != 0)
+        sched_element_over(sched, array);
+}
+
+void sched_block(
+    struct sched *sched, int64_t now_ms, uint64_t id, uint32_t set, uint32_t clear, int64_t until_ms)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL)
+        return;
+    job->blockers = (job->blockers & ~clear) | set;
+    if ((set & BLOCK_BACKOFF) != 0)
+        sched_rules(job)->backoff_ms = until_ms;
+    sched_set_job_timer(sched, job);
+    sched_place_in_queue(sched, job);
+}
+
+void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, spec->id);
+    if (job == NULL || job->run != NULL)
+        return;
+    sched_leave_queue(sched, job);
+    sched_depend_no_more(sched, job);
+    struct sched_job old = *job;
+    sched_join_class(sched, job, &spec->key);
+    sched_leave_class(sched, &old);
+    sched_take_rules(job, spec);
+    job->blockers = (job->blockers & BLOCK_BACKOFF) | spec->hold;
+    sched_depend(sched, job);
+    sched_set_job_timer(sched, job);
+    sched_place_in_queue(sched, job);
+    sched->is_dirty = true;
+}
+
+void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec,
+    const struct allocation *allocation, int64_t started_ms)
+{
+    advance(sched, now_ms);
+    sched_run_begin(sched, sched_add_job(sched, spec), allocation, started_ms);
+}
+
+void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run == NULL || job->run->started_ms != 0)
+        return;
+    job->run->started_ms = sched->now_ms;
+    sched_run_expect(sched, job->run);
+}
+
+static void learn(struct sched *sched, const struct sched_job *job, unsigned stage, int64_t run_ms)
+{
+    struct history_key key;
+    sched_history_key(sched, &job->class->key, &key);
+    history_add(sched->history, &key, stage, run_ms);
+    sched_rank_near(sched, job->class);
+}
+
+void sched_ended(struct sched *sched, int64_t now_ms, uint64_t id, int64_t run_ms)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run == NULL)
+        return;
+    uint64_t array = job->rules != NULL ? job->rules->array : 0;
+    unsigned stage = job->run->stage;
+    sched_run_over(sched, job);
+    if (run_ms >= 0 && !sched->is_fork)
+        learn(sched, job, stage, run_ms);
+    sched_remove_job(sched, job);
+    if (array != 0)
+        sched_element_over(sched, array);
+}
+
+/* Among those that have got as far, so that it is known to run for at least so long, should it even start
+ * anew. */
+static void move_class(struct sched *sched, struct sched_job *job)
+{
+    struct sched_job old = *job;
+    if (job->class->key.stage == job->rules->stage)
+        return;
+    sched_join_class(sched, job, &old.class->key);
+    sched_leave_class(sched, &old);
+}
+
+void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t done_ms)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run == NULL)
+        return;
+    unsigned stage = job->run->stage;
+    sched_run_over(sched, job);
+    if (done_ms != 0 || stage > 0 || job->rules != NULL) {
+        sched_rules(job)->done_ms = done_ms;
+        sched_rules(job)->stage = stage;
+        move_class(sched, job);
+    }
+    sched_place_in_queue(sched, job);
+}
+
+/* --- what it tells --- */
+
+bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    *ret = (struct sched_look){
+        .expected_end_ms = TIME_NEVER, .certain_end_ms = TIME_NEVER, .shadow_ms = TIME_NEVER
+    };
+    if (job == NULL)
+        return false;
+    ret->blockers = job->blockers;
+    ret->key = &job->class->key;
+    if (job->rules != NULL) {
+        ret->begin_ms = job->rules->begin_ms;
+        ret->deadline_ms = job->rules->deadline_ms;
+        ret->backoff_ms = (job->blockers & BLOCK_BACKOFF) != 0 ? job->rules->backoff_ms : 0;
+    }
+    const struct sched_run *run = job->run;
+    sched_class_estimate(sched, ret->key, run != NULL ? sched_run_elapsed(run, now_ms) : 0, &ret->estimate);
+    ret->is_running = run != NULL;
+    if (run != NULL) {
+        int64_t limit = ret->key->limit_ms, since = run->started_ms != 0 ? run->started_ms : now_ms;
+        ret->allocation = &run->allocation;
+        ret->expected_end_ms = run->expected_end_ms > now_ms ? run->expected_end_ms : now_ms + 1;
+        ret->certain_end_ms = limit > 0 ? since + limit : TIME_NEVER;
+        return true;
+    }
+    if (job->entry.class != NULL)
+        ret->position = queue_position(&sched->queue, &job->entry);
+    for (size_t i = 0; i < sched->n_holds; i++)
+        if (sched->holds[i].class == job->entry.class && job->class->first == &job->entry)
+            ret->shadow_ms = sched->holds[i].from_ms;
+    return true;
+}
+
+int sched_invariant(const struct sched *sched, struct error *err)
+{
+    int r = cluster_invariant(&sched->cluster, err);
+    if (r == 0)
+        r = queue_invariant(&sched->queue, err);
+    for (size_t i = 0; r == 0 && i < sched->n_runs; i++)
+        if (sched->runs[i]->place != i || sched->runs[i]->job->run != sched->runs[i])
+            r = error_set(err, -EBADMSG, "run %zu is not where it says", i);
+    return r;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Who waits for whom. A dependency is settled when the job it names is done; kept by that job's id. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+#define BUCKETS_MIN 64U
+
+static struct dependent **bucket_of(const struct sched *sched, uint64_t job)
+{
+    return &sched->dependents[(job * 0x9e3779b97f4a7c15ULL >> 20) % sched->n_dependent_buckets];
+}
+
+static void grow(struct sched *sched)
+{
+    struct dependent **old = sched->dependents;
+    size_t n_old = sched->n_dependent_buckets;
+    sched->n_dependent_buckets = n_old == 0 ? BUCKETS_MIN : n_old * 2;
+    sched->dependents = xcalloc(sched->n_dependent_buckets, sizeof(struct dependent *));
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i] != NULL) {
+            struct dependent *dependent = old[i];
+            old[i] = dependent->chain;
+            struct dependent **bucket = bucket_of(sched, dependent->job);
+            dependent->chain = *bucket;
+            *bucket = dependent;
+        }
+    }
+    free(old);
+}
+
+void sched_depend(struct sched *sched, struct sched_job *job)
+{
+    const struct job_rules *rules = job->rules;
+    for (size_t i = 0; rules != NULL && i < rules->n_after; i++) {
+        if (sched->n_dependents >= sched->n_dependent_buckets)
+            grow(sched);
+        struct dependent *dependent = xcalloc(1, sizeof(*dependent));
+        struct dependent **bucket = bucket_of(sched, rules->after[i].job);
+        *dependent = (struct dependent){ rules->after[i].job, job->entry.job, rules->after[i].kind, *bucket };
+        *bucket = dependent;
+        sched->n_dependents++;
+        job->blockers |= BLOCK_DEPENDENCY;
+    }
+}
+
+/* Takes the dependents of `job` out that wait as `waiting` (0: all); each is the visitor's. */
+static struct dependent *take_out(struct sched *sched, uint64_t job, uint64_t waiting)
+{
+    struct dependent *taken = NULL;
+    if (sched->n_dependent_buckets == 0)
+        return NULL;
+    struct dependent **chain = bucket_of(sched, job);
+    while (*chain != NULL) {
+        struct dependent *dependent = *chain;
+        if (dependent->job != job || (waiting != 0 && dependent->waiting != waiting)) {
+            chain = &dependent->chain;
+            continue;
+        }
+        *chain = dependent->chain;
+        dependent->chain = taken;
+        taken = dependent;
+        sched->n_dependents--;
+    }
+    return taken;
+}
+
+static void free_all(struct dependent *dependent)
+{
+    while (dependent != NULL) {
+        struct dependent *next = dependent->chain;
+        free(dependent);
+        dependent = next;
+    }
+}
+
+void sched_depend_no_more(struct sched *sched, struct sched_job *job)
+{
+    struct job_rules *rules = job->rules;
+    if (rules == NULL)
+        return;
+    for (size_t i = 0; i < rules->n_after; i++)
+        free_all(take_out(sched, rules->after[i].job, job->entry.job));
+    rules->n_after = 0;
+    job->blockers &= ~(uint32_t)(BLOCK_DEPENDENCY | BLOCK_NEVER);
+}
+
+static void forget_dependency(struct job_rules *rules, uint64_t job)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < rules->n_after; i++)
+        if (rules->after[i].job != job)
+            rules->after[kept++] = rules->after[i];
+    rules->n_after = kept;
+}
+
+static bool comes_true(enum after_kind kind, bool is_ok)
+{
+    return kind == AFTER_ANY || (kind == AFTER_OK) == is_ok;
+}
+
+void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
+{
+    sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
+    struct dependent *taken = take_out(sched, id, 0);
+    for (const struct dependent *dependent = taken; dependent != NULL; dependent = dependent->chain) {
+        struct sched_job *job = sched_find(sched, dependent->waiting);
+        if (job == NULL || job->rules == NULL)
+            continue;
+        if (!comes_true(dependent->kind, is_ok)) {
+            job->blockers |= BLOCK_NEVER;
+            continue;
+        }
+        forget_dependency(job->rules, id);
+        if (job->rules->n_after == 0)
+            job->blockers &= ~(uint32_t)BLOCK_DEPENDENCY;
+        sched_place_in_queue(sched, job);
+    }
+    free_all(taken);
+}
+
+void sched_depend_clear(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->n_dependent_buckets; i++)
+        free_all(sched->dependents[i]);
+    free(sched->dependents);
+    sched->dependents = NULL;
+    sched->n_dependents = sched->n_dependent_buckets = 0;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scheduler's jobs and what keeps each of them from the queue: holds, begin times, back-off,
+ * dependencies, and for arrays the number of elements that may run at a time. A job with none of these stands
+ * in its class.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+#define BUCKETS_MIN 256U
+
+static size_t bucket_of(uint64_t id, size_t n_buckets)
+{
+    return (id * 0x9e3779b97f4a7c15ULL >> 20) & (n_buckets - 1);
+}
+
+struct sched_job *sched_find(const struct sched *sched, uint64_t id)
+{
+    if (sched->n_buckets == 0)
+        return NULL;
+    struct sched_job *job = sched->buckets[bucket_of(id, sched->n_buckets)];
+    while (job != NULL && job->entry.job != id)
+        job = job->chain;
+    return job;
+}
+
+static void rehash(struct sched *sched)
+{
+    struct sched_job **old = sched->buckets;
+    size_t n_old = sched->n_buckets;
+    sched->n_buckets = n_old == 0 ? BUCKETS_MIN : n_old * 2;
+    sched->buckets = xcalloc(sched->n_buckets, sizeof(struct sched_job *));
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i] != NULL) {
+            struct sched_job *job = old[i];
+            old[i] = job->chain;
+            struct sched_job **bucket = &sched->buckets[bucket_of(job->entry.job, sched->n_buckets)];
+            job->chain = *bucket;
+            *bucket = job;
+        }
+    }
+    free(old);
+}
+
+struct job_rules *sched_rules(struct sched_job *job)
+{
+    if (job->rules == NULL)
+        job->rules = xcalloc(1, sizeof(*job->rules));
+    return job->rules;
+}
+
+void sched_take_rules(struct sched_job *job, const struct sched_job_spec *spec)
+{
+    bool is_plain = spec->begin_ms == 0 && spec->deadline_ms == 0 && spec->n_after == 0 && !spec->is_array &&
+                    spec->array == 0;
+    if (is_plain && job->rules == NULL)
+        return;
+    struct job_rules *rules = sched_rules(job);
+    rules->begin_ms = spec->begin_ms;
+    rules->deadline_ms = spec->deadline_ms;
+    rules->is_array = spec->is_array;
+    rules->elements = spec->elements;
+    rules->element_limit = spec->element_limit;
+    rules->elements_open = spec->elements_open;
+    rules->array = spec->array;
+    free(rules->after);
+    rules->after = NULL;
+    rules->n_after = spec->n_after;
+    if (spec->n_after == 0)
+        return;
+    rules->after = xcalloc(spec->n_after, sizeof(*rules->after));
+    memcpy(rules->after, spec->after, spec->n_after * sizeof(*rules->after));
+}
+
+struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec *spec)
+{
+    if (sched->n_jobs >= sched->n_buckets)
+        rehash(sched);
+    struct sched_job *job = xcalloc(1, sizeof(*job));
+    job->entry.job = spec->id;
+    job->entry.submit_ms = spec->submit_ms;
+    struct sched_job **bucket = &sched->buckets[bucket_of(spec->id, sched->n_buckets)];
+    job->chain = *bucket;
+    *bucket = job;
+    sched->n_jobs++;
+    sched_join_class(sched, job, &spec->key);
+    job->blockers = spec->hold;
+    sched_take_rules(job, spec);
+    sched_depend(sched, job);
+    return job;
+}
+
+void sched_remove_job(struct sched *sched, struct sched_job *job)
+{
+    sched_leave_queue(sched, job);
+    sched_depend_no_more(sched, job);
+    struct sched_job **chain = &sched->buckets[bucket_of(job->entry.job, sched->n_buckets)];
+    while (*chain != job)
+        chain = &(*chain)->chain;
+    *chain = job->chain;
+    sched->n_jobs--;
+    sched_leave_class(sched, job);
+    if (job->rules != NULL) {
+        timers_set(&sched->timers, TIME_NEVER, TIMER_JOB, job, &job->rules->timer);
+        free(job->rules->after);
+        free(job->rules);
+    }
+    free(job);
+}
+
+static void count_waiting(struct sched *sched, const struct queue_class *class, int32_t change)
+{
+    fairshare_count(&sched->fairshare, class->account, sched->now_ms, 0, change);
+    fairshare_count(&sched->fairshare, class->group, sched->now_ms, 0, change);
+}
+
+static bool may_wait_in_queue(const struct sched_job *job)
+{
+    const struct job_rules *rules = job->rules;
+    return job->blockers == 0 && job->run == NULL &&
+           (rules == NULL || !rules->is_array || (rules->elements > 0 && !rules->is_at_limit));
+}
+
+void sched_place_in_queue(struct sched *sched, struct sched_job *job)
+{
+    struct job_rules *rules = job->rules;
+    if (rules != NULL && rules->is_array)
+        rules->is_at_limit = rules->element_limit > 0 && rules->elements_open >= rules->element_limit;
+    if (!may_wait_in_queue(job)) {
+        sched_leave_queue(sched, job);
+        return;
+    }
+    if (job->entry.class != NULL)
+        return;
+    struct queue_class *class = job->class;
+    if (class->first == NULL)
+        sched_rank_class(sched, class, job->entry.submit_ms);
+    const struct queue_entry *head = class->first;
+    count_waiting(sched, class, 1);
+    queue_add(&sched->queue, &job->entry, class);
+    if (head != NULL && class->first != head)
+        sched_rank_head(sched, class);
+    /* One more of a class that was tried and did not fit changes nothing. */
+    sched->is_dirty |= class->is_fresh;
+}
+
+void sched_leave_queue(struct sched *sched, struct sched_job *job)
+{
+    struct queue_class *class = job->entry.class;
+    if (class == NULL)
+        return;
+    bool was_head = class->first == &job->entry;
+    queue_remove(&sched->queue, &job->entry);
+    count_waiting(sched, class, -1);
+    if (class->length == 0) {
+        /* Whoever comes next is tried anew; whatever was kept for the one that left is kept no longer. */
+        class->is_fresh = true;
+        timers_set(&sched->timers, TIME_NEVER, TIMER_CLASS, class, &class->timer);
+    } else if (was_head) {
+        sched_rank_head(sched, class);
+    }
+    sched->is_dirty |= sched->n_holds > 0 || sched->settings.policy->backfill == BACKFILL_NONE;
+}
+
+void sched_set_job_timer(struct sched *sched, struct sched_job *job)
+{
+    struct job_rules *rules = job->rules;
+    if (rules == NULL)
+        return;
+    int64_t at = TIME_NEVER;
+    if (rules->begin_ms > sched->now_ms) {
+        job->blockers |= BLOCK_BEGIN;
+        at = rules->begin_ms;
+    } else {
+        job->blockers &= ~(uint32_t)BLOCK_BEGIN;
+    }
+    if ((job->blockers & BLOCK_BACKOFF) != 0 && rules->backoff_ms < at)
+        at = rules->backoff_ms;
+    timers_set(&sched->timers, at, TIMER_JOB, job, &rules->timer);
+}
+
+void sched_job_timer(struct sched *sched, struct sched_job *job)
+{
+    if ((job->blockers & BLOCK_BACKOFF) != 0 && job->rules->backoff_ms <= sched->now_ms)
+        job->blockers &= ~(uint32_t)BLOCK_BACKOFF;
+    sched_set_job_timer(sched, job);
+    sched_place_in_queue(sched, job);
+}
+
+void sched_element_over(struct sched *sched, uint64_t array)
+{
+    struct sched_job *job = sched_find(sched, array);
+    if (job == NULL || job->rules == NULL || !job->rules->is_array)
+        return;
+    if (job->rules->elements_open > 0)
+        job->rules->elements_open--;
+    if (job->rules->elements == 0 && job->rules->elements_open == 0)
+        sched_remove_job(sched, job);
+    else
+        sched_place_in_queue(sched, job);
+}

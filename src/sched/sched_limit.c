@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits of users and groups. A class whose owner is at a limit leaves the tree for its account's list of
+ * parked classes, so that passes do not look at it, and comes back when a job of that account is over.
+ */
+#include <stdio.h>
+
+#include "sched/sched_private.h"
+
+struct account *sched_limiting(const struct sched *sched, const struct class_key *key, struct account *user,
+    struct account *group, char *text, size_t size)
+{
+    uint32_t gpu_milli = (uint32_t)request_gpu_milli(&sched->cluster, &key->request);
+    if (fairshare_is_limited(&sched->fairshare, user, sched->now_ms, gpu_milli, text, size))
+        return user;
+    if (fairshare_is_limited(&sched->fairshare, group, sched->now_ms, gpu_milli, text, size))
+        return group;
+    return NULL;
+}
+
+/* The limit on GPU-seconds ends by decay alone: looked at again then. */
+static void arm(struct sched *sched, const struct account *account)
+{
+    int64_t ends = fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);
+    if (sched->limit_timer == 0 || ends < sched->limit_ms) {
+        sched->limit_ms = ends;
+        timers_set(&sched->timers, ends, TIMER_LIMIT, sched, &sched->limit_timer);
+    }
+}
+
+void sched_park(struct sched *sched, struct queue_class *class, struct account *account)
+{
+    queue_park(&sched->queue, class);
+    class->parked_next = account->parked;
+    account->parked = class;
+    arm(sched, account);
+}
+
+void sched_unpark(struct sched *sched, struct account *account)
+{
+    while (account->parked != NULL) {
+        struct queue_class *class = account->parked;
+        account->parked = class->parked_next;
+        class->parked_next = NULL;
+        queue_unpark(&sched->queue, class);
+        if (class->first != NULL)
+            sched_rank_head(sched, class);
+        sched->is_dirty = true;
+    }
+}
+
+void sched_unpark_all(struct sched *sched)
+{
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        sched_unpark(sched, account);
+}
+
+static bool unlink_from(struct account *account, const struct queue_class *class)
+{
+    for (struct queue_class **link = &account->parked; *link != NULL; link = &(*link)->parked_next) {
+        if (*link != class)
+            continue;
+        *link = class->parked_next;
+        return true;
+    }
+    return false;
+}
+
+void sched_unpark_one(struct sched *sched, struct queue_class *class)
+{
+    if (!class->is_parked)
+        return;
+    if (!unlink_from(class->account, class))
+        (void)unlink_from(class->group, class);
+    class->parked_next = NULL;
+    queue_unpark(&sched->queue, class);
+}

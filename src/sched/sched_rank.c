@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a class is expected to take and where it stands. Ranks change at events only: its head, its user's
+ * usage (in steps, looked at once a minute), its history, its age cap. In between the order of all classes is
+ * the same.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+#define FACTOR_STEP 0.125 // log2 of usage: an order that changes for less would change all the time
+
+int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request)
+{
+    if (!request_is_shared(request))
+        return (int64_t)request->gpus * SHARE_WHOLE;
+    if (request->share > 0)
+        return (int64_t)request->gpus * request->share;
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        const struct cluster_node *node = &cluster->nodes[i];
+        if (node->n_gpus > 0 && node->gpus[0].memory_bytes >= request->gpu_mem)
+            return (int64_t)request->gpus *
+                   (int64_t)(request->gpu_mem / (node->gpus[0].memory_bytes / SHARE_WHOLE + 1));
+    }
+    return (int64_t)request->gpus * SHARE_WHOLE;
+}
+
+static void history_key_of(
+    const struct cluster *cluster, const struct class_key *key, struct history_key *ret)
+{
+    *ret = (struct history_key){
+        .uid = key->uid,
+        .gid = key->gid,
+        .stem = key->stem,
+        .limit_ms = key->limit_ms,
+        .burst = key->burst,
+        .gpu_milli = (uint32_t)request_gpu_milli(cluster, &key->request),
+    };
+}
+
+void sched_history_key(const struct sched *sched, const struct class_key *key, struct history_key *ret)
+{
+    history_key_of(&sched->cluster, key, ret);
+}
+
+/* An estimate from outside, doubled when it was outlived. */
+static void take_given(int64_t total_ms, int64_t elapsed_ms, struct estimate *ret)
+{
+    while (total_ms <= elapsed_ms)
+        total_ms = total_ms > INT64_MAX / 2 ? INT64_MAX : total_ms * 2;
+    *ret = (struct estimate){ .order_ms = total_ms,
+        .likely_ms = total_ms,
+        .safe_ms = total_ms,
+        .basis = BASIS_NONE,
+        .index_ms = total_ms - elapsed_ms };
+}
+
+void sched_class_estimate(
+    const struct sched *sched, const struct class_key *key, int64_t elapsed_ms, struct estimate *ret)
+{
+    if (key->estimate_ms > 0) {
+        take_given(key->estimate_ms, elapsed_ms, ret);
+        return;
+    }
+    struct history_key history_key;
+    history_key_of(&sched->cluster, key, &history_key);
+    history_estimate(sched->history, &history_key, elapsed_ms, ret);
+    if (key->limit_ms == 0)
+        return;
+    int64_t *bounded[] = { &ret->order_ms, &ret->likely_ms, &ret->safe_ms };
+    for (size_t i = 0; i < 3; i++)
+        if (*bounded[i] > key->limit_ms)
+            *bounded[i] = key->limit_ms;
+}
+
+/* The account's factor is kept until it is a step away from what it was. True when it is another now. */
+static bool step_factor(const struct fairshare *fairshare, struct account *account, int64_t now_ms)
+{
+    double factor = fairshare_factor(fairshare, account, now_ms);
+    if (fabs(factor - account->factor) < FACTOR_STEP)
+        return false;
+    account->factor = factor;
+    return true;
+}
+
+static void view_of(
+    struct sched *sched, const struct queue_class *class, int64_t submit_ms, struct policy_view *ret)
+{
+    bool is_fair = sched->settings.policy->uses_fairshare;
+    *ret = (struct policy_view){
+        .submit_ms = submit_ms + history_stage_ms(class->key.stage), // time that it ran is no waiting
+        .now_ms = sched->now_ms,
+        .priority = class->key.priority,
+        .gpus = (double)request_gpu_milli(&sched->cluster, &class->key.request) / SHARE_WHOLE,
+        .order_ms = class->expected_ms,
+        .user_factor = is_fair ? class->account->factor : 0,
+        .group_factor = is_fair ? class->group->factor : 0,
+        .is_preemptible = class->key.is_preemptible,
+        .age_cap_ms = sched->settings.age_cap_ms,
+    };
+}
+
+void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t submit_ms)
+{
+    const struct policy *policy = sched->settings.policy;
+    struct estimate estimate;
+    struct policy_view view;
+    sched_class_estimate(sched, &class->key, history_stage_ms(class->key.stage), &estimate);
+    bool is_shorter = estimate.safe_ms < class->horizon_ms;
+    class->expected_ms = policy->preempting == PREEMPT_LEARNT ? estimate.index_ms : estimate.order_ms;
+    class->horizon_ms = estimate.safe_ms;
+    request_need(&sched->cluster, &class->key.request, &class->need);
+    view_of(sched, class, submit_ms, &view);
+    int64_t changes = policy->rank_changes != NULL ? policy->rank_changes(&view) : TIME_NEVER;
+    timers_set(&sched->timers, changes, TIMER_CLASS, class, &class->timer);
+    double rank = policy->rank(&view);
+    if (class->length == 0) {
+        class->rank = rank;
+        return;
+    }
+    /* The same need at an earlier place, or for less time, may now come before what is held for others; and
+     * whoever falls behind may leave what is held to others. */
+    class->is_fresh |= rank < class->rank || is_shorter;
+    sched->is_dirty |= class->is_fresh || (rank > class->rank && sched->n_holds > 0);
+    queue_update(&sched->queue, class, rank);
+}
+
+void sched_rank_head(struct sched *sched, struct queue_class *class)
+{
+    sched_rank_class(sched, class, class->first->submit_ms);
+}
+
+static void rerank_user(struct sched *sched, const struct account *account)
+{
+    for (struct queue_class *class = account->classes; class != NULL; class = class->peer_after)
+        if (class->length > 0 && !class->is_parked)
+            sched_rank_head(sched, class);
+}
+
+void sched_rank_near(struct sched *sched, struct queue_class *class)
+{
+    void *owners[HISTORY_NEAR];
+    size_t count = history_burst_near(sched->history, class->key.burst, owners);
+    if (count == 0)
+        owners[count++] = class;
+    struct queue_class *near[HISTORY_NEAR];
+    for (size_t i = 0; i < count; i++) {
+        near[i] = owners[i];
+        for (struct queue_class *alike = near[i]; alike != NULL; alike = alike->burst_next)
+            if (alike->first != NULL && !alike->is_parked)
+                sched_rank_head(sched, alike);
+    }
+    if (sched->settings.policy->preempting == PREEMPT_LEARNT)
+        sched_learnt_near(sched, near, count);
+}
+
+void sched_rerank_all(struct sched *sched)
+{
+    for (const struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        rerank_user(sched, account);
+}
+
+void sched_rerank_timer(struct sched *sched)
+{
+    bool is_group_changed = false;
+    if (sched->queue.root == NULL)
+        return; // the next pass that finds somebody waiting sets the timer again
+    timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        if (account->is_group)
+            is_group_changed |= step_factor(&sched->fairshare, account, sched->now_ms);
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        if (!account->is_group &&
+            (step_factor(&sched->fairshare, account, sched->now_ms) || is_group_changed))
+            rerank_user(sched, account);
+}
+
+static void join_peers(struct queue_class *class)
+{
+    struct account *account = class->account;
+    class->peer_before = NULL;
+    class->peer_after = account->classes;
+    if (account->classes != NULL)
+        account->classes->peer_before = class;
+    account->classes = class;
+}
+
+static void leave_peers(struct queue_class *class)
+{
+    *(class->peer_before != NULL ? &class->peer_before->peer_after : &class->account->classes) =
+        class->peer_after;
+    if (class->peer_after != NULL)
+        class->peer_after->peer_before = class->peer_before;
+}
+
+/* A class whose jobs' durations are learnt is one burst of such jobs; an element stays in its array's. In a
+ * fork, which must leave the history as it is, copies keep their bursts and whoever is new has none. */
+static void join_burst(struct sched *sched, const struct sched_job *job, struct class_key *key)
+{
+    if (sched->is_fork || key->estimate_ms > 0)
+        return;
+    if (key->burst != 0)
+        history_burst_hold(sched->history, key->burst);
+    else
+        key->burst = history_burst(sched->history, class_key_hash(key), job->entry.submit_ms);
+    key->stage = job->rules != NULL ? job->rules->stage : 0;
+}
+
+/* The classes of a burst, which differ by stage only, are in a list whose first the burst knows. */
+static void join_burst_classes(struct sched *sched, struct queue_class *class)
+{
+    if (sched->is_fork)
+        return;
+    class->burst_next = history_burst_owner(sched->history, class->key.burst);
+    history_burst_set_owner(sched->history, class->key.burst, class);
+}
+
+static void leave_burst_classes(struct sched *sched, struct queue_class *class)
+{
+    struct queue_class *first = history_burst_owner(sched->history, class->key.burst);
+    if (sched->is_fork || first == NULL)
+        return;
+    struct queue_class **link = &first;
+    while (*link != class)
+        link = &(*link)->burst_next;
+    *link = class->burst_next;
+    history_burst_set_owner(sched->history, class->key.burst, first);
+}
+
+void sched_join_class(struct sched *sched, struct sched_job *job, const struct class_key *key)
+{
+    bool is_new = false;
+    struct class_key joined = *key;
+    join_burst(sched, job, &joined);
+    struct queue_class *class = queue_hold_class(&sched->queue, &joined, &is_new);
+    if (is_new) {
+        class->account = fairshare_account(&sched->fairshare, key->uid, false);
+        class->group = fairshare_account(&sched->fairshare, key->gid, true);
+        class->is_fresh = true;
+        join_peers(class);
+        join_burst_classes(sched, class);
+    }
+    job->class = class;
+}
+
+void sched_leave_class(struct sched *sched, struct sched_job *job)
+{
+    struct queue_class *class = job->class;
+    job->class = NULL;
+    if (class->users == 1) {
+        sched_unpark_one(sched, class);
+        leave_peers(class);
+        for (size_t i = 0; i < sched->n_holds; i++)
+            if (sched->holds[i].class == class)
+                sched->holds[i].class = NULL;
+        timers_set(&sched->timers, TIME_NEVER, TIMER_CLASS, class, &class->timer);
+        leave_burst_classes(sched, class);
+    }
+    if (!sched->is_fork)
+        history_burst_leave(sched->history, class->key.burst);
+    queue_drop_class(&sched->queue, class);
+}

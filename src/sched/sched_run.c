@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running jobs: what they hold, when they are expected to be over, and when that will leave GPUs of a node
+ * free. An expectation is what is believed of jobs that have run as long already, so that one that a job
+ * outlives is corrected upwards, else reservations made from it would slip again and again (Tsafrir, Etsion
+ * and Feitelson, TPDS 2007). How far a job has got tells of those that were submitted with it: at each stage
+ * the history hears of it.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+#define OVER_LIMIT_MS INT64_C(10000)
+#define EXPECT_MAX_MS (INT64_C(10) * 365 * 24 * 3600 * 1000)
+
+struct node_runs *sched_node_runs(struct sched *sched, uint32_t node)
+{
+    if (node >= sched->n_nodes) {
+        size_t count = sched->cluster.n_nodes > node ? sched->cluster.n_nodes : (size_t)node + 1;
+        sched->nodes = xreallocarray(sched->nodes, count, sizeof(*sched->nodes));
+        for (size_t i = sched->n_nodes; i < count; i++)
+            sched->nodes[i] = (struct node_runs){ 0 };
+        sched->n_nodes = count;
+    }
+    return &sched->nodes[node];
+}
+
+void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms)
+{
+    const struct cluster_node *where = &sched->cluster.nodes[node];
+    for (size_t i = 0; i < where->n_gpus; i++)
+        free_ms[i] = cluster_gpu_is_open(where, &where->gpus[i]) ? 0 : TIME_NEVER;
+    if (node >= sched->n_nodes)
+        return;
+    const struct node_runs *runs = &sched->nodes[node];
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct sched_run *run = runs->runs[i];
+        for (size_t k = 0; k < run->allocation.n_gpus; k++) {
+            const struct alloc_gpu *gpu = &run->allocation.gpus[k];
+            if (gpu->node == node && free_ms[gpu->gpu] < run->expected_end_ms)
+                free_ms[gpu->gpu] = run->expected_end_ms;
+        }
+    }
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+void sched_node_times(struct sched *sched, uint32_t node)
+{
+    if (sched->settings.policy->backfill < BACKFILL_EASY)
+        return;
+    int64_t free_ms[NODE_GPUS_LIMIT], times[INDEX_TIMES];
+    size_t n_gpus = sched->cluster.nodes[node].n_gpus;
+    sched_node_free_times(sched, node, free_ms);
+    qsort(free_ms, n_gpus, sizeof(free_ms[0]), compare_times);
+    for (size_t k = 0; k < INDEX_TIMES; k++)
+        times[k] = k < n_gpus ? free_ms[k] : TIME_NEVER;
+    node_index_set_times(sched->cluster.index, node, times);
+}
+
+static void add_to_nodes(struct sched *sched, struct sched_run *run)
+{
+    for (size_t i = 0; i < run->allocation.n_nodes; i++) {
+        struct node_runs *runs = sched_node_runs(sched, run->allocation.nodes[i].node);
+        if (runs->count == runs->capacity) {
+            runs->capacity = runs->capacity > 0 ? runs->capacity * 2 : 4;
+            runs->runs = xreallocarray(runs->runs, runs->capacity, sizeof(struct sched_run *));
+        }
+        runs->runs[runs->count++] = run;
+        sched_node_times(sched, run->allocation.nodes[i].node);
+    }
+}
+
+static void remove_from_nodes(struct sched *sched, const struct sched_run *run)
+{
+    for (size_t i = 0; i < run->allocation.n_nodes; i++) {
+        struct node_runs *runs = sched_node_runs(sched, run->allocation.nodes[i].node);
+        size_t at = 0;
+        while (runs->runs[at] != run)
+            at++;
+        runs->runs[at] = runs->runs[--runs->count];
+        sched_node_times(sched, run->allocation.nodes[i].node);
+    }
+}
+
+int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms)
+{
+    int64_t since = run->started_ms != 0 ? run->started_ms : run->allocated_ms;
+    int64_t done = run->job->rules != NULL ? run->job->rules->done_ms : 0;
+    return (now_ms > since ? now_ms - since : 0) + done;
+}
+
+int64_t sched_run_known(const struct sched_run *run, int64_t now_ms)
+{
+    int64_t elapsed = sched_run_elapsed(run, now_ms), stage_ms = history_stage_ms(run->stage);
+    return elapsed > stage_ms ? elapsed : stage_ms;
+}
+
+/* When it gets to the next stage that its burst is told of. */
+static int64_t next_stage(const struct sched *sched, const struct sched_run *run, int64_t elapsed_ms)
+{
+    if (sched->is_fork || run->job->class->key.burst == 0)
+        return TIME_NEVER;
+    int64_t at = history_next_stage_ms(sched_run_known(run, sched->now_ms));
+    return at == INT64_MAX ? TIME_NEVER : sched->now_ms + (at - elapsed_ms);
+}
+
+/* Also arms the timer for the moment at which the expectation is outlived. */
+static void expect(struct sched *sched, struct sched_run *run)
+{
+    const struct class_key *key = &run->job->class->key;
+    int64_t elapsed = sched_run_elapsed(run, sched->now_ms);
+    struct estimate estimate;
+    sched_class_estimate(sched, key, sched_run_known(run, sched->now_ms), &estimate);
+    int64_t total = estimate.likely_ms;
+    run->index_ms = estimate.index_ms;
+    if (total <= elapsed) // at its limit and being ended: looked at again soon, not all the time
+        total = elapsed + OVER_LIMIT_MS;
+    if (total - elapsed > EXPECT_MAX_MS)
+        total = elapsed + EXPECT_MAX_MS;
+    run->expected_end_ms = sched->now_ms + (total - elapsed);
+    int64_t at = sched->settings.policy->backfill >= BACKFILL_EASY ? run->expected_end_ms : TIME_NEVER;
+    if (sched->settings.policy->preempting != PREEMPT_NONE)
+        at = sched_preemptive_change(sched, run);
+    int64_t stage_at = next_stage(sched, run, elapsed);
+    at = stage_at < at ? stage_at : at;
+    timers_set(&sched->timers, at, TIMER_RUN, run, &run->timer);
+}
+
+static void tell_burst(struct sched *sched, struct sched_run *run)
+{
+    struct queue_class *class = run->job->class;
+    unsigned stage = history_stage(sched_run_elapsed(run, sched->now_ms));
+    if (sched->is_fork || class->key.burst == 0 || stage <= run->stage)
+        return;
+    history_survived(sched->history, class->key.burst, run->stage, stage);
+    run->stage = stage;
+    sched_rank_near(sched, class);
+}
+
+void sched_run_expect(struct sched *sched, struct sched_run *run)
+{
+    tell_burst(sched, run);
+    expect(sched, run);
+    for (size_t i = 0; i < run->allocation.n_nodes; i++)
+        sched_node_times(sched, run->allocation.nodes[i].node);
+    sched->is_dirty |= sched->n_holds > 0 || sched->settings.policy->preempting != PREEMPT_NONE;
+}
+
+/* What the accounts are charged: whole GPUs, fractions, and for memory alone its part of the GPU's memory. */
+static int64_t charge_of(const struct sched *sched, const struct allocation *allocation)
+{
+    int64_t milli = 0;
+    for (size_t i = 0; i < allocation->n_gpus; i++) {
+        const struct alloc_gpu *gpu = &allocation->gpus[i];
+        uint64_t memory = sched->cluster.nodes[gpu->node].gpus[gpu->gpu].memory_bytes;
+        if (gpu->slot == 0 || (gpu->share == 0 && memory == 0)) // after a restart its node may be unknown yet
+            milli += SHARE_WHOLE;
+        else if (gpu->share > 0)
+            milli += gpu->share;
+        else
+            milli += (int64_t)(gpu->memory / (memory / SHARE_WHOLE + 1));
+    }
+    return milli;
+}
+
+static void charge(struct sched *sched, struct sched_run *run, bool is_over)
+{
+    struct account *accounts[] = { run->job->class->account, run->job->class->group };
+    for (size_t i = 0; i < 2; i++) {
+        fairshare_count(&sched->fairshare, accounts[i], sched->now_ms, is_over ? -1 : 1, 0);
+        fairshare_charge(
+            &sched->fairshare, accounts[i], sched->now_ms, is_over ? -run->gpu_milli : run->gpu_milli);
+        if (is_over)
+            sched_unpark(sched, accounts[i]);
+    }
+}
+
+void sched_tell_placement(struct sched *sched, const struct allocation *allocation)
+{
+    const struct placement *placement = sched->settings.placement;
+    for (size_t i = 0; placement->dirty != NULL && i < allocation->n_nodes; i++)
+        placement->dirty(sched->placement_state, &sched->cluster, allocation->nodes[i].node);
+}
+
+void sched_run_begin(
+    struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms)
+{
+    struct sched_run *run = xcalloc(1, sizeof(*run));
+    job->run = run;
+    run->job = job;
+    allocation_copy(&run->allocation, allocation);
+    run->allocated_ms = started_ms != 0 ? started_ms : sched->now_ms;
+    run->started_ms = started_ms;
+    run->gpu_milli = charge_of(sched, allocation);
+    run->stage = job->rules != NULL ? job->rules->stage : 0;
+    if (sched->n_runs == sched->runs_capacity) {
+        sched->runs_capacity = sched->runs_capacity > 0 ? sched->runs_capacity * 2 : 16;
+        sched->runs = xreallocarray(sched->runs, sched->runs_capacity, sizeof(struct sched_run *));
+    }
+    run->place = sched->n_runs;
+    sched->runs[sched->n_runs++] = run;
+    sched->n_preemptible += job->class->key.is_preemptible;
+    cluster_book(&sched->cluster, allocation);
+    sched_tell_placement(sched, allocation);
+    if (started_ms != 0)
+        tell_burst(sched, run);
+    expect(sched, run);
+    add_to_nodes(sched, run);
+    charge(sched, run, false);
+    sched_reservation_used(sched, run);
+}
+
+void sched_run_over(struct sched *sched, struct sched_job *job)
+{
+    struct sched_run *run = take_ptr(job->run);
+    timers_set(&sched->timers, TIME_NEVER, TIMER_RUN, run, &run->timer);
+    run->job = job;
+    remove_from_nodes(sched, run);
+    sched->runs[run->place] = sched->runs[--sched->n_runs];
+    sched->runs[run->place]->place = run->place;
+    sched->n_preemptible -= job->class->key.is_preemptible;
+    cluster_release(&sched->cluster, &run->allocation);
+    sched_tell_placement(sched, &run->allocation);
+    charge(sched, run, true);
+    sched_reservation_used(sched, run);
+    if (job->rules != NULL || run->is_giving_way)
+        sched_rules(job)->attained +=
+            (double)run->gpu_milli / SHARE_WHOLE * (double)(sched->now_ms - run->allocated_ms);
+    allocation_clear(&run->allocation);
+    free(run);
+    sched->is_dirty = true;
+    sched->n_over++;
+}

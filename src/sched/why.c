@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reasons come from the same functions that decide: a request is placed with holds left out, then with
+ * reservations left out, and what makes the difference is the reason. Sentences carry no clock times and no
+ * user names, which the pure scheduler does not know; whoever shows them adds these from `until_ms` and
+ * `jobs`.
+ */
+#include "sched/why.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+static const char *const names[WHY_CODES] = {
+    [WHY_RESOURCES] = "resources",
+    [WHY_GPU_MEMORY] = "gpu_memory",
+    [WHY_GPU_EXTERNAL] = "gpu_external",
+    [WHY_GPU_PAUSED] = "gpu_paused",
+    [WHY_NODE_DOWN] = "node_down",
+    [WHY_NODE_DRAINED] = "node_drained",
+    [WHY_PRIORITY] = "priority",
+    [WHY_USER_LIMIT] = "user_limit",
+    [WHY_GROUP_LIMIT] = "group_limit",
+    [WHY_QUOTA] = "quota",
+    [WHY_DEPENDENCY] = "dependency",
+    [WHY_DEPENDENCY_NEVER] = "dependency_never",
+    [WHY_BEGIN_TIME] = "begin_time",
+    [WHY_RESERVATION] = "reservation",
+    [WHY_HELD_USER] = "held_user",
+    [WHY_HELD_ADMIN] = "held_admin",
+    [WHY_BACKOFF] = "backoff",
+    [WHY_STARTING] = "starting",
+    [WHY_NEVER_FITS] = "never_fits",
+};
+
+const char *why_code_name(enum why_code code)
+{
+    return code < WHY_CODES ? names[code] : "invalid";
+}
+
+static struct why_reason *add(struct why *why, enum why_code code, int64_t until_ms)
+{
+    if (why->n_reasons == sizeof(why->reasons) / sizeof(why->reasons[0]))
+        return NULL;
+    struct why_reason *reason = &why->reasons[why->n_reasons++];
+    *reason = (struct why_reason){ .code = code, .until_ms = until_ms };
+    return reason;
+}
+
+static void add_job(struct why_reason *reason, uint64_t job)
+{
+    for (size_t i = 0; i < reason->n_jobs; i++)
+        if (reason->jobs[i] == job)
+            return;
+    if (reason->n_jobs < sizeof(reason->jobs) / sizeof(reason->jobs[0]))
+        reason->jobs[reason->n_jobs++] = job;
+}
+
+static void add_gpu(struct why_reason *reason, uint32_t node, uint32_t gpu)
+{
+    if (reason->n_gpus < sizeof(reason->gpus) / sizeof(reason->gpus[0]))
+        reason->gpus[reason->n_gpus++] = (struct alloc_gpu){ .node = node, .gpu = gpu };
+}
+
+/* --- what keeps it from the queue --- */
+
+static void explain_dependency(const struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    bool is_never = (job->blockers & BLOCK_NEVER) != 0;
+    struct why_reason *reason = add(why, is_never ? WHY_DEPENDENCY_NEVER : WHY_DEPENDENCY, TIME_NEVER);
+    if (reason == NULL)
+        return;
+    const struct job_rules *rules = job->rules;
+    bool are_known = true;
+    int64_t until = 0;
+    for (size_t i = 0; i < rules->n_after; i++) {
+        const struct sched_job *named = sched_find(sched, rules->after[i].job);
+        add_job(reason, rules->after[i].job);
+        are_known &= named != NULL && named->run != NULL;
+        if (named != NULL && named->run != NULL && named->run->expected_end_ms > until)
+            until = named->run->expected_end_ms;
+    }
+    reason->until_ms = are_known && !is_never ? until : TIME_NEVER;
+    if (is_never)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "what it waits for can never come true: job %llu did not end as asked",
+            (unsigned long long)(rules->n_after > 0 ? rules->after[0].job : 0));
+    else if (rules->n_after == 1)
+        (void)snprintf(reason->text, sizeof(reason->text), "it waits for job %llu (%s)",
+            (unsigned long long)rules->after[0].job, after_kind_name(rules->after[0].kind));
+    else
+        (void)snprintf(reason->text, sizeof(reason->text), "it waits for %zu jobs", rules->n_after);
+}
+
+static void explain_blockers(const struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    const struct {
+        uint32_t bit;
+        enum why_code code;
+        const char *text;
+        int64_t until_ms;
+    } rows[] = {
+        { BLOCK_HELD_ADMIN, WHY_HELD_ADMIN, "held by an administrator", TIME_NEVER },
+        { BLOCK_HELD_USER, WHY_HELD_USER, "held by its owner", TIME_NEVER },
+        { BLOCK_BEGIN, WHY_BEGIN_TIME, "not before its begin time",
+            job->rules != NULL ? job->rules->begin_ms : 0 },
+        { BLOCK_BACKOFF, WHY_BACKOFF, "its start failed; it is tried again soon",
+            job->rules != NULL ? job->rules->backoff_ms : 0 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if ((job->blockers & rows[i].bit) == 0)
+            continue;
+        struct why_reason *reason = add(why, rows[i].code, rows[i].until_ms);
+        if (reason != NULL)
+            (void)snprintf(reason->text, sizeof(reason->text), "%s", rows[i].text);
+    }
+    if ((job->blockers & (BLOCK_DEPENDENCY | BLOCK_NEVER)) != 0)
+        explain_dependency(sched, job, why);
+    if (job->rules == NULL || !job->rules->is_at_limit)
+        return;
+    struct why_reason *reason = add(why, WHY_USER_LIMIT, TIME_NEVER);
+    if (reason != NULL)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "%u element%s of this array run%s, as many as it allows", job->rules->elements_open,
+            job->rules->elements_open == 1 ? "" : "s", job->rules->elements_open == 1 ? "s" : "");
+}
+
+static void explain_limit(const struct sched *sched, const struct queue_class *class, struct why *why)
+{
+    char text[160];
+    const struct account *account =
+        sched_limiting(sched, &class->key, class->account, class->group, text, sizeof(text));
+    if (account == NULL)
+        return;
+    int64_t until = fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);
+    enum why_code code = until != TIME_NEVER ? WHY_QUOTA
+                         : account->is_group ? WHY_GROUP_LIMIT
+                                             : WHY_USER_LIMIT;
+    struct why_reason *reason = add(why, code, until);
+    if (reason != NULL)
+        (void)snprintf(reason->text, sizeof(reason->text), "limit of its %s: %s",
+            account->is_group ? "group" : "owner", text);
+}
+
+/* --- what the cluster lacks --- */
+
+static bool fits(const struct sched *sched, const struct queue_class *class, bool is_without_holds,
+    bool is_without_reservations)
+{
+    uint64_t usable[16], work = 0;
+    struct allocation allocation = { 0 };
+    struct fit fit;
+    sched_fit_of(sched, class, usable, 16, &fit);
+    uint64_t *all = xcalloc(sched->n_reservations + 1, sizeof(*all));
+    for (size_t i = 0; i < sched->n_reservations; i++)
+        all[i] = sched->reservations[i].id;
+    if (is_without_holds)
+        fit.end_ms = sched->now_ms;
+    if (is_without_reservations) {
+        fit.reservations = all;
+        fit.n_reservations = sched->n_reservations;
+    }
+    bool is_found = placement_choose(
+        &placement_first_fit, NULL, &sched->cluster, &class->key.request, &fit, &allocation, &work);
+    allocation_clear(&allocation);
+    free(all);
+    return is_found;
+}
+
+struct tally {
+    uint32_t suitable, open, free;  // GPUs
+    uint32_t paused, drained, down; // suitable ones that are closed
+    struct why_reason closed[3];    // their names: paused, drained, down
+};
+
+static void count_gpus(const struct sched *sched, const struct queue_class *class, struct tally *tally)
+{
+    const struct cluster *cluster = &sched->cluster;
+    struct fit fit = { .now_ms = sched->now_ms, .end_ms = sched->now_ms, .limit_ms = sched->now_ms };
+    for (uint32_t n = 0; n < cluster->n_nodes; n++) {
+        const struct cluster_node *node = &cluster->nodes[n];
+        for (uint32_t g = 0; g < node->n_gpus; g++) {
+            const struct cluster_gpu *gpu = &node->gpus[g];
+            if (!gpu->is_known || !cluster_gpu_suits(cluster, gpu, &class->key.request))
+                continue;
+            tally->suitable++;
+            if (cluster_gpu_is_open(node, gpu)) {
+                tally->open++;
+                tally->free += fit_gpu(cluster, node, gpu, &class->key.request, &fit);
+                continue;
+            }
+            bool is_down = !node->is_up || !gpu->is_present;
+            uint32_t *count = is_down ? &tally->down : node->is_drained ? &tally->drained : &tally->paused;
+            (*count)++;
+            add_gpu(&tally->closed[is_down ? 2 : node->is_drained ? 1 : 0], n, g);
+        }
+    }
+}
+
+static void explain_closed(const struct tally *tally, struct why *why)
+{
+    const struct {
+        uint32_t count;
+        enum why_code code;
+        const char *text;
+    } rows[] = {
+        { tally->paused, WHY_GPU_PAUSED, "paused by an administrator" },
+        { tally->drained, WHY_NODE_DRAINED, "on drained nodes" },
+        { tally->down, WHY_NODE_DOWN, "on nodes that do not answer" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].count == 0)
+            continue;
+        struct why_reason *reason = add(why, rows[i].code, TIME_NEVER);
+        if (reason == NULL)
+            return;
+        for (size_t k = 0; k < tally->closed[i].n_gpus; k++)
+            add_gpu(reason, tally->closed[i].gpus[k].node, tally->closed[i].gpus[k].gpu);
+        (void)snprintf(reason->text, sizeof(reason->text), "%u GPU%s that would suit it %s %s", rows[i].count,
+            rows[i].count == 1 ? "" : "s", rows[i].count == 1 ? "is" : "are", rows[i].text);
+    }
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+    const struct sched_run *const *left = a, *const *right = b;
+    return ((*left)->expected_end_ms > (*right)->expected_end_ms) -
+           ((*left)->expected_end_ms < (*right)->expected_end_ms);
+}
+
+/* The running jobs on GPUs that would suit it, soonest end first. */
+static size_t holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret)
+{
+    struct sched_run **runs = xcalloc(sched->n_runs + 1, sizeof(struct sched_run *));
+    size_t count = 0;
+    for (size_t i = 0; i < sched->n_runs; i++) {
+        const struct allocation *held = &sched->runs[i]->allocation;
+        bool is_in_the_way = class->key.request.gpus == 0;
+        for (size_t k = 0; k < held->n_gpus && !is_in_the_way; k++)
+            is_in_the_way = cluster_gpu_suits(&sched->cluster,
+                &sched->cluster.nodes[held->gpus[k].node].gpus[held->gpus[k].gpu], &class->key.request);
+        if (is_in_the_way)
+            runs[count++] = sched->runs[i];
+    }
+    qsort(runs, count, sizeof(struct sched_run *), compare_ends);
+    *ret = runs;
+    return count;
+}
+
+static void explain_resources(const struct sched *sched, const struct queue_class *class,
+    const struct tally *tally, int64_t shadow_ms, struct why *why)
+{
+    const struct sched_request *request = &class->key.request;
+    bool is_memory = request->gpu_mem > 0;
+    char asked[128];
+    struct why_reason *reason = add(why, is_memory ? WHY_GPU_MEMORY : WHY_RESOURCES, shadow_ms);
+    if (reason == NULL)
+        return;
+    struct sched_run **runs;
+    size_t count = holders(sched, class, &runs);
+    for (size_t i = 0; i < count; i++)
+        add_job(reason, runs[i]->job->entry.job);
+    if (reason->until_ms == TIME_NEVER && count > 0 && request->gpus <= 1)
+        reason->until_ms =
+            runs[0]->expected_end_ms > sched->now_ms ? runs[0]->expected_end_ms : sched->now_ms + 1;
+    free(runs);
+    request_text(request, asked, sizeof(asked));
+    if (request->gpus == 0)
+        (void)snprintf(reason->text, sizeof(reason->text), "%s asked, no node has that free", asked);
+    else if (request->n_picks > 0)
+        (void)snprintf(reason->text, sizeof(reason->text), "a GPU that it names is not free");
+    else if (tally->free >= request->gpus)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "%s asked; %u of %u such GPUs are free, but not together with the CPUs and memory it asks for on "
+            "one node",
+            asked, tally->free, tally->open);
+    else
+        (void)snprintf(reason->text, sizeof(reason->text), "%s asked, %u of %u such free now", asked,
+            tally->free, tally->open);
+}
+
+/* Jobs of a better rank; how many, and which. */
+static uint64_t explain_order(
+    const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
+{
+    uint64_t before = queue_position(&sched->queue, &job->entry) - 1;
+    if (before == 0 && !does_fit)
+        return 0;
+    struct why_reason *reason = add(why, WHY_PRIORITY, TIME_NEVER);
+    if (reason == NULL)
+        return before;
+    for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != job->class;
+         class = queue_next(class))
+        for (const struct queue_entry *entry = class->first; entry != NULL && reason->n_jobs < 8;
+             entry = entry->after)
+            add_job(reason, entry->job);
+    for (const struct queue_entry *entry = job->class->first;
+         entry != NULL && entry != &job->entry && reason->n_jobs < 8; entry = entry->after)
+        add_job(reason, entry->job);
+    if (does_fit && before > 0)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "what it asks for is free now but kept for jobs before it, which it would delay");
+    else if (before > 0)
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
+            (unsigned long long)before, before == 1 ? " is" : "s are");
+    else
+        why->n_reasons--; // it fits and is first: the next pass starts it
+    return before;
+}
+
+static void explain_cluster(const struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    const struct queue_class *class = job->class;
+    struct error err = { 0 };
+    struct tally tally = { 0 };
+    if (cluster_check(&sched->cluster, &class->key.request, &err) < 0) {
+        struct why_reason *reason = add(why, WHY_NEVER_FITS, TIME_NEVER);
+        if (reason != NULL)
+            (void)snprintf(reason->text, sizeof(reason->text), "%.250s", err.message);
+        return;
+    }
+    int64_t shadow = TIME_NEVER;
+    for (size_t i = 0; i < sched->n_holds; i++)
+        if (sched->holds[i].class == class && class->first == &job->entry)
+            shadow = sched->holds[i].from_ms;
+    count_gpus(sched, class, &tally);
+    bool does_fit = fits(sched, class, true, false);
+    if (!does_fit && fits(sched, class, true, true)) {
+        struct why_reason *reason = add(why, WHY_RESERVATION, TIME_NEVER);
+        if (reason != NULL)
+            (void)snprintf(
+                reason->text, sizeof(reason->text), "the GPUs that are free are reserved for others");
+    } else if (!does_fit) {
+        if (class->key.request.gpus == 0 || tally.open > 0)
+            explain_resources(sched, class, &tally, shadow, why);
+        explain_closed(&tally, why);
+    }
+    why->n_before = explain_order(sched, job, does_fit, why);
+}
+
+void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    *ret = (struct why){ .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER };
+    if (now_ms > sched->now_ms)
+        sched->now_ms = now_ms;
+    if (job == NULL || job->run != NULL)
+        return;
+    explain_blockers(sched, job, ret);
+    if (is_brief && ret->n_reasons > 0)
+        return;
+    explain_limit(sched, job->class, ret);
+    if (is_brief && ret->n_reasons > 0)
+        return;
+    if (job->blockers == 0 && job->entry.class != NULL && !job->class->is_parked)
+        explain_cluster(sched, job, ret);
+}
+
+/* --- who is ahead --- */
+
+void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    const size_t max = sizeof(why->ahead) / sizeof(why->ahead[0]);
+    if (job == NULL || job->run != NULL)
+        return;
+    struct sched_run **runs;
+    size_t count = holders(sched, job->class, &runs);
+    for (size_t i = 0; i < count && why->n_ahead < max / 2; i++)
+        why->ahead[why->n_ahead++] = (struct why_ahead){ runs[i]->job->entry.job, runs[i]->allocated_ms,
+            runs[i]->expected_end_ms > sched->now_ms ? runs[i]->expected_end_ms : sched->now_ms + 1, true };
+    free(runs);
+    for (size_t i = 0; i < why->n_reasons; i++)
+        for (size_t k = 0; why->reasons[i].code == WHY_PRIORITY && k < why->reasons[i].n_jobs; k++)
+            if (why->n_ahead < max)
+                why->ahead[why->n_ahead++] = (struct why_ahead){ why->reasons[i].jobs[k],
+                    forecast_find(forecast, why->reasons[i].jobs[k]), TIME_NEVER, false };
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Why a job waits: every blocker by a word of a closed list, who is ahead, when it will start, and what would
+ * start it now. */
+#pragma once
+
+#include "sched/forecast.h"
+#include "sched/sched.h"
+
+enum why_code {
+    WHY_RESOURCES,
+    WHY_GPU_MEMORY,
+    WHY_GPU_EXTERNAL,
+    WHY_GPU_PAUSED,
+    WHY_NODE_DOWN,
+    WHY_NODE_DRAINED,
+    WHY_PRIORITY,
+    WHY_USER_LIMIT,
+    WHY_GROUP_LIMIT,
+    WHY_QUOTA,
+    WHY_DEPENDENCY,
+    WHY_DEPENDENCY_NEVER,
+    WHY_BEGIN_TIME,
+    WHY_RESERVATION,
+    WHY_HELD_USER,
+    WHY_HELD_ADMIN,
+    WHY_BACKOFF,
+    WHY_STARTING,
+    WHY_NEVER_FITS,
+    WHY_CODES
+};
+
+const char *why_code_name(enum why_code code); // "resources", ...
+
+struct why_reason {
+    enum why_code code;
+    char text[256];
+    uint64_t jobs[8]; // that stand in the way, at most so many
+    size_t n_jobs;
+    struct alloc_gpu gpus[8];
+    size_t n_gpus;
+    int64_t until_ms; // TIME_NEVER: not known
+};
+
+struct why_ahead {
+    uint64_t job;
+    int64_t start_ms; // waiting ones: expected start
+    int64_t end_ms;   // running ones: expected end
+    bool is_running;
+};
+
+struct why {
+    struct why_reason reasons[8]; // the one that lasts longest first; empty: it starts in the next pass
+    size_t n_reasons;
+    struct why_ahead ahead[8];
+    size_t n_ahead;
+    uint64_t n_before;         // jobs before it in the queue
+    int64_t eta_ms, latest_ms; // TIME_NEVER: not known
+    char eta_basis[128], latest_basis[128];
+    bool has_change;          // the cheapest change that would start it now
+    char change[160];         // in words: "-g 1 starts now on node1:5"
+    struct class_key changed; // owned; with that change applied
+};
+
+/* Reasons alone: cheap, no forecast; for lists. `is_brief` stops after the first. */
+void why_reasons(struct sched *sched, int64_t now_ms, uint64_t job, bool is_brief, struct why *ret);
+
+/* Everything. `spec` not NULL: a job that does not exist yet (spec->id 0), seen as if submitted now. */
+void why_explain(
+    struct sched *sched, int64_t now_ms, uint64_t job, const struct sched_job_spec *spec, struct why *ret);
+void why_clear(struct why *why);

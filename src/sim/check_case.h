@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One random workload for `mgpu-sim check`: a cluster, jobs and what happens to them, as plain numbers by
+ * name, so that a case can be made from a seed, printed, read back and cut down by the same few loops.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+enum case_setting {
+    SET_POLICY, // position in policies[]
+    SET_PLACEMENT,
+    SET_RESERVATIONS,
+    SET_NODE_JOBS,
+    SET_USER_JOBS,
+    SET_USER_GPUS, // thousandths
+    SET_GRACE_MS,  // a job that must give way takes so long
+    SET_IS_EXACT,  // the scheduler is told how long jobs run
+    SET_IS_FAIR,   // alike jobs of users with equal shares: fairness is checked
+    CASE_SETTINGS
+};
+
+enum case_node { NODE_GPUS, NODE_CPU, NODE_MEMORY, CASE_NODE_VALUES };
+
+enum case_job {
+    JOB_ID,
+    JOB_AT, // submitted, ms
+    JOB_RUN,
+    JOB_UID,
+    JOB_GID,
+    JOB_PRIORITY,
+    JOB_GPUS,
+    JOB_SHARE,
+    JOB_GPU_MEM,
+    JOB_CPU,
+    JOB_MEMORY,
+    JOB_NODES,
+    JOB_PER_NODE,
+    JOB_ALLOW, // bits: indexes of GPUs; 0: any
+    JOB_PICK,  // node * 256 + index + 1 of its one GPU; 0: any
+    JOB_PREEMPTIBLE,
+    JOB_LIMIT,
+    JOB_BEGIN,
+    JOB_HOLD_UNTIL,
+    JOB_AFTER, // id
+    JOB_AFTER_KIND,
+    JOB_FAILS,
+    JOB_ELEMENTS, // 0: no array
+    JOB_ELEMENT_LIMIT,
+    CASE_JOB_VALUES
+};
+
+enum case_event_kind {
+    HAPPEN_NODE_DOWN,
+    HAPPEN_NODE_UP,
+    HAPPEN_DRAIN,
+    HAPPEN_RESUME_NODE,
+    HAPPEN_PAUSE,
+    HAPPEN_RESUME_GPU,
+    HAPPEN_CANCEL,
+    HAPPEN_RESERVE,
+    HAPPEN_KINDS
+};
+
+enum case_event { EVENT_AT, EVENT_KIND, EVENT_A, EVENT_B, EVENT_C, EVENT_D, CASE_EVENT_VALUES };
+
+struct sim_case {
+    int64_t settings[CASE_SETTINGS];
+    int64_t (*nodes)[CASE_NODE_VALUES];
+    int64_t (*jobs)[CASE_JOB_VALUES];
+    int64_t (*events)[CASE_EVENT_VALUES];
+    size_t n_nodes, n_jobs, n_events;
+};
+
+void case_make(struct sim_case *ret, uint64_t seed);
+void case_copy(struct sim_case *to, const struct sim_case *from);
+void case_clear(struct sim_case *of);
+
+/* One JSON object a line. */
+void case_write(const struct sim_case *of, FILE *out);
+int case_read(struct sim_case *ret, const char *path, struct error *err);

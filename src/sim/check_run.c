@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The promises that are checked:
+ *   - nothing is given away twice or against a rule (check_ledger.c), limits of users hold, nothing starts
+ * that is held, not yet begun, at its array's limit or before what it waits for;
+ *   - conservation: the scheduler knows each job until it ends, and in the end every job has run that could;
+ *   - starvation: a job that stands first and has a reservation starts by the time that it was first
+ * promised, when durations are known and the cluster and its rank stay as they are;
+ *   - fair share: of users with equal shares and alike jobs nobody gets less than half of what another gets;
+ *   - sched_invariant() after every pass.
+ */
+#include "sim/check_run.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "sim/check_world.h"
+
+#define INSTANTS_MAX 50000U
+#define ROUNDS_MAX   200U
+#define FAIR_ROUNDS  6 // starts per user before shares are compared
+
+static int check_fairness(const struct world *world, struct error *err)
+{
+    int64_t starts[8] = { 0 }, waiting[8] = { 0 }, users = 0, all = 0;
+    for (size_t i = 0; i < world->of->n_jobs; i++) {
+        int64_t uid = world->of->jobs[i][JOB_UID] & 7;
+        users = uid > users ? uid : users;
+        starts[uid] += world->jobs[i].n_started > 0;
+        waiting[uid] += world->jobs[i].state == CASE_WAITS;
+        all += world->jobs[i].n_started > 0;
+    }
+    if (all < users * FAIR_ROUNDS * world->of->nodes[0][NODE_GPUS])
+        return 0;
+    for (int64_t a = 1; a <= users; a++)
+        for (int64_t b = 1; b <= users; b++)
+            if (waiting[a] > 0 && waiting[b] > 0 && 2 * starts[a] < starts[b])
+                return error_set(err, -EPROTO,
+                    "user %lld has had %lld starts and user %lld %lld, with equal shares", (long long)a,
+                    (long long)starts[a], (long long)b, (long long)starts[b]);
+    return 0;
+}
+
+/* The job that stands first: is it kept waiting beyond what it was promised? */
+static int check_starvation(struct world *world, struct error *err)
+{
+    enum backfill backfill = policies[world->of->settings[SET_POLICY]]->backfill;
+    /* A plan does not reckon with the limit of jobs per node. */
+    bool is_bound = world->of->settings[SET_IS_EXACT] != 0 && backfill >= BACKFILL_EASY &&
+                    world->of->settings[SET_NODE_JOBS] == 0;
+    uint64_t first = 0;
+    int64_t shadow_ms = TIME_NEVER;
+    for (size_t i = 0; i < world->of->n_jobs && is_bound; i++) {
+        struct sched_look look;
+        uint64_t id = (uint64_t)world->of->jobs[i][JOB_ID];
+        if (world->jobs[i].state != CASE_WAITS || !sched_look(world->sched, id, world->now_ms, &look))
+            continue;
+        if (look.position != 1 || world->of->jobs[i][JOB_ELEMENTS] > 0)
+            continue;
+        first = id;
+        shadow_ms = look.shadow_ms;
+    }
+    if (first == 0 || shadow_ms == TIME_NEVER || world->is_disturbed || first != world->first) {
+        world->first = shadow_ms == TIME_NEVER ? 0 : first;
+        world->promised_ms = shadow_ms;
+        world->promised_at_ms = world->now_ms;
+        world->is_disturbed = false;
+        return 0;
+    }
+    if (world->now_ms <= world->promised_ms)
+        return 0;
+    return error_set(err, -EPROTO,
+        "job %llu stands first, was promised GPUs for %lld ms and still waits (now %lld ms)",
+        (unsigned long long)first, (long long)world->promised_ms, (long long)shadow_ms);
+}
+
+static int check_conservation(const struct world *world, struct error *err)
+{
+    for (size_t i = 0; i < world->of->n_jobs; i++) {
+        const struct case_state *job = &world->jobs[i];
+        struct sched_look look;
+        uint64_t id = (uint64_t)world->of->jobs[i][JOB_ID];
+        bool is_known = sched_look(world->sched, id, world->now_ms, &look);
+        bool should_be = job->state == CASE_WAITS || job->state == CASE_RUNS;
+        if (is_known != should_be)
+            return error_set(err, -EPROTO, "the scheduler %s job %llu, which %s",
+                is_known ? "knows" : "has lost", (unsigned long long)id,
+                should_be ? "is not over" : "is over");
+        if (is_known && world->of->jobs[i][JOB_ELEMENTS] == 0 && look.is_running != (job->state == CASE_RUNS))
+            return error_set(err, -EPROTO, "the scheduler believes that job %llu %s", (unsigned long long)id,
+                look.is_running ? "runs" : "does not run");
+    }
+    return 0;
+}
+
+static int settle_instant(struct world *world, struct error *err)
+{
+    for (unsigned round = 0; sched_is_dirty(world->sched) || sched_next_ms(world->sched) <= world->now_ms;
+         round++) {
+        if (round == ROUNDS_MAX)
+            return error_set(err, -EPROTO, "the scheduler is never done");
+        sched_pass(world->sched, world->now_ms);
+        world_after_pass(world);
+        if (world->error.code != 0) {
+            *err = world->error;
+            return err->code;
+        }
+        if (!sched_is_dirty(world->sched))
+            break;
+    }
+    int result = sched_invariant(world->sched, err);
+    if (result < 0)
+        return error_set(err, -EPROTO, "invariant: %.400s", strdupa(err->message));
+    result = check_conservation(world, err);
+    if (result == 0)
+        result = check_starvation(world, err);
+    if (result == 0 && world->of->settings[SET_IS_FAIR] != 0)
+        result = check_fairness(world, err);
+    return result;
+}
+
+static int check_end(const struct world *world, struct error *err)
+{
+    for (size_t i = 0; i < world->of->n_nodes; i++) {
+        const struct ledger_node *node = &world->ledger.nodes[i];
+        bool is_away = node->is_down || node->is_drained;
+        for (size_t k = 0; k < LEDGER_GPUS; k++)
+            is_away |= node->is_paused[k];
+        if (is_away) // only in a case that was cut down
+            return 0;
+    }
+    for (size_t i = 0; i < world->of->n_jobs; i++)
+        if (world->jobs[i].state == CASE_WAITS || world->jobs[i].state == CASE_RUNS)
+            return error_set(err, -EPROTO, "job %lld never %s, though nothing is in its way",
+                (long long)world->of->jobs[i][JOB_ID],
+                world->jobs[i].state == CASE_WAITS ? "starts" : "ends");
+    return 0;
+}
+
+int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, struct error *err)
+{
+    struct world world;
+    world_init(&world, of, spoiler);
+    int result = 0;
+    for (unsigned instant = 0; result == 0 && instant < INSTANTS_MAX; instant++) {
+        int64_t next_ms = world_next_ms(&world);
+        if (next_ms == TIME_NEVER)
+            break;
+        world.now_ms = next_ms;
+        world_happen(&world);
+        result = world.error.code;
+        if (result < 0)
+            *err = world.error;
+        else
+            result = settle_instant(&world, err);
+        if (world_is_over(&world))
+            break;
+    }
+    if (result == 0)
+        result = check_end(&world, err);
+    if (result < 0)
+        (void)error_wrap(err, "at %lld ms", (long long)world.now_ms);
+    world_clear(&world);
+    return result;
+}

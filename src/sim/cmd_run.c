@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu-sim run: a trace through the scheduler on a cluster, and what it came to. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "sim/engine.h"
+#include "sim/metrics.h"
+#include "sim/report.h"
+#include "sim/svg_gantt.h"
+#include "sim/svg_plot.h"
+#include "sim/synthetic.h"
+#include "sim/talk.h"
+
+#define TICK_MS          60000 // of the LAS reference
+#define RESERVATIONS_MAX 1000
+
+struct run_call {
+    const struct policy *policy;
+    const struct placement *placement; // NULL: the default
+    const char *cluster, *gantt, *plot;
+    struct trace_options trace;
+    enum estimate_source estimate;
+    int64_t reservations;                     // -1: the default
+    int64_t preempt_cost_ms, preempt_wide_ms; // -1: the default
+    int64_t half_life_ms, age_cap_ms;         // -1: the default
+    uint64_t seed;
+    bool has_estimate, is_reference, is_json, no_timing, no_progress, has_limits, is_help;
+};
+
+static const char *const estimate_names[] = { "history", "exact", "walltime", "trace", NULL };
+
+/* --- options --- */
+
+static int refuse_name(struct error *err, const char *what, const char *value, const char *const *names)
+{
+    const char *near = text_nearest(value, names);
+    (void)error_set(err, -EINVAL, "%s '%.60s' is not known", what, value);
+    if (near != NULL)
+        return error_hint(err, "did you mean '%s'?", near);
+    size_t length = 0;
+    char list[200] = "";
+    for (size_t i = 0; names[i] != NULL && length < sizeof(list) - 40; i++)
+        length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "", names[i]);
+    return error_hint(err, "there are %s", list);
+}
+
+static int set_policy(void *target, const char *value, struct error *err)
+{
+    struct run_call *call = target;
+    const char *names[64] = { NULL };
+    for (size_t i = 0; policies[i] != NULL && i < 63; i++)
+        names[i] = policies[i]->name;
+    const struct policy *policy = policy_find(value);
+    if (policy == NULL)
+        return refuse_name(err, "--policy", value, names);
+    call->policy = policy;
+    return 0;
+}
+
+static int set_placement(void *target, const char *value, struct error *err)
+{
+    struct run_call *call = target;
+    const char *names[64] = { NULL };
+    for (size_t i = 0; placements[i] != NULL && i < 63; i++)
+        names[i] = placements[i]->name;
+    const struct placement *placement = placement_find(value);
+    if (placement == NULL)
+        return refuse_name(err, "--placement", value, names);
+    call->placement = placement;
+    return 0;
+}
+
+static int set_estimate(void *target, const char *value, struct error *err)
+{
+    struct run_call *call = target;
+    for (unsigned i = 0; estimate_names[i] != NULL; i++)
+        if (strcmp(value, estimate_names[i]) == 0) {
+            call->estimate = (enum estimate_source)i;
+            call->has_estimate = true;
+            return 0;
+        }
+    return refuse_name(err, "--estimate", value, estimate_names);
+}
+
+#define SET_TEXT(name_, member_)                                                                             \
+    static int set_##name_(void *target, const char *value, struct error *err)                               \
+    {                                                                                                        \
+        (void)err;                                                                                           \
+        ((struct run_call *)target)->member_ = value;                                                        \
+        return 0;                                                                                            \
+    }
+#define SET_FLAG(name_, member_)                                                                             \
+    static int set_##name_(void *target, const char *value, struct error *err)                               \
+    {                                                                                                        \
+        (void)value, (void)err;                                                                              \
+        ((struct run_call *)target)->member_ = true;                                                         \
+        return 0;                                                                                            \
+    }
+SET_TEXT(cluster, cluster)
+SET_TEXT(gantt, gantt)
+SET_TEXT(plot, plot)
+SET_TEXT(users_from, trace.users_from)
+SET_FLAG(skip_bad, trace.skip_bad)
+SET_FLAG(reference, is_reference)
+SET_FLAG(json, is_json)
+SET_FLAG(no_timing, no_timing)
+SET_FLAG(no_progress, no_progress)
+SET_FLAG(limits, has_limits)
+SET_FLAG(help, is_help)
+
+static int set_reservations(void *target, const char *value, struct error *err)
+{
+    struct run_call *call = target;
+    return parse_integer(value, "--reservations", 0, RESERVATIONS_MAX, &call->reservations, err);
+}
+
+static int set_preempt_cost(void *target, const char *value, struct error *err)
+{
+    struct run_call *call = target;
+    int result = parse_duration(value, "--preempt-cost", &call->preempt_cost_ms, err);
+    if (result < 0)
+        return result;
+    call->preempt_wide_ms = call->preempt_cost_ms;
+    return 0;
+}
+
+static int set_half_life(void *target, const char *value, struct error *err)
+{
+    return parse_duration(value, "--half-life", &((struct run_call *)target)->half_life_ms, err);
+}
+
+static int set_age_cap(void *target, const char *value, struct error *err)
+{
+    return parse_duration(value, "--age-cap", &((struct run_call *)target)->age_cap_ms, err);
+}
+
+static int set_seed(void *target, const char *value, struct error *err)
+{
+    int64_t seed = 0;
+    int result = parse_integer(value, "--seed", 0, INT64_MAX, &seed, err);
+    ((struct run_call *)target)->seed = (uint64_t)seed;
+    return result;
+}
+
+static int set_max_jobs(void *target, const char *value, struct error *err)
+{
+    int64_t jobs = 0;
+    int result = parse_integer(value, "--max-jobs", 1, UINT32_MAX - 1, &jobs, err);
+    ((struct run_call *)target)->trace.max_jobs = (uint64_t)jobs;
+    return result;
+}
+
+static const struct option_row rows[] = {
+    { 'c', "cluster", "NxG", "64x8, pool:128 (one node), or a CSV list of nodes", set_cluster },
+    { 'p', "policy", "NAME", "who comes before whom (the default: default)", set_policy },
+    { 0, "placement", "NAME", "which GPUs a job gets", set_placement },
+    { 'e', "estimate", "KIND", "durations the scheduler believes: history, exact, walltime, trace",
+        set_estimate },
+    { 0, "reference", NULL, "as the reference simulators: consolidated, no fair share, no age cap",
+        set_reference },
+    { 0, "reservations", "K", "blocked jobs for which GPUs are kept", set_reservations },
+    { 0, "preempt-cost", "TIME", "extra work of a job that gave way (40s; 60s above 8 GPUs)",
+        set_preempt_cost },
+    { 0, "half-life", "TIME", "of what users have used", set_half_life },
+    { 0, "age-cap", "TIME", "longest time that others may be preferred; 0: none", set_age_cap },
+    { 0, "limits", NULL, "the wall times of the trace are told as time limits", set_limits },
+    { 0, "users-from", "COLUMN", "the column of a CSV trace that names the user", set_users_from },
+    { 0, "skip-bad", NULL, "pass over broken lines of the trace", set_skip_bad },
+    { 0, "max-jobs", "N", "only the first N jobs of the trace", set_max_jobs },
+    { 0, "seed", "N", "of a synthetic trace", set_seed },
+    { 0, "gantt", "FILE", "draw who had which GPU when, as SVG", set_gantt },
+    { 0, "plot", "FILE", "draw queue, use and waiting times, as SVG", set_plot },
+    { 0, "json", NULL, "figures as JSON", set_json },
+    { 0, "no-timing", NULL, "leave out what depends on this machine", set_no_timing },
+    { 0, "no-progress", NULL, "no progress bar", set_no_progress },
+    { 'h', "help", NULL, "this text", set_help },
+    { 0 },
+};
+
+/* --- the run --- */
+
+static void choose_settings(const struct run_call *call, struct sched_settings *settings)
+{
+    sched_settings_init(settings);
+    if (call->policy != NULL)
+        settings->policy = call->policy;
+    if (call->is_reference) {
+        settings->counts_gpus_only = true;
+        settings->placement = &placement_consolidate;
+        settings->reservations = 1;
+        settings->age_cap_ms = 0;
+        settings->quantum_ms = 0;
+        settings->preempt_grace_ms = 0;
+        settings->preempt_cost_ms = 40000;
+        settings->preempt_cost_wide_ms = 60000;
+    }
+    if (call->placement != NULL)
+        settings->placement = call->placement;
+    if (call->reservations >= 0)
+        settings->reservations = (uint32_t)call->reservations;
+    if (call->preempt_cost_ms >= 0) {
+        settings->preempt_cost_ms = call->preempt_cost_ms;
+        settings->preempt_cost_wide_ms = call->preempt_wide_ms;
+    }
+    if (call->half_life_ms >= 0)
+        settings->half_life_ms = call->half_life_ms;
+    if (call->age_cap_ms >= 0)
+        settings->age_cap_ms = call->age_cap_ms;
+}
+
+/* The reference takes what the trace predicts, where it does; everything else learns. */
+static void choose_estimate(
+    struct run_call *call, const struct sched_settings *settings, const struct workload *workload)
+{
+    if (settings->policy->is_oracle)
+        call->estimate = ESTIMATE_EXACT;
+    else if (!call->has_estimate && call->is_reference && workload->has_pred)
+        call->estimate = ESTIMATE_TRACE;
+}
+
+static int check_estimate(const struct run_call *call, const struct workload *workload, struct error *err)
+{
+    const struct policy *policy = call->policy;
+    if (policy != NULL && policy->is_oracle && call->has_estimate && call->estimate != ESTIMATE_EXACT)
+        return error_set(err, -EINVAL,
+            "--policy %s is an oracle and knows durations exactly; --estimate %s contradicts it",
+            policy->name, estimate_names[call->estimate]);
+    if (call->estimate == ESTIMATE_WALLTIME && !workload->has_wall)
+        return error_set(err, -EINVAL, "--estimate walltime: the trace has no wall times");
+    if (call->estimate == ESTIMATE_TRACE && !workload->has_pred)
+        return error_set(
+            err, -EINVAL, "--estimate trace: the trace has no predictions (column pred_duration)");
+    return 0;
+}
+
+static int draw(const struct run_call *call, const struct engine *engine, const char *path, struct error *err)
+{
+    char title[200];
+    (void)snprintf(title, sizeof(title), "%.90s on %.40s, policy %s", path, call->cluster,
+        engine->options.settings->policy->name);
+    int result = call->gantt == NULL ? 0 : svg_gantt(engine, title, call->gantt, err);
+    if (result < 0)
+        return result;
+    return call->plot == NULL ? 0 : svg_plot(engine, title, call->plot, err);
+}
+
+static void print(const struct run_call *call, struct engine *engine, const char *path)
+{
+    struct metrics metrics;
+    metrics_make(engine, &metrics);
+    const struct sched_settings *settings = engine->options.settings;
+    struct report report = {
+        .trace = path,
+        .cluster = call->cluster,
+        .policy = settings->policy,
+        .placement = settings->placement,
+        .estimate = estimate_names[call->estimate],
+        .is_oracle = call->estimate == ESTIMATE_EXACT,
+        .is_reference = call->is_reference,
+        .has_timing = !call->no_timing,
+        .bad_lines = engine->workload->n_bad,
+        .nodes = engine->nodes->count,
+        .gpus = engine->nodes->gpus,
+        .metrics = &metrics,
+        .counts = &engine->counts,
+        .first_refusal = engine->first_refusal,
+    };
+    if (call->is_json)
+        report_json(&report, stdout);
+    else
+        report_table(&report, stdout);
+}
+
+static void tell_bad(const struct workload *workload)
+{
+    for (size_t i = 0; i < workload->bad.count; i++)
+        (void)fprintf(stderr, "mgpu-sim: %s\n", workload->bad.items[i]);
+    if (workload->n_bad > 0)
+        (void)fprintf(
+            stderr, "mgpu-sim: %llu broken lines passed over\n", (unsigned long long)workload->n_bad);
+}
+
+static int replay(struct run_call *call, const char *path, struct workload *workload, struct sim_nodes *nodes,
+    struct engine *engine, struct error *err)
+{
+    struct sched_settings settings;
+    choose_settings(call, &settings);
+    int result = nodes_read(nodes, call->cluster, err);
+    if (result < 0)
+        return result;
+    result = synthetic_is(path) ? synthetic_make(workload, path, nodes, call->seed, err)
+                                : workload_read(workload, path, &call->trace, err);
+    if (result < 0)
+        return result;
+    tell_bad(workload);
+    result = check_estimate(call, workload, err);
+    if (result < 0)
+        return result;
+    choose_estimate(call, &settings, workload);
+    struct engine_options options = {
+        .settings = &settings,
+        .estimate = call->estimate,
+        .tick_ms = call->is_reference && settings.policy->preempting == PREEMPT_LAS ? TICK_MS : 0,
+        .has_limits = call->has_limits,
+        .draws = call->gantt != NULL,
+        .plots = call->plot != NULL,
+        .is_timed = !call->no_timing,
+        .is_progress = !call->no_progress && isatty(STDERR_FILENO) == 1,
+    };
+    result = engine_run(engine, workload, nodes, &options, err);
+    if (result < 0)
+        return result;
+    print(call, engine, path);
+    return draw(call, engine, path, err);
+}
+
+static int run(int argc, char **argv)
+{
+    struct run_call call = {
+        .reservations = -1, .preempt_cost_ms = -1, .half_life_ms = -1, .age_cap_ms = -1, .seed = 1
+    };
+    struct error err = { 0 };
+    int first = 0;
+    if (talk_parse(&command_run, argc, argv, rows, &call, 0, 1, &first, &err) < 0)
+        return talk_error(&err, SIM_USAGE);
+    if (call.is_help) {
+        talk_help(&command_run, rows);
+        return SIM_OK;
+    }
+    if (first == argc || call.cluster == NULL) {
+        (void)error_set(&err, -EINVAL,
+            first == argc ? "run needs a trace" : "run needs a cluster, such as --cluster 64x8");
+        (void)error_hint(&err, "usage: mgpu-sim %s", command_run.usage);
+        return talk_error(&err, SIM_USAGE);
+    }
+    struct workload workload = { 0 };
+    struct sim_nodes nodes = { 0 };
+    struct engine engine = { 0 };
+    int result = replay(&call, argv[first], &workload, &nodes, &engine, &err);
+    engine_clear(&engine);
+    workload_clear(&workload);
+    nodes_clear(&nodes);
+    return result < 0 ? talk_error(&err, SIM_FAILED) : SIM_OK;
+}
+
+const struct sim_command command_run = {
+    .name = "run",
+    .summary = "replay a trace through the scheduler on a cluster",
+    .usage = "run TRACE --cluster NODESxGPUS [OPTIONS]",
+    .run = run,
+};

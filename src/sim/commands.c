@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The list from which main() and the help are made. */
+#include "sim/commands.h"
+
+#include <stddef.h>
+
+const struct sim_command *const sim_commands[] = { &command_run, &command_check, &command_bench,
+    &command_pack, &command_journal, NULL };

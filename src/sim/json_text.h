@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Text into JSON and into XML, escaped. */
+#pragma once
+
+#include "base/buffer.h"
+
+/* Appends INDENT"KEY": "VALUE",NEWLINE. */
+void json_text(struct buffer *out, const char *indent, const char *key, const char *value);
+
+/* Appends the text with <, >, &, quotes and control bytes made harmless. */
+void xml_text(struct buffer *out, const char *text);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* How much of a cluster's idle GPUs typical pods cannot use (Weng et al., ATC'23), from the definition. */
+#pragma once
+
+#include "sched/cluster.h"
+#include "sim/workload.h"
+
+struct typical_shape {
+    uint32_t cpu_milli, gpus, share; // share: thousandths of each GPU, 0: a CPU pod
+    const char *model;               // "a|b", NULL: any
+    double weight;
+};
+
+struct pack_frag {
+    struct typical_shape *shapes;
+    size_t n_shapes;
+    double *of_node; // as of the last look
+    double total;    // thousandths of GPUs
+};
+
+/* Typical are the most frequent shapes of the workload's pods that make up 95 % of them. */
+void pack_frag_init(struct pack_frag *frag, const struct workload *workload, const struct cluster *cluster);
+void pack_frag_update(struct pack_frag *frag, const struct cluster *cluster, uint32_t node);
+void pack_frag_clear(struct pack_frag *frag);

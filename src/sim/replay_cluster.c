@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of the cluster: nodes, what administrators said of them, reservations. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "sim/replay_private.h"
+
+static struct cluster_change *find_mark(const struct replay *replay, const char *node, const char *uuid)
+{
+    for (size_t i = 0; i < replay->n_marks; i++)
+        if (text_equal(replay->marks[i].node, node) && text_equal(replay->marks[i].uuid, uuid))
+            return &replay->marks[i];
+    return NULL;
+}
+
+static void keep(struct cluster_change **list, size_t *count, const struct cluster_change *change)
+{
+    *list = xreallocarray(*list, *count + 1, sizeof(**list));
+    record_copy(&cluster_change_record, &(*list)[(*count)++], change);
+}
+
+static void drop(struct cluster_change *list, size_t *count, size_t at)
+{
+    cluster_change_clear(&list[at]);
+    list[at] = list[--*count];
+}
+
+void replay_note_change(struct replay *replay, const struct cluster_change *change)
+{
+    struct cluster_change *mark;
+    switch (change->kind) {
+    case CHANGE_GPU_PAUSE:
+    case CHANGE_NODE_DRAIN:
+    case CHANGE_GPU_RESUME:
+    case CHANGE_NODE_RESUME:
+        mark = find_mark(replay, change->node, change->uuid);
+        if (mark != NULL)
+            drop(replay->marks, &replay->n_marks, (size_t)(mark - replay->marks));
+        if (change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN)
+            keep(&replay->marks, &replay->n_marks, change);
+        return;
+    case CHANGE_RESERVE: keep(&replay->reservations, &replay->n_reservations, change); return;
+    case CHANGE_UNRESERVE:
+        for (size_t i = replay->n_reservations; i-- > 0;)
+            if (replay->reservations[i].reservation == change->reservation)
+                drop(replay->reservations, &replay->n_reservations, i);
+        return;
+    default: return;
+    }
+}
+
+/* Bits of positions in the node's own list become bits of positions in the ledger. */
+static uint64_t map_links(
+    const struct cluster_node *node, const struct cluster_device *devices, size_t count, uint64_t links)
+{
+    uint64_t mapped = 0;
+    for (size_t k = 0; k < count && k < 64; k++) {
+        const struct cluster_gpu *other =
+            (links >> k & 1) != 0 ? cluster_find_gpu(node, devices[k].uuid) : NULL;
+        if (other != NULL && other - node->gpus < 64)
+            mapped |= UINT64_C(1) << (other - node->gpus);
+    }
+    return mapped;
+}
+
+static int on_node_up(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    struct cluster *cluster = sched_cluster(replay->sched);
+    const struct cluster_device *devices = change->devices.items;
+    size_t count = change->devices.count;
+    for (size_t i = 0; i < count; i++)
+        if (devices[i].uuid == NULL)
+            return error_set(err, -EPROTO, "device %zu of node %.60s has no uuid", i, change->node);
+    struct cluster_node *node = cluster_set_node(cluster, change->node, change->cpu_milli, change->memory);
+    cluster_forget_gpus(node);
+    for (size_t i = 0; i < count; i++)
+        (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,
+            devices[i].model != NULL ? devices[i].model : "", devices[i].memory_bytes, !devices[i].is_lost);
+    for (size_t i = 0; i < count; i++) {
+        struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
+        gpu->numa = (int16_t)devices[i].numa;
+        gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
+        gpu->links = map_links(node, devices, count, devices[i].links);
+        gpu->is_paused = find_mark(replay, change->node, devices[i].uuid) != NULL;
+    }
+    node->is_drained = find_mark(replay, change->node, NULL) != NULL;
+    cluster_touch(cluster, node);
+    return 0;
+}
+
+static int on_node_down(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    struct cluster *cluster = sched_cluster(replay->sched);
+    struct cluster_node *node = cluster_find(cluster, change->node);
+    if (node == NULL)
+        return error_set(err, -EPROTO, "there is no node %.60s", change->node);
+    node->is_up = false;
+    cluster_touch(cluster, node);
+    return 0;
+}
+
+static int on_mark(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    struct cluster *cluster = sched_cluster(replay->sched);
+    struct cluster_node *node = cluster_find(cluster, change->node);
+    if (node == NULL)
+        return 0; // it is marked when it comes
+    struct cluster_gpu *gpu = change->uuid != NULL ? cluster_find_gpu(node, change->uuid) : NULL;
+    bool is_set = find_mark(replay, change->node, change->uuid) != NULL;
+    if (change->uuid == NULL)
+        node->is_drained = is_set;
+    else if (gpu != NULL)
+        gpu->is_paused = is_set;
+    cluster_touch(cluster, node);
+    return 0;
+}
+
+/* --- reservations --- */
+
+static int read_users(const char *text, struct sched_reservation *reservation, struct error *err)
+{
+    uint32_t *uids = NULL;
+    size_t count = 0;
+    int r = 0;
+    for (const char *at = text != NULL ? text : ""; r == 0 && *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        _cleanup_free_ char *word = xstrndup(at, length);
+        int64_t uid;
+        r = parse_integer(word, "users", 0, UINT32_MAX - 1, &uid, err);
+        uids = xreallocarray(uids, count + 1, sizeof(*uids));
+        uids[count++] = (uint32_t)uid;
+        at += length + (at[length] == ',');
+    }
+    reservation->uids = uids;
+    reservation->n_uids = count;
+    return r;
+}
+
+/* `now_ms` 0: at a start, when its GPUs are known by name before their nodes have said anything. */
+static int reserve(
+    struct replay *replay, const struct cluster_change *change, int64_t now_ms, struct error *err)
+{
+    struct cluster *cluster = sched_cluster(replay->sched);
+    const struct cluster_device *devices = change->devices.items;
+    struct ask_gpu *gpus = NULL;
+    size_t count = 0;
+    int r = change->gpu_ids != NULL ? parse_gpu_ids(change->gpu_ids, &gpus, &count, err)
+                                    : error_set(err, -EPROTO, "the reservation has no GPUs");
+    if (r < 0)
+        return r;
+    struct sched_reservation reservation = {
+        .id = change->reservation,
+        .name = xstrdup(change->text != NULL ? change->text : ""),
+        .from_ms = change->from_ms,
+        .until_ms = change->until_ms,
+        .gpus = xcalloc(count + 1, sizeof(struct alloc_gpu)),
+    };
+    for (size_t i = 0; i < count && i < change->devices.count; i++) {
+        struct cluster_node *node = cluster_node(cluster, gpus[i].node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, devices[i].index, devices[i].uuid);
+        reservation.gpus[reservation.n_gpus++] =
+            (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
+    }
+    struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
+    r = read_users(change->users, &reservation, err);
+    if (r == 0)
+        r = sched_reserve(replay->sched, now_ms, &request, &reservation, err);
+    free(reservation.name);
+    free(reservation.uids);
+    free(reservation.gpus);
+    ask_gpus_free(gpus, count);
+    return r;
+}
+
+int replay_load_reservation(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    return reserve(replay, change, 0, err);
+}
+
+static int on_reserve(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    return reserve(replay, change, replay->at_ms, err);
+}
+
+static int on_unreserve(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    if (sched_unreserve(replay->sched, replay->at_ms, change->reservation) == 0)
+        return 0;
+    return error_set(err, -EPROTO, "there is no reservation %" PRIu64, change->reservation);
+}
+
+int replay_change(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    static int (*const makers[CHANGE_KINDS])(
+        struct replay *, const struct cluster_change *, struct error *) = {
+        [CHANGE_NODE_UP] = on_node_up,
+        [CHANGE_NODE_DOWN] = on_node_down,
+        [CHANGE_GPU_PAUSE] = on_mark,
+        [CHANGE_GPU_RESUME] = on_mark,
+        [CHANGE_NODE_DRAIN] = on_mark,
+        [CHANGE_NODE_RESUME] = on_mark,
+        [CHANGE_RESERVE] = on_reserve,
+        [CHANGE_UNRESERVE] = on_unreserve,
+    };
+    replay_note_change(replay, change);
+    return makers[change->kind](replay, change, err);
+}

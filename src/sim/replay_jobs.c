@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs as the events make them, and what each event tells the scheduler: the table of docs/journal.md. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "job/array.h"
+#include "sim/replay_private.h"
+
+#define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
+#define RETURN_BACKOFF_MAX 60000
+
+struct job *replay_find(const struct replay *replay, uint64_t id)
+{
+    return id < replay->n_jobs ? replay->jobs[id].job : NULL;
+}
+
+static bool is_known(const struct replay *replay, uint64_t id)
+{
+    return id != 0 && id <= replay->last_job;
+}
+
+/* --- in the scheduler's terms --- */
+
+struct class_key replay_key(const struct job *job, uint64_t stem)
+{
+    return (struct class_key){
+        .uid = job->uid,
+        .gid = job->gid,
+        .priority = job->ask.priority,
+        .is_preemptible = job->ask.preemptible,
+        .limit_ms = job->ask.time_limit_ms,
+        .stem = stem,
+    };
+}
+
+static uint32_t count_left(const struct job *job)
+{
+    struct array array = { 0 };
+    struct error err;
+    if (job->array_left[0] == '\0' || parse_array(job->array_left, &array, &err) < 0)
+        return 0;
+    uint32_t count = array_size(&array);
+    array_clear(&array);
+    return count;
+}
+
+static int read_elements(const struct job *job, struct sched_job_spec *spec, struct error *err)
+{
+    struct array array = { 0 };
+    int r = job_is_array(job) ? parse_array(job->ask.array, &array, err) : 0;
+    if (r < 0 || !job_is_array(job))
+        return r;
+    spec->is_array = true;
+    spec->element_limit = array.limit;
+    spec->elements_open = job->array_open;
+    spec->elements = count_left(job);
+    array_clear(&array);
+    return 0;
+}
+
+static int describe(
+    const struct replay *replay, const struct job *job, struct sched_job_spec *ret, struct error *err)
+{
+    const struct job *array = replay_find(replay, job->array_job);
+    *ret = (struct sched_job_spec){
+        .id = job->id,
+        .submit_ms = array != NULL ? array->submitted_ms : job->submitted_ms,
+        .begin_ms = job->ask.begin_ms,
+        .deadline_ms = job->ask.deadline_ms,
+        .hold = job->hold,
+        .array = job->array_job,
+        .key = replay_key(job, replay->jobs[job->id].stem),
+    };
+    int r = request_from_ask(&job->ask, &ret->key.request, err);
+    return r == 0 ? read_elements(job, ret, err) : r;
+}
+
+static bool comes_true(enum after_kind kind, bool is_ok)
+{
+    return kind == AFTER_ANY || (kind == AFTER_OK) == is_ok;
+}
+
+/* Those that are not over, then those that can never come true: what did come true is left out. */
+static int read_after(const struct replay *replay, const struct job *job, struct ask_after **ret,
+    size_t *ret_open, size_t *ret_count, struct error *err)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0;
+    *ret = NULL;
+    *ret_open = *ret_count = 0;
+    int r = job->ask.after != NULL ? parse_after(job->ask.after, &named, &count, err) : 0;
+    if (r < 0 || count == 0)
+        return r;
+    *ret = xcalloc(count, sizeof(**ret));
+    for (size_t i = 0; i < count; i++)
+        if (replay_find(replay, named[i].job) != NULL)
+            (*ret)[(*ret_open)++] = named[i];
+    *ret_count = *ret_open;
+    for (size_t i = count; i-- > 0;)
+        if (is_known(replay, named[i].job) && replay_find(replay, named[i].job) == NULL &&
+            !comes_true(named[i].kind, replay->jobs[named[i].job].is_ok))
+            (*ret)[(*ret_count)++] = named[i];
+    return 0;
+}
+
+/* `is_edit`: the scheduler has it already. */
+static int enqueue(struct replay *replay, const struct job *job, bool is_edit, struct error *err)
+{
+    struct sched_job_spec spec;
+    _cleanup_free_ struct ask_after *after = NULL;
+    size_t n_open = 0, count = 0;
+    int r = describe(replay, job, &spec, err);
+    if (r == 0)
+        r = read_after(replay, job, &after, &n_open, &count, err);
+    spec.after = after;
+    spec.n_after = count;
+    if (r == 0)
+        (is_edit ? sched_edit : sched_submit)(replay->sched, replay->at_ms, &spec);
+    for (size_t i = n_open; r == 0 && i < count; i++)
+        sched_settle(replay->sched, replay->at_ms, after[i].job, after[i].kind == AFTER_FAIL);
+    request_clear(&spec.key.request);
+    return r;
+}
+
+static void add_node(struct allocation *allocation, uint32_t node, const struct job *job)
+{
+    for (size_t i = 0; i < allocation->n_nodes; i++)
+        if (allocation->nodes[i].node == node)
+            return;
+    allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
+    allocation->nodes[allocation->n_nodes++] =
+        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
+}
+
+static void read_allocation(struct cluster *cluster, const struct job *job, struct allocation *ret)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
+    add_node(ret, cluster_node(cluster, job->node)->position, job);
+    for (size_t i = 0; i < job->grants.count; i++) {
+        struct cluster_node *node =
+            cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, grants[i].index, grants[i].uuid);
+        add_node(ret, node->position, job);
+        ret->gpus[ret->n_gpus++] = (struct alloc_gpu){
+            .node = node->position,
+            .gpu = (uint32_t)(gpu - node->gpus),
+            .slot = grants[i].slot,
+            .share = grants[i].share,
+            .memory = grants[i].memory,
+        };
+    }
+}
+
+int replay_take_up(struct replay *replay, struct job *job, struct error *err)
+{
+    struct sched_job_spec spec;
+    struct allocation allocation;
+    if (job->state == JOB_QUEUED)
+        return enqueue(replay, job, false, err);
+    int r = describe(replay, job, &spec, err);
+    if (r < 0)
+        return r;
+    read_allocation(sched_cluster(replay->sched), job, &allocation);
+    sched_resume(replay->sched, replay->at_ms, &spec, &allocation, job->started_ms);
+    allocation_clear(&allocation);
+    request_clear(&spec.key.request);
+    return 0;
+}
+
+/* --- the jobs --- */
+
+static int add_job(struct replay *replay, const struct turn_event *turn, struct error *err)
+{
+    uint64_t id = turn->event.job;
+    if (turn->event.ask.count != 1)
+        return error_set(err, -EPROTO, "job %" PRIu64 " is submitted without an \"ask\"", id);
+    if (id <= replay->last_job || id >= SIZE_MAX / sizeof(struct replay_job) / 2)
+        return error_set(
+            err, -EPROTO, "job %" PRIu64 " is submitted after job %" PRIu64, id, replay->last_job);
+    if (id >= replay->n_jobs) {
+        size_t room = id < 512 ? 1024 : (size_t)id * 2;
+        replay->jobs = xreallocarray(replay->jobs, room, sizeof(*replay->jobs));
+        for (size_t i = replay->n_jobs; i < room; i++)
+            replay->jobs[i] = (struct replay_job){ 0 };
+        replay->n_jobs = room;
+    }
+    struct job_spec spec = { .ask = *(const struct job_ask *)turn->event.ask.items }; // borrowed
+    struct job *job = job_new(id, &spec);
+    job->hold = turn->event.hold;
+    replay->last_job = id;
+    replay->jobs[id] = (struct replay_job){ .job = job, .stem = turn->stem };
+    return 0;
+}
+
+int replay_apply(
+    struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err)
+{
+    const struct job_event *event = &turn->event;
+    int r = event->type == EVENT_SUBMITTED ? add_job(replay, turn, err) : 0;
+    if (r < 0)
+        return r;
+    struct job *job = replay_find(replay, event->job);
+    if (job == NULL)
+        return error_set(err, -EPROTO, "there is no job %" PRIu64 " to which '%s' could happen", event->job,
+            job_event_name((enum job_event_type)event->type));
+    *ret_before = job->state;
+    return job_apply(job, event, err);
+}
+
+/* --- what an event tells --- */
+
+static int tell_submitted(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    const struct job *array = replay_find(replay, job->array_job);
+    int r = array != NULL ? enqueue(replay, array, true, err) : 0; // it has one element less
+    return r == 0 ? enqueue(replay, job, false, err) : r;
+}
+
+static int tell_started(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    sched_started(replay->sched, replay->at_ms, job->id);
+    return 0;
+}
+
+static int tell_stop(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    if (!job_state_is_active(job->state))
+        sched_withdraw(replay->sched, replay->at_ms, job->id);
+    return 0;
+}
+
+static int tell_returned(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    if (job->state == JOB_DONE) {
+        sched_ended(replay->sched, replay->at_ms, job->id, -1);
+        return 0;
+    }
+    uint32_t returns = job->attempt - job->preemptions;
+    unsigned doublings = returns > 0 && returns < 7 ? returns - 1 : 6;
+    int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
+    wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
+    sched_stopped(replay->sched, replay->at_ms, job->id, 0);
+    sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + wait_ms);
+    return 0;
+}
+
+static int tell_requeued(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    sched_stopped(replay->sched, replay->at_ms, job->id, 0);
+    return 0;
+}
+
+static int tell_ended(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    bool is_learnt = event->end == END_EXIT || event->end == END_SIGNAL || event->end == END_TIME_LIMIT;
+    sched_ended(replay->sched, replay->at_ms, job->id, is_learnt ? event->run_ms : -1);
+    sched_withdraw(replay->sched, replay->at_ms, job->id); // given up while it waited
+    return 0;
+}
+
+static int tell_edited(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    return enqueue(replay, job, true, err);
+}
+
+static int tell_hold(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    uint32_t both = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
+    sched_block(replay->sched, replay->at_ms, job->id, job->hold, both & ~job->hold, TIME_NEVER);
+    return 0;
+}
+
+static int (*const tellers[EVENT_TYPES])(
+    struct replay *, const struct job *, const struct job_event *, struct error *) = {
+    [EVENT_SUBMITTED] = tell_submitted,
+    [EVENT_STARTED] = tell_started,
+    [EVENT_STOP] = tell_stop,
+    [EVENT_RETURNED] = tell_returned,
+    [EVENT_REQUEUED] = tell_requeued,
+    [EVENT_ENDED] = tell_ended,
+    [EVENT_EDITED] = tell_edited,
+    [EVENT_HELD] = tell_hold,
+    [EVENT_RELEASED] = tell_hold,
+};
+
+int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)
+{
+    enum job_state before;
+    const struct job_event *event = &turn->event;
+    int r = replay_apply(replay, turn, &before, err);
+    struct job *job = replay_find(replay, event->job);
+    if (r == 0 && tellers[event->type] != NULL)
+        r = tellers[event->type](replay, job, event, err);
+    if (r < 0)
+        return r;
+    if (job_state_is_active(before) && !job_state_is_active(job->state))
+        replay_keep_accounts(replay, job, replay->jobs[job->id].stem);
+    if (job->state != JOB_DONE)
+        return 0;
+    struct replay_job *entry = &replay->jobs[job->id];
+    entry->is_ok = job->end == END_EXIT && job->exit_code == 0;
+    entry->job = NULL;
+    sched_settle(replay->sched, replay->at_ms, job->id, entry->is_ok);
+    job_free(job);
+    return 0;
+}

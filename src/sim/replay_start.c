@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A start of mgpud: it makes its scheduler anew from the store, so the replay does the same from what the
+ * store had by then: usage, run times, reservations, jobs.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "sim/replay_private.h"
+
+/* --- settings: "key=value" lines --- */
+
+enum value_kind { VALUE_U32, VALUE_MS, VALUE_REAL };
+
+static const struct setting {
+    const char *key;
+    enum value_kind kind;
+    size_t offset;
+} settings_table[] = {
+    { "reservations", VALUE_U32, offsetof(struct sched_settings, reservations) },
+    { "half_life_ms", VALUE_MS, offsetof(struct sched_settings, half_life_ms) },
+    { "age_cap_ms", VALUE_MS, offsetof(struct sched_settings, age_cap_ms) },
+    { "default_run_ms", VALUE_MS, offsetof(struct sched_settings, default_run_ms) },
+    { "node_jobs", VALUE_U32, offsetof(struct sched_settings, node_jobs) },
+    { "unused_ms", VALUE_MS, offsetof(struct sched_settings, unused_ms) },
+    { "preempt_grace_ms", VALUE_MS, offsetof(struct sched_settings, preempt_grace_ms) },
+    { "preempt_cost_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_ms) },
+    { "preempt_cost_wide_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_wide_ms) },
+    { "quantum_ms", VALUE_MS, offsetof(struct sched_settings, quantum_ms) },
+    { "user_max_jobs", VALUE_U32, offsetof(struct sched_settings, user_limits.jobs) },
+    { "user_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, user_limits.gpu_milli) },
+    { "user_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, user_limits.gpu_seconds) },
+    { "group_max_jobs", VALUE_U32, offsetof(struct sched_settings, group_limits.jobs) },
+    { "group_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, group_limits.gpu_milli) },
+    { "group_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, group_limits.gpu_seconds) },
+};
+
+static void set_number(struct sched_settings *settings, const char *key, const char *value)
+{
+    for (size_t i = 0; i < sizeof(settings_table) / sizeof(settings_table[0]); i++) {
+        const struct setting *row = &settings_table[i];
+        void *member = (char *)settings + row->offset;
+        if (strcmp(row->key, key) != 0)
+            continue;
+        if (row->kind == VALUE_U32)
+            *(uint32_t *)member = (uint32_t)strtoul(value, NULL, 10);
+        else if (row->kind == VALUE_MS)
+            *(int64_t *)member = strtoll(value, NULL, 10);
+        else
+            *(double *)member = strtod(value, NULL);
+    }
+}
+
+static int set_one(struct sched_settings *settings, const char *key, const char *value, struct error *err)
+{
+    if (strcmp(key, "policy") == 0 && (settings->policy = policy_find(value)) == NULL)
+        return error_set(err, -EPROTO, "the policy '%.60s' is not known", value);
+    if (strcmp(key, "placement") == 0 && (settings->placement = placement_find(value)) == NULL)
+        return error_set(err, -EPROTO, "the placement '%.60s' is not known", value);
+    set_number(settings, key, value);
+    return 0;
+}
+
+/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
+static int set_account(struct sched *sched, const char *value, struct error *err)
+{
+    char kind = '\0';
+    uint32_t id = 0;
+    double shares = 1;
+    struct account_limits limits = { 0 };
+    if (sscanf(value, "%c:%" SCNu32 " %lf %" SCNu32 " %" SCNu32 " %lf", &kind, &id, &shares, &limits.jobs,
+            &limits.gpu_milli, &limits.gpu_seconds) != 6)
+        return error_set(err, -EPROTO, "the account '%.60s' cannot be read", value);
+    struct account *account = fairshare_account(sched_fairshare(sched), id, kind == 'g');
+    account->shares = shares;
+    account->limits = limits;
+    return 0;
+}
+
+/* `sched` NULL: the settings; else the accounts. */
+static int read_settings(
+    const char *text, struct sched_settings *settings, struct sched *sched, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(text);
+    char *rest = NULL;
+    int r = 0;
+    for (char *line = strtok_r(copy, "\n", &rest); r == 0 && line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *equals = strchr(line, '=');
+        if (equals == NULL)
+            continue;
+        *equals = '\0';
+        bool is_account = strcmp(line, "account") == 0;
+        if (is_account && sched != NULL)
+            r = set_account(sched, equals + 1, err);
+        else if (!is_account && sched == NULL)
+            r = set_one(settings, line, equals + 1, err);
+    }
+    return r;
+}
+
+/* --- what mgpud keeps for its next start --- */
+
+static int compare_row(const struct replay_row *row, const char *kind, const char *key)
+{
+    int order = strcmp(row->kind, kind);
+    return order != 0 ? order : strcmp(row->key, key);
+}
+
+/* `bytes` NULL: it is kept no more. */
+static void put_row(struct replay *replay, const char *kind, const char *key, const struct buffer *bytes)
+{
+    size_t low = 0, high = replay->n_rows;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_row(&replay->rows[middle], kind, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_there = low < replay->n_rows && compare_row(&replay->rows[low], kind, key) == 0;
+    if (!is_there && bytes == NULL)
+        return;
+    if (!is_there) {
+        replay->rows = xreallocarray(replay->rows, replay->n_rows + 1, sizeof(*replay->rows));
+        memmove(&replay->rows[low + 1], &replay->rows[low], (replay->n_rows++ - low) * sizeof(*replay->rows));
+        replay->rows[low] = (struct replay_row){ .kind = xstrdup(kind), .key = xstrdup(key) };
+    }
+    struct replay_row *row = &replay->rows[low];
+    buffer_clear(&row->value);
+    if (bytes != NULL) {
+        buffer_append(&row->value, bytes->bytes, bytes->length);
+        return;
+    }
+    free(row->kind);
+    free(row->key);
+    memmove(row, row + 1, (--replay->n_rows - low) * sizeof(*row));
+}
+
+static void keep_account(struct replay *replay, uint32_t id, bool is_group)
+{
+    struct fairshare *fairshare = sched_fairshare(replay->sched);
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char key[24];
+    (void)snprintf(key, sizeof(key), "%c:%" PRIu32, is_group ? 'g' : 'u', id);
+    account_encode(fairshare, fairshare_account(fairshare, id, is_group), replay->at_ms, &bytes);
+    put_row(replay, "usage", key, &bytes);
+}
+
+static void keep_history(void *arg, const char *name, const struct buffer *bytes)
+{
+    put_row(arg, "history", name, bytes);
+}
+
+void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t stem)
+{
+    struct history_key history_key;
+    struct class_key key = replay_key(job, stem);
+    struct error err;
+    keep_account(replay, job->uid, false);
+    keep_account(replay, job->gid, true);
+    if (job->state != JOB_DONE || request_from_ask(&job->ask, &key.request, &err) < 0)
+        return;
+    sched_history_key(replay->sched, &key, &history_key);
+    history_each_of(sched_history(replay->sched), &history_key, keep_history, replay);
+    request_clear(&key.request);
+}
+
+/* --- the start --- */
+
+static int load_rows(struct replay *replay, const char *kind, struct error *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < replay->n_rows; i++) {
+        const struct replay_row *row = &replay->rows[i];
+        if (strcmp(row->kind, kind) != 0)
+            continue;
+        if (strcmp(kind, "usage") == 0)
+            r = account_decode(sched_fairshare(replay->sched), row->value.bytes, row->value.length, err);
+        else
+            r = history_decode(
+                sched_history(replay->sched), row->key, row->value.bytes, row->value.length, err);
+    }
+    return r;
+}
+
+/* As the store has them: in order of their numbers as texts. */
+static int by_key(const void *a, const void *b)
+{
+    char left[24], right[24];
+    (void)snprintf(left, sizeof(left), "%" PRIu64, ((const struct cluster_change *)a)->reservation);
+    (void)snprintf(right, sizeof(right), "%" PRIu64, ((const struct cluster_change *)b)->reservation);
+    return strcmp(left, right);
+}
+
+int replay_start(struct replay *replay, const char *text, struct error *err)
+{
+    struct sched_settings settings;
+    struct sched_callbacks callbacks = replay_callbacks;
+    callbacks.arg = replay;
+    sched_settings_init(&settings);
+    int r = read_settings(text, &settings, NULL, err);
+    if (r < 0)
+        return r;
+    sched_free(replay->sched);
+    replay->sched = sched_new(&settings, &callbacks);
+    replay->counts.starts++;
+    r = read_settings(text, NULL, replay->sched, err);
+    if (r == 0)
+        r = load_rows(replay, "history", err);
+    if (replay->n_reservations > 0)
+        qsort(replay->reservations, replay->n_reservations, sizeof(*replay->reservations), by_key);
+    for (size_t i = 0; r == 0 && i < replay->n_reservations; i++)
+        r = replay_load_reservation(replay, &replay->reservations[i], err);
+    if (r == 0)
+        r = load_rows(replay, "usage", err);
+    for (uint64_t id = 1; r == 0 && id <= replay->last_job; id++)
+        if (replay->jobs[id].job != NULL)
+            r = replay_take_up(replay, replay->jobs[id].job, err);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Each event goes through its JSON form, as on the way from mgpud to mgpu-sim. */
+#include "box_journal.h"
+
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "controller/core.h"
+#include "sim/replay.h"
+#include "wire/json_journal.h"
+#include "wire/json_text.h"
+
+static int replay_one(struct replay *replay, const struct job_event *event, uint64_t stem, struct error *err)
+{
+    _cleanup_json_ json_t *written = json_journal_write(event, stem);
+    _cleanup_free_ char *text = json_text_format(written);
+    _cleanup_json_ json_t *object = json_loads(text, 0, NULL);
+    struct job_event read;
+    uint64_t read_stem;
+    int r = json_journal_read(object, &read, &read_stem, err);
+    if (r == 0)
+        r = replay_event(replay, &read, read_stem, err);
+    job_event_clear(&read);
+    return r;
+}
+
+char *box_replay(const struct change *events, size_t count, struct job *const *jobs, size_t *decisions)
+{
+    _cleanup_(replay_freep) struct replay *replay = replay_new();
+    struct error err = { 0 };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        const struct job_event *event = &events[i].event;
+        r = replay_one(replay, event, event->job != 0 ? core_stem(jobs[event->job]) : 0, &err);
+    }
+    if (r == 0)
+        r = replay_end(replay, &err);
+    *decisions += replay_counts(replay).decisions;
+    return r < 0 ? xasprintf("%s (%s)", err.message, err.hint) : NULL;
+}

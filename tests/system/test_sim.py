@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""mgpu-sim: the honesty gate against the reference simulators, determinism, and what it says to bad input.
+
+The traces are those of tests/traces (README there), or of the folder in MGPU_TRACES.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+
+import harness
+
+TRACES = os.environ.get('MGPU_TRACES', os.path.join(harness.ROOT, 'tests', 'traces'))
+CUTS = {'philly_ee9e8c': '22x8', 'philly_6c71a0': '7x8', 'philly_w1': '64x8', 'hpc2n_cut': 'pool:128'}
+NAMES = {'fifo': 'fifo', 'sjf': 'sjf', 'qssf': 'qssf', 'srtf': 'srtf', 'tiresias': 'las'}
+EXACTLY = ('fifo', 'sjf', 'qssf')
+TENTH_S = 0.1
+PREEMPTIVE_PART = 0.001
+FGD_POINTS = 0.15
+
+needs_traces = pytest.mark.skipif(not os.path.isdir(TRACES), reason=f'no traces in {TRACES}')
+
+
+def sim(*words, status=0):
+    """Runs mgpu-sim and returns (standard output, standard error)."""
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), *map(str, words)],
+                          capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == status, done.stderr
+    assert not harness.SANITIZER.search(done.stderr), done.stderr
+    return done.stdout, done.stderr
+
+
+def trace(name):
+    return os.path.join(TRACES, name)
+
+
+def references():
+    """(trace, reference policy) of refsim's rows for the policies of the gate, with their figures."""
+    if not os.path.isdir(TRACES):
+        return
+    with open(trace('reference_results.csv'), encoding='utf-8') as file:
+        for row in csv.DictReader(file):
+            if row['simulator'] == 'refsim' and row['policy'] in NAMES and row['estimate'] == 'exact':
+                yield pytest.param(row, id=f'{row["trace"]}-{row["policy"]}')
+
+
+@needs_traces
+@pytest.mark.parametrize('row', list(references()))
+def test_reference_modes_agree_with_the_reference_simulator(row):
+    out, _ = sim('run', trace(row['trace'] + '.csv'), '--cluster', CUTS[row['trace']], '--policy', NAMES[row['policy']],
+                 '--reference', '--json')
+    figures = json.loads(out)
+    assert figures['jobs'] == int(row['n'])
+    for ours, theirs in (('avg_jct_s', 'avgJCT'), ('avg_queue_delay_s', 'avgQ')):
+        wanted = float(row[theirs])
+        allowed = TENTH_S if row['policy'] in EXACTLY else PREEMPTIVE_PART * wanted
+        assert abs(figures[ours] - wanted) <= allowed, (ours, figures[ours], wanted)
+
+
+@needs_traces
+def test_oracles_say_so():
+    out, _ = sim('run', trace('philly_ee9e8c.csv'), '--cluster', '22x8', '--policy', 'sjf', '--json')
+    assert json.loads(out)['oracle'] is True
+    out, _ = sim('run', trace('philly_ee9e8c.csv'), '--cluster', '22x8', '--policy', 'sjf')
+    assert 'ORACLE' in out
+    out, _ = sim('run', trace('philly_ee9e8c.csv'), '--cluster', '22x8', '--json')
+    assert json.loads(out)['oracle'] is False
+
+
+@needs_traces
+@pytest.mark.parametrize('workload', ('openb_pod_list_default', 'openb_pod_list_gpushare40'))
+def test_packing_as_published_gives_the_published_allocation(workload):
+    short = workload.removeprefix('openb_pod_list_')
+    with open(trace('fgd_expected.csv'), encoding='utf-8') as file:
+        rows = [row for row in csv.DictReader(file) if row['workload'] == workload and 'FGD' in row['sc_policy']]
+    wanted = sum(float(row['alloc_130']) for row in rows) / len(rows)
+    found = []
+    for seed in range(42, 47):
+        out, _ = sim('pack', trace(workload + '.csv'), '--nodes', trace('openb_node_list_gpu_node.csv'),
+                     '--order', trace(f'openb_order_{short}_x1.3.txt'),
+                     '--rank', trace(f'openb_noderank_{short}_x1.3.txt'),
+                     '--seed', seed, '--placement', 'fgd-plain', '--json')
+        found.append(json.loads(out)['marks'][-1]['allocated_percent'])
+    assert abs(sum(found) / len(found) - wanted) <= FGD_POINTS, (found, wanted)
+
+
+def test_equal_seeds_give_equal_bytes():
+    words = ('run', 'synthetic:2000', '--cluster', '8x8', '--json', '--no-timing', '--seed')
+    first, _ = sim(*words, 7)
+    again, _ = sim(*words, 7)
+    other, _ = sim(*words, 8)
+    assert first == again
+    assert first != other
+
+
+def test_broken_lines_stop_the_run_unless_they_are_skipped(tmp_path):
+    path = tmp_path / 'trace.csv'
+    path.write_text('submit,gpus,duration\n0,1,10\n5,many,10\n9,1,10\n')
+    _, err = sim('run', path, '--cluster', '1x8', status=1)
+    assert f'{path}:3: number of GPUs' in err
+    out, err = sim('run', path, '--cluster', '1x8', '--skip-bad', '--json')
+    assert '1 broken line' in err
+    assert json.loads(out)['jobs'] == 2 and json.loads(out)['bad_lines'] == 1
+
+
+def test_an_openb_list_runs_on_its_own_models(tmp_path):
+    nodes, pods = tmp_path / 'nodes.csv', tmp_path / 'pods.csv'
+    nodes.write_text('sn,cpu_milli,memory_mib,gpu,model\na,8000,8192,1,T4\nb,8000,8192,1,P100\n')
+    pods.write_text('name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time\n'
+                    'p,1000,1024,1,1000,P100,0,10\nq,1000,1024,1,1000,P100,0,10\nr,1000,1024,1,500,T4,0,10\n')
+    figures = json.loads(sim('run', pods, '--cluster', nodes, '--json')[0])
+    assert figures['max_queue_delay_s'] == 10 and figures['makespan_s'] == 20
+
+
+def test_drawings_are_valid_svg_with_a_bar_per_run(tmp_path):
+    path, gantt, plot = tmp_path / 'trace.csv', tmp_path / 'gantt.svg', tmp_path / 'plot.svg'
+    path.write_text('submit,gpus,duration,user\n0,2,100,<ada>\n5,1,60,bo\n7,2,50,bo\n')
+    sim('run', path, '--cluster', '1x2', '--policy', 'fifo', '--gantt', gantt, '--plot', plot)
+    root = xml.etree.ElementTree.parse(gantt).getroot()
+    titles = [title.text for title in root.iter('{http://www.w3.org/2000/svg}title')]
+    assert sum('<ada>' in title for title in titles) == 1
+    assert sum(', bo: ' in title for title in titles) == 2
+    lines = list(xml.etree.ElementTree.parse(plot).getroot().iter('{http://www.w3.org/2000/svg}polyline'))
+    assert len(lines) == 3
+
+
+def journal(*events):
+    """The text of a journal: its first line, a start, a node with one GPU, and these events."""
+    start = {'type': 'cluster', 'at_ms': 900, 'change': {'kind': 'settings', 'text': 'policy=fifo\n'}}
+    node = {'type': 'cluster', 'at_ms': 1000, 'change': {
+        'kind': 'node_up', 'node': 'box', 'cpu_milli': 8000,
+        'devices': [{'index': 0, 'uuid': 'GPU-a', 'model': 'T4', 'memory_bytes': 16000000000}]}}
+    lines = [{'schema': 'mgpu-journal/v1'}]
+    lines += [{'seq': seq, **event} for seq, event in enumerate((start, node, *events), 1)]
+    return ''.join(json.dumps(line) + '\n' for line in lines)
+
+
+def submitted(job, at_ms, **ask):
+    return {'type': 'submitted', 'job': job, 'at_ms': at_ms, 'uid': 7, 'gid': 7, 'ask': {'gpus': 1, **ask}}
+
+
+def allocated(job, at_ms):
+    return {'type': 'allocated', 'job': job, 'attempt': 1, 'at_ms': at_ms, 'node': 'box', 'gpus': [{'index': 0, 'uuid': 'GPU-a'}]}
+
+
+def started(job, at_ms):
+    return {'type': 'started', 'job': job, 'attempt': 1, 'at_ms': at_ms}
+
+
+def ended(job, at_ms, run_ms):
+    return {'type': 'ended', 'job': job, 'attempt': 1, 'at_ms': at_ms, 'ended_by': 'exit', 'exit_code': 0, 'run_ms': run_ms}
+
+
+TWO_JOBS = (submitted(1, 2000), allocated(1, 2000), started(1, 2100), submitted(2, 3000), ended(1, 5100, 3000),
+            allocated(2, 5100), started(2, 5200), ended(2, 6200, 1000))
+
+
+def test_a_journal_replays_to_the_same_decisions(tmp_path):
+    path = tmp_path / 'journal.ndjson'
+    path.write_text(journal(*TWO_JOBS))
+    assert sim('journal', path)[0] == '2 decisions, all the same (10 events, 1 start of mgpud)\n'
+    path.write_text(journal(*TWO_JOBS[:2], submitted(2, 3000), submitted(3, 3001), ended(1, 5100, 3000), allocated(3, 5100)))
+    assert 'in the journal job 3 starts on box:0; here job 2 starts on box:0' in sim('journal', path, status=1)[1]
+    path.write_text(journal(submitted(1, 2000), started(1, 2100)))
+    assert 'in the journal nothing is decided; here job 1 starts on box:0' in sim('journal', path, status=1)[1]
+
+
+@pytest.mark.parametrize('text, sentence', [
+    ('', 'has no events'),
+    ('{"schema": "mgpu-journal/v2"}\n', 'no journal'),
+    (journal({'type': 'started', 'job': 9, 'at_ms': 2000}), 'there is no job 9'),
+    (journal({'type': 'exploded', 'job': 9, 'at_ms': 2000}), "there is no event 'exploded'"),
+    (journal({'type': 'submitted', 'job': 1, 'at_ms': 2000}), 'without an "ask"'),
+    (journal(submitted(1, 2000, gpu='many')), "no key 'gpu'"),
+    (journal(submitted(1, 500)), 'earlier than the one before'),
+])
+def test_a_journal_that_cannot_be_is_refused_with_the_reason(tmp_path, text, sentence):
+    path = tmp_path / 'journal.ndjson'
+    path.write_text(text)
+    assert sentence in sim('journal', path, status=1)[1]
+
+
+def test_a_journal_is_a_workload_too(tmp_path):
+    path = tmp_path / 'journal.ndjson'
+    path.write_text(journal(*TWO_JOBS))
+    figures = json.loads(sim('run', path, '--cluster', '1x1', '--json')[0])
+    assert figures['jobs'] == 2 and figures['max_queue_delay_s'] == 2  # 3 s of work from 0 s on, submitted at 1 s
+
+
+def test_every_key_of_the_figures_is_in_the_manual():
+    with open(os.path.join(harness.ROOT, 'man', 'mgpu-sim.1.scd'), encoding='utf-8') as source:
+        manual = source.read()
+    figures = json.loads(sim('run', 'synthetic:20', '--cluster', '1x4', '--json')[0])
+    keys = set(figures) | set(figures['timing'])
+    parts = ('avg_', 'median_', 'p90_', 'p99_', 'max_')
+    unknown = [key for key in keys if key not in manual and
+               not (key.startswith(parts) and key.split('_', 1)[1] in manual)]
+    assert unknown == []
+
+
+@pytest.mark.parametrize('words, sentence', [
+    ((), 'usage: mgpu-sim COMMAND'),
+    (('rnu',), "unknown command 'rnu'. Did you mean 'run'?"),
+    (('run',), 'run needs a trace'),
+    (('run', 'synthetic:5'), 'run needs a cluster'),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'fofi'), "did you mean 'fifo'?"),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'guess'), "--estimate 'guess' is not known"),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--max-jobs', '0'), '--max-jobs'),
+    (('check', '--runs', '0'), '--runs'),
+    (('bench', '--nodes', '10', '--scale', '100'), '--scale 100 leaves no node'),
+    (('pack',), 'pack needs a list of pods'),
+])
+def test_wrong_words_are_answered_by_a_sentence(words, sentence):
+    assert sentence in sim(*words, status=2)[1]
+
+
+@pytest.mark.parametrize('words, sentence', [
+    (('run', '/nonexistent', '--cluster', '1x8'), 'cannot read /nonexistent'),
+    (('run', 'synthetic:5', '--cluster', '8by8'), "neither NODESxGPUS"),
+    (('run', 'synthetic:5', '--cluster', '1x900'), 'with up to 256 GPUs each'),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'sjf', '--estimate', 'history'), 'contradicts'),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'trace'), 'the trace has no predictions'),
+    (('check', '--replay', '/nonexistent'), 'cannot read /nonexistent'),
+])
+def test_what_cannot_be_done_is_said_in_a_sentence(words, sentence):
+    assert sentence in sim(*words, status=1)[1]
+
+
+def test_random_workloads_keep_the_promises():
+    out, _ = sim('check', '--seed', '1', '--runs', os.environ.get('MGPU_CHECK_RUNS', '100'))
+    assert 'all promises kept' in out

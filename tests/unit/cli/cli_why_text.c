@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/why_text.h"
+
+/* 2026-11-21 12:30:00 UTC. */
+#define NOW_MS INT64_C(1795264200000)
+
+static const char job_text[] = "{\"id\":42,\"name\":\"train\",\"state\":\"queued\",\"gpus\":2,\"gpu_model\":"
+                               "\"h200\",\"gpu_mem\":21474836480,"
+                               "\"wait_seconds\":300}";
+
+static const char why_text[] =
+    "{\"job\":42,\"state\":\"queued\",\"starts_now\":false,\"reasons\":["
+    "{\"code\":\"resources\",\"text\":\"gpu1 has 1 such GPU free (5)\",\"jobs\":[39],\"gpus\":[\"gpu1:4\"],"
+    "\"until\":\"2026-11-21T13:52:00.000Z\"},"
+    "{\"code\":\"solar_flare\",\"text\":\"the \\u001b[2Jsun\",\"jobs\":[],\"gpus\":[],\"until\":null}],"
+    "\"position\":2,\"eta\":\"2026-11-21T14:05:00.000Z\",\"eta_basis\":\"similar jobs\","
+    "\"eta_latest\":null,\"eta_latest_basis\":\"not known: job 38 has no time limit\","
+    "\"ahead\":[{\"id\":38,\"user\":\"ana\",\"name\":\"ft\",\"gpus\":4,\"eta\":null,"
+    "\"ends\":\"2026-11-21T13:52:00.000Z\"}],"
+    "\"change\":{\"text\":\"-g 1 fits on GPU 5\",\"edit\":{\"gpus\":1,\"gpu_model\":null}}}";
+
+static void check(const char *job, const char *why, const char *expected)
+{
+    const struct screen screen = { 0 };
+    const struct view view = { .screen = &screen, .times = TIME_UTC, .now_ms = NOW_MS };
+    _cleanup_json_ json_t *job_object = job == NULL ? NULL : json_loads(job, 0, NULL);
+    _cleanup_json_ json_t *why_object = json_loads(why, 0, NULL);
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    assert_non_null(why_object);
+    FILE *out = open_memstream(&text, &size);
+    why_print(&view, job_object, why_object, out);
+    (void)fclose(out);
+    assert_string_equal(text, expected);
+}
+
+static void every_blocker_is_told_with_its_end(void **state)
+{
+    (void)state;
+    check(job_text, why_text,
+        "Job 42 (train) waits 5m00s for 2 GPUs (h200), 20 GiB of memory on each. 2 things block it:\n"
+        "  1. Resources     gpu1 has 1 such GPU free (5), until 13:52\n"
+        "  2. solar_flare   the \\x1b[2Jsun\n"
+        "Ahead of it:\n"
+        "  38  ana  ft  4 GPUs  ends about 13:52\n"
+        "Starts about 14:05 (similar jobs); the latest start is not known: job 38 has no time limit.\n"
+        "To start now: -g 1 fits on GPU 5 · mgpu edit 42 gpus=1 gpu_model=none\n");
+}
+
+static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(void **state)
+{
+    const struct screen screen = { .width = 40 };
+    const struct view view = { .screen = &screen, .times = TIME_UTC, .now_ms = NOW_MS };
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    _cleanup_json_ json_t *why = json_loads(
+        "{\"reasons\":[{\"code\":\"resources\",\"text\":\"4 GPUs asked, 0 of 8 such free now\"}],"
+        "\"ahead\":[{\"id\":8,\"user\":\"ana\",\"name\":\"half\",\"gpus\":1,\"gpu_share\":500},"
+        "{\"id\":12,\"user\":\"bo\",\"name\":\"x\",\"gpus\":2,\"eta\":\"2026-11-21T13:52:00.000Z\"}],"
+        "\"eta\":\"2026-11-21T14:05:00.000Z\",\"eta_basis\":\"the time limits of jobs 8 and 12\"}",
+        0, NULL);
+    (void)state;
+    FILE *out = open_memstream(&text, &size);
+    why_print_reasons(&view, why, out);
+    (void)fclose(out);
+    assert_string_equal(text, "  1. Resources     4 GPUs asked, 0 of 8\n"
+                              "                   such free now\n"
+                              "Ahead of it:\n"
+                              "   8  ana  half  0.5 GPU\n"
+                              "  12  bo   x     2 GPUs   starts about 13:52\n"
+                              "Starts about 14:05 (the time limits of\n"
+                              "  jobs 8 and 12).\n");
+}
+
+static void a_job_that_does_not_exist_yet_has_no_number(void **state)
+{
+    (void)state;
+    check(NULL,
+        "{\"job\":null,\"starts_now\":false,\"reasons\":[{\"code\":\"begin_time\",\"text\":\"begins "
+        "later\"}],"
+        "\"eta\":\"2026-11-22T14:05:00.000Z\",\"eta_basis\":\"its begin time\","
+        "\"eta_latest\":\"2026-11-22T14:05:00.000Z\",\"eta_latest_basis\":\"the same\","
+        "\"change\":{\"text\":\"-g 1 fits\",\"edit\":{\"gpus\":1}}}",
+        "It would wait. One thing blocks it:\n"
+        "  1. Begin time    begins later\n"
+        "Starts about Sun 14:05 (its begin time); at the latest Sun 14:05 (the same).\n"
+        "To start now: -g 1 fits\n");
+    check(NULL, "{\"job\":null,\"starts_now\":true,\"reasons\":[]}", "It would start now.\n");
+}
+
+static void a_job_that_does_not_wait_is_said_so(void **state)
+{
+    (void)state;
+    check(
+        "{\"id\":7,\"array_job\":4,\"array_index\":3,\"name\":\"x\",\"state\":\"running\",\"node\":\"gpu1\","
+        "\"granted\":[{\"index\":2}]}",
+        "{}", "Job 4.3 (x) does not wait: it is running on gpu1:2.\n");
+    check("{\"id\":7,\"name\":\"x\",\"state\":\"failed\",\"ended_by\":\"time_limit\",\"time_limit_s\":60}",
+        "{}", "Job 7 (x) is over: reached its time limit of 1m00s.\n");
+}
+
+static void an_answer_without_members_is_no_crash(void **state)
+{
+    (void)state;
+    check("{\"state\":\"queued\"}", "{}", "Job - (-) waits 0ms for no GPU.\nWhen it starts is not known.\n");
+}
+
+static void a_request_is_told_in_words(void **state)
+{
+    _cleanup_json_ json_t *job = json_pack("{s:i, s:i, s:s, s:f, s:I, s:i}", "gpus", 1, "gpu_share", 500,
+        "gpu_allow", "0-3", "cpus", 2.5, "memory", (json_int_t)1 << 34, "nodes", 2);
+    (void)state;
+    _cleanup_free_ char *text = why_request(job);
+    assert_string_equal(text, "0.5 of a GPU, only of 0-3, 2 nodes, 2.5 CPUs, 16 GiB of host memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_blocker_is_told_with_its_end),
+        cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
+        cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
+        cmocka_unit_test(a_job_that_does_not_wait_is_said_so),
+        cmocka_unit_test(an_answer_without_members_is_no_crash),
+        cmocka_unit_test(a_request_is_told_in_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

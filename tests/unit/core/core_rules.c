@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/* One test for each rule of what a job may ask of the queue. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static int one, two, three, four;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
+static const struct identity admin = { .is_known = true, .uid = 77 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 2, NULL, 0);
+}
+
+static struct job_spec *make_spec(uint32_t gpus)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = gpus;
+    return spec;
+}
+
+static void submit(struct bench *b, struct job_spec *spec, void *request)
+{
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+}
+
+static void end_job(struct bench *b, uint64_t job, enum job_end end, int exit_code)
+{
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, job);
+    assert_non_null(launch);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    assert_int_equal(bench_exited(b, 1, launch, end, exit_code), 0);
+    bench_settle(b);
+}
+
+static void pass_time(struct bench *b, int64_t ms)
+{
+    b->now_ms += ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
+static enum job_state state_of(struct bench *b, uint64_t job)
+{
+    return core_job(b->core, job)->state;
+}
+
+static void assert_waits_for(struct bench *b, uint64_t job, const char *reason)
+{
+    char text[256];
+    assert_string_equal(core_wait_reason(b->core, b->now_ms, job, text, sizeof(text)), reason);
+}
+
+static void a_held_job_waits_until_it_is_released(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->hold = true;
+    submit(b, spec, &one);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    assert_waits_for(b, 11, "held_user");
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+}
+
+static void the_hold_of_an_administrator_is_not_the_owners_to_take(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(2), &one);
+    submit(b, make_spec(2), &two);
+    core_hold(b->core, b->now_ms, b->now_ms, &admin, 12, false, NULL);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 12, true, &three);
+    core_hold(b->core, b->now_ms, b->now_ms, &other, 12, false, &four);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 12)->hold, HOLD_ADMIN);
+    assert_int_equal(bench_answer(b, &three)->code, -EPERM);
+    assert_int_equal(bench_answer(b, &four)->code, -EPERM);
+}
+
+static void a_job_that_runs_cannot_be_held_or_edited(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(1), &one);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &core_job(b->core, 11)->ask, NULL, NULL, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, -EALREADY);
+    assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
+}
+
+static void an_edit_can_let_a_job_start(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(1), &one);
+    submit(b, make_spec(2), &two);
+    assert_int_equal(state_of(b, 12), JOB_QUEUED);
+    struct job_ask ask;
+    job_ask_copy(&ask, &core_job(b->core, 12)->ask);
+    ask.gpus = 1;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &ask, "smaller", NULL, &three);
+    bench_settle(b);
+    job_ask_clear(&ask);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+    assert_int_equal(state_of(b, 12), JOB_STARTING);
+    assert_string_equal(core_job(b->core, 12)->name, "smaller");
+}
+
+static void a_dependency_is_waited_for_and_may_never_come_true(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(1), &one);
+    struct job_spec *after = make_spec(1), *never = make_spec(1);
+    after->ask.after = xstrdup("11:fail");
+    never->ask.after = xstrdup("11");
+    submit(b, after, &two);
+    submit(b, never, &three);
+    assert_waits_for(b, 12, "dependency");
+    end_job(b, 11, END_EXIT, 3);
+    assert_int_equal(state_of(b, 12), JOB_STARTING);
+    assert_int_equal(state_of(b, 13), JOB_QUEUED);
+    assert_waits_for(b, 13, "dependency_never");
+}
+
+static void a_dependency_on_a_job_that_is_over_is_settled_at_once(void **state)
+{
+    struct bench *b = *state;
+    struct core_fact fact = { .job = 3, .is_ok = true };
+    struct core_facts facts = { &fact, 1 };
+    struct job_spec *spec = make_spec(1), *unknown = make_spec(1);
+    spec->ask.after = xstrdup("3:ok");
+    unknown->ask.after = xstrdup("4:ok");
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, &facts, &one);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, unknown, &facts, &two);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+    assert_int_equal(bench_answer(b, &two)->code, -EINVAL);
+}
+
+static void an_edit_that_closes_a_circle_is_refused(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *first = make_spec(1), *second = make_spec(1);
+    first->hold = true;
+    second->ask.after = xstrdup("11");
+    submit(b, first, &one);
+    submit(b, second, &two);
+    struct job_ask ask;
+    job_ask_copy(&ask, &core_job(b->core, 11)->ask);
+    ask.after = xstrdup("12");
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &ask, NULL, NULL, &three);
+    bench_settle(b);
+    job_ask_clear(&ask);
+    assert_int_equal(bench_answer(b, &three)->code, -ELOOP);
+}
+
+static void an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->ask.array = xstrdup("0-2%1");
+    submit(b, spec, &one);
+    assert_string_equal(core_job(b->core, 11)->array_left, "1-2");
+    assert_int_equal(core_job(b->core, 12)->array_index, 0);
+    assert_int_equal(state_of(b, 12), JOB_STARTING);
+    end_job(b, 12, END_EXIT, 0);
+    end_job(b, 13, END_EXIT, 7);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    end_job(b, 14, END_EXIT, 0);
+    assert_int_equal(state_of(b, 11), JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->exit_code, 7);
+}
+
+static void a_cancelled_array_takes_its_elements_with_it(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->ask.array = xstrdup("0-9");
+    submit(b, spec, &one);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 0, &two);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 12), JOB_STOPPING);
+    assert_int_equal(state_of(b, 13), JOB_STOPPING);
+    (void)bench_returned(b, 1, bench_sent(b, MESSAGE_LAUNCH, 12));
+    (void)bench_returned(b, 1, bench_sent(b, MESSAGE_LAUNCH, 13));
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
+}
+
+static void an_element_that_waits_can_be_taken_out_of_its_array(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(2);
+    bool waits = false;
+    spec->ask.array = xstrdup("0-3");
+    submit(b, spec, &one);
+    assert_int_equal(core_element(b->core, b->now_ms, b->now_ms, 11, 0, false, &waits), 12);
+    assert_int_equal(core_element(b->core, b->now_ms, b->now_ms, 11, 3, false, &waits), 0);
+    assert_true(waits);
+    uint64_t element = core_element(b->core, b->now_ms, b->now_ms, 11, 3, true, &waits);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, element, 0, &two);
+    bench_settle(b);
+    assert_int_equal(state_of(b, element), JOB_DONE);
+    assert_string_equal(core_job(b->core, 11)->array_left, "1-2");
+}
+
+static void a_time_limit_ends_a_job_with_124(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->ask.time_limit_ms = 60000;
+    submit(b, spec, &one);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    pass_time(b, 50000);
+    assert_int_equal(state_of(b, 11), JOB_RUNNING);
+    pass_time(b, 11000);
+    assert_int_equal(state_of(b, 11), JOB_STOPPING);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    (void)bench_exited(b, 1, launch, END_CANCELLED, 143);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_TIME_LIMIT);
+    assert_int_equal(core_job(b->core, 11)->exit_code, 124);
+}
+
+static void a_deadline_ends_a_job_that_still_waits(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(2), *late = make_spec(1);
+    submit(b, make_spec(2), &one);
+    spec->ask.deadline_ms = b->now_ms + 60000;
+    late->ask.deadline_ms = b->now_ms - 1;
+    submit(b, spec, &two);
+    submit(b, late, &three);
+    assert_int_equal(bench_answer(b, &three)->code, -EINVAL);
+    pass_time(b, 61000);
+    assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
+    assert_int_not_equal(state_of(b, 11), JOB_DONE);
+}
+
+static void a_begin_time_is_waited_for(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->ask.begin_ms = b->now_ms + 60000;
+    submit(b, spec, &one);
+    assert_waits_for(b, 11, "begin_time");
+    pass_time(b, 61000);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+}
+
+static void a_preemptible_job_gives_way_and_comes_back(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(2);
+    spec->ask.preemptible = true;
+    submit(b, spec, &one);
+    const struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_int_equal(bench_started(b, 1, &launch), 0);
+    bench_settle(b);
+    pass_time(b, 120000); // longer than the quantum
+    submit(b, make_spec(2), &two);
+    assert_int_equal(state_of(b, 11), JOB_STOPPING);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    (void)bench_exited(b, 1, &launch, END_CANCELLED, 143);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    assert_int_equal(core_job(b->core, 11)->preemptions, 1);
+    assert_int_equal(state_of(b, 12), JOB_STARTING);
+}
+
+static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
+{
+    struct bench *b = *state;
+    char zero[] = "0", one_gpu[] = "box:1";
+    char *items[] = { zero, one_gpu, NULL };
+    struct strings gpus = { items, 2 };
+    core_pause(b->core, b->now_ms, b->now_ms, &owner, &gpus, "no", 0, false, &one);
+    core_pause(b->core, b->now_ms, b->now_ms, &admin, &gpus, "fan", b->now_ms + 60000, false, &two);
+    submit(b, make_spec(1), &three);
+    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    assert_string_equal(core_mark(b->core, "box", "GPU-1")->text, "fan");
+    pass_time(b, 61000);
+    assert_null(core_mark(b->core, "box", "GPU-1"));
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+}
+
+static void a_drained_node_gets_no_job(void **state)
+{
+    struct bench *b = *state;
+    core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", "new kernel", 0, false, &one);
+    core_drain(b->core, b->now_ms, b->now_ms, &admin, "moon", NULL, 0, false, &two);
+    submit(b, make_spec(1), &three);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    assert_waits_for(b, 11, "node_drained");
+    assert_int_equal(bench_answer(b, &two)->code, -ENOENT);
+    core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", NULL, 0, true, &four);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+}
+
+static void reserved_gpus_are_for_their_users(void **state)
+{
+    struct bench *b = *state;
+    char users[] = "1001";
+    struct cluster_change wish = { .gpus = 2, .users = users, .until_ms = b->now_ms + 600000 };
+    core_reserve(b->core, b->now_ms, b->now_ms, &owner, &wish, &one);
+    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &wish, &two);
+    submit(b, make_spec(1), &three);
+    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
+    assert_int_equal(bench_answer(b, &two)->job, 1);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    bench_submit(b, 1001, 1, NULL, &four);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 12), JOB_STARTING);
+    core_unreserve(b->core, b->now_ms, b->now_ms, &admin, 1, NULL);
+    bench_settle(b);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+}
+
+static void a_priority_above_the_default_takes_a_right(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1), *allowed = make_spec(1);
+    struct identity raiser = owner;
+    raiser.may_raise = true;
+    spec->ask.priority = allowed->ask.priority = 5;
+    submit(b, spec, &one);
+    core_submit(b->core, b->now_ms, b->now_ms, &raiser, allowed, NULL, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+}
+
+static void jobs_of_one_command_have_one_stem(void **state)
+{
+    static const char *const lines[][2] = {
+        { "/usr/bin/python train.py --lr 0.1", "python ./train.py --lr 0.2" },
+        { "/bin/sh -c 'cd x; sleep 1'", "cd y" },
+        { "env A=1 ./run.sh 3", "/opt/run.sh 4" },
+        { "bash -c 'python train.py'", "python train.py" },
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct job left = { .summary = xstrdup(lines[i][0]) }, right = { .summary = xstrdup(lines[i][1]) };
+        assert_int_equal(core_stem(&left), core_stem(&right));
+        free(left.summary);
+        free(right.summary);
+    }
+    struct job eval = { .summary = xstrdup("python eval.py") },
+               train = { .summary = xstrdup("python train.py") };
+    assert_int_not_equal(core_stem(&eval), core_stem(&train));
+    free(eval.summary);
+    free(train.summary);
+}
+
+static void two_turns_never_have_the_same_time(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(0), &one);
+    int64_t first = core_job(b->core, 11)->submitted_ms;
+    b->now_ms -= 1000; // the wall clock is set back
+    core_submit(b->core, b->now_ms + 2000, b->now_ms, &owner, make_spec(0), NULL, &two);
+    assert_true(core_job(b->core, 12)->submitted_ms > first);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+    const struct CMUnitTest tests[] = {
+        CASE(a_held_job_waits_until_it_is_released),
+        CASE(the_hold_of_an_administrator_is_not_the_owners_to_take),
+        CASE(a_job_that_runs_cannot_be_held_or_edited),
+        CASE(an_edit_can_let_a_job_start),
+        CASE(a_dependency_is_waited_for_and_may_never_come_true),
+        CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once),
+        CASE(an_edit_that_closes_a_circle_is_refused),
+        CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),
+        CASE(a_cancelled_array_takes_its_elements_with_it),
+        CASE(an_element_that_waits_can_be_taken_out_of_its_array),
+        CASE(a_time_limit_ends_a_job_with_124),
+        CASE(a_deadline_ends_a_job_that_still_waits),
+        CASE(a_begin_time_is_waited_for),
+        CASE(a_preemptible_job_gives_way_and_comes_back),
+        CASE(a_paused_gpu_gets_no_job_until_its_time_is_over),
+        CASE(a_drained_node_gets_no_job),
+        CASE(reserved_gpus_are_for_their_users),
+        CASE(a_priority_above_the_default_takes_a_right),
+        CASE(jobs_of_one_command_have_one_stem),
+        CASE(two_turns_never_have_the_same_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

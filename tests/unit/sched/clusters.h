@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Clusters to try placement on, made in one call. */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sched/placement.h"
+
+#ifndef GIB
+#define GIB (1ULL << 30)
+#endif
+
+/* A node that is up, with this many GPUs "H200" of 100 GiB, 16 CPUs and 64 GiB; its GPUs are NAME-0 and so
+ * on. */
+struct cluster_node *clusters_add(struct cluster *cluster, const char *name, uint32_t gpus);
+
+/* A fit of somebody for whom nothing is kept, now 0, expected to end at 1000. */
+struct fit clusters_fit(void);
+
+/* Places by this way, without state, and books it. The caller clears *ret. */
+bool clusters_place(struct cluster *cluster, const struct placement *placement, struct sched_request request,
+    struct allocation *ret);
+
+/* Books so many whole GPUs of the node, the lowest first, for good. */
+void clusters_fill(struct cluster *cluster, const char *name, uint32_t gpus);

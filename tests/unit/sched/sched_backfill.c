@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* Reservations for blocked jobs: nobody delays them, and what does not delay them goes on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+static int open_scene(void **state)
+{
+    *state = scene_new();
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    scene_free(*state);
+    return 0;
+}
+
+static int64_t started_at(const struct scene *scene, uint64_t job)
+{
+    const struct scene_start *start = scene_start_of(scene, job);
+    assert_non_null(start);
+    return start->at_ms;
+}
+
+static void a_short_job_passes_a_blocked_wide_one(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 4);
+    uint64_t first = scene_add(scene, 3, 100), wide = scene_add(scene, 4, 100);
+    uint64_t brief = scene_add(scene, 1, 90), longer = scene_add(scene, 1, 200);
+    assert_false(scene_runs(scene, wide));
+    assert_true(scene_runs(scene, brief));
+    assert_false(scene_runs(scene, longer));
+    scene_wait(scene, 90);
+    scene_end(scene, brief);
+    assert_false(scene_runs(scene, longer));
+    scene_wait(scene, 10);
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, wide));
+}
+
+static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 4);
+    scene_add(scene, 2, 100);
+    scene_add(scene, 3, 100); // needs the two that run and one of the two free ones
+    assert_true(scene_runs(scene, scene_add(scene, 1, 100000)));
+    assert_false(scene_runs(scene, scene_add(scene, 1, 100000)));
+}
+
+static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 4);
+    uint64_t running[4], wide = 0;
+    for (size_t i = 0; i < 4; i++)
+        running[i] = scene_add(scene, 1, 100 + 10 * (int64_t)i);
+    wide = scene_add(scene, 4, 100);
+    for (size_t i = 0; i < 20; i++)
+        scene_add(scene, 1, 1000);
+    scene_wait(scene, 100);
+    for (size_t i = 0; i < 4; i++) {
+        scene_end(scene, running[i]);
+        assert_int_equal(scene_runs(scene, wide), i == 3);
+        scene_wait(scene, 10);
+    }
+}
+
+static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_look look;
+    scene_open(scene, 1, 2);
+    uint64_t late = scene_add(scene, 1, 100), wide = scene_add(scene, 2, 100);
+    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 100000);
+    scene_wait(scene, 150);
+    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
+    assert_true(look.shadow_ms > scene->now_ms);
+    assert_true(scene_runs(scene, scene_add(scene, 1, 10))); // it fits into the new gap
+    scene_end(scene, late);
+    assert_false(scene_runs(scene, wide));
+}
+
+static void strict_fifo_lets_nobody_pass(void **state)
+{
+    struct scene *scene = *state;
+    scene->settings.policy = policy_find("fifo");
+    scene_open(scene, 1, 4);
+    uint64_t first = scene_add(scene, 3, 100);
+    scene_add(scene, 4, 100);
+    uint64_t narrow = scene_add(scene, 1, 1);
+    assert_false(scene_runs(scene, narrow));
+    scene_end(scene, first);
+    assert_false(scene_runs(scene, narrow));
+}
+
+static void conservative_backfill_delays_no_class(void **state)
+{
+    struct scene *scene = *state;
+    scene->settings.policy = policy_find("conservative");
+    scene_open(scene, 1, 4);
+    scene_add(scene, 2, 100);
+    uint64_t wide = scene_add(scene, 4, 100), half = scene_add(scene, 2, 100);
+    struct sched_look look;
+    assert_false(scene_runs(scene, wide));
+    assert_true(scene_runs(scene, half)); // ends as early as the first
+    uint64_t third = scene_add(scene, 3, 50);
+    assert_true(sched_look(scene->sched, third, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
+}
+
+static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_look look;
+    scene_open(scene, 200, 2); // more than are looked at one by one
+    for (uint32_t n = 0; n < 200; n++)
+        scene_add(scene, 2, 1000 - n);
+    uint64_t wide = scene_add(scene, 2, 10);
+    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 801000);
+}
+
+static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 3, 4);
+    uint64_t narrow[3];
+    for (size_t i = 0; i < 3; i++)
+        narrow[i] = scene_add(scene, 3, 100);
+    struct sched_job_spec spec = scene_job(scene, 8, 100);
+    spec.key.request.nodes = 2;
+    spec.key.request.gpus_per_node = 4;
+    uint64_t wide = scene_submit(scene, &spec);
+    assert_false(scene_runs(scene, wide));
+    assert_true(scene_runs(scene, scene_add(scene, 1, 50)));
+    scene_wait(scene, 100);
+    for (size_t i = 0; i < 3; i++)
+        scene_end(scene, narrow[i]);
+    scene_end(scene, wide + 1);
+    assert_true(scene_runs(scene, wide));
+}
+
+static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 1);
+    struct sched_job_spec half = scene_job(scene, 1, 100);
+    half.key.request.share = 500;
+    uint64_t first = scene_submit(scene, &half);
+    half.id = ++scene->last_job;
+    uint64_t second = scene_submit(scene, &half);
+    half.id = ++scene->last_job;
+    uint64_t third = scene_submit(scene, &half);
+    assert_true(scene_runs(scene, first) && scene_runs(scene, second) && !scene_runs(scene, third));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, third));
+}
+
+static void a_pass_without_news_looks_at_nothing(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 1);
+    scene_add(scene, 1, 100);
+    for (size_t i = 0; i < 50; i++)
+        scene_add(scene, 1, 100 + (int64_t)i);
+    uint64_t passes = sched_counts(scene->sched)->passes;
+    assert_false(sched_is_dirty(scene->sched));
+    sched_pass(scene->sched, scene->now_ms);
+    assert_int_equal(sched_counts(scene->sched)->passes, passes);
+}
+
+static void preemptible_jobs_give_way_and_lose_the_least(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 2, 2);
+    uint64_t idle[4];
+    for (size_t i = 0; i < 4; i++) {
+        struct sched_job_spec spec = scene_job(scene, 1, 10000);
+        spec.key.is_preemptible = true;
+        idle[i] = scene_submit(scene, &spec);
+        scene_wait(scene, 10);
+    }
+    uint64_t urgent = scene_add(scene, 1, 100);
+    assert_false(scene_runs(scene, urgent));
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], idle[3]); // the youngest
+    scene_wait(scene, 5);
+    assert_int_equal(scene->n_preempted, 1); // told once
+    sched_stopped(scene->sched, scene->now_ms, idle[3], 0);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, urgent));
+    assert_false(scene_runs(scene, idle[3]));
+    scene_end(scene, urgent);
+    assert_true(scene_runs(scene, idle[3]));
+}
+
+static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 1);
+    for (size_t i = 0; i < 2; i++) {
+        struct sched_job_spec spec = scene_job(scene, 1, 100);
+        spec.key.is_preemptible = true;
+        scene_submit(scene, &spec);
+    }
+    assert_int_equal(scene->n_preempted, 0);
+}
+
+static void reservations_of_people_keep_others_out_and_come_back_unused(void **state)
+{
+    struct scene *scene = *state;
+    struct error err = { 0 };
+    scene->settings.unused_ms = 600 * 1000;
+    scene_open(scene, 1, 2);
+    uint32_t uid = 7;
+    struct sched_request two = { .gpus = 2 };
+    struct sched_reservation reservation = { .id = 1,
+        .from_ms = scene->now_ms + 100000,
+        .until_ms = scene->now_ms + 10000000,
+        .uids = &uid,
+        .n_uids = 1 };
+    assert_int_equal(sched_reserve(scene->sched, scene->now_ms, &two, &reservation, &err), 0);
+    free(reservation.gpus);
+    uint64_t endless = scene_add(scene, 1, 10);
+    assert_false(scene_runs(scene, endless)); // nobody promises that it is over by then
+    struct sched_job_spec limited = scene_job(scene, 1, 10);
+    limited.key.limit_ms = 50000;
+    assert_true(scene_runs(scene, scene_submit(scene, &limited)));
+    scene_end(scene, limited.id);
+    scene_wait(scene, 200);
+    struct sched_job_spec own = scene_job(scene, 1, 1000);
+    own.key.uid = uid;
+    assert_true(scene_runs(scene, scene_submit(scene, &own)));
+    assert_false(scene_runs(scene, endless));
+    scene_end(scene, own.id);
+    scene_wait(scene, 1300); // unused for ten minutes
+    assert_int_equal(scene->n_returned, 1);
+    assert_true(scene_runs(scene, endless));
+}
+
+static void reservations_do_not_overlap_and_do_not_lie_in_the_past(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 2);
+    uint32_t uid = 7;
+    struct sched_request two = { .gpus = 2 };
+    struct error err = { 0 };
+    struct sched_reservation past = { .id = 1, .from_ms = 1, .until_ms = 2, .uids = &uid, .n_uids = 1 };
+    assert_true(sched_reserve(scene->sched, scene->now_ms, &two, &past, &err) < 0);
+    struct sched_reservation first = {
+        .id = 2, .from_ms = scene->now_ms, .until_ms = scene->now_ms + 1000, .uids = &uid, .n_uids = 1
+    };
+    struct sched_reservation second = first;
+    assert_int_equal(sched_reserve(scene->sched, scene->now_ms, &two, &first, &err), 0);
+    assert_true(sched_reserve(scene->sched, scene->now_ms, &two, &second, &err) < 0);
+    second.from_ms = first.until_ms;
+    second.until_ms = first.until_ms + 1000;
+    second.n_gpus = 0;
+    assert_int_equal(sched_reserve(scene->sched, scene->now_ms, &two, &second, &err), 0);
+    free(first.gpus);
+    free(second.gpus);
+}
+
+static void a_job_that_waits_for_the_night_begins_it_with_the_reservation_over(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 1);
+    uint32_t uid = 7;
+    struct sched_request one = { .gpus = 1 };
+    struct error err = { 0 };
+    struct sched_reservation reservation = {
+        .id = 1, .from_ms = scene->now_ms, .until_ms = scene->now_ms + 60000, .uids = &uid, .n_uids = 1
+    };
+    assert_int_equal(sched_reserve(scene->sched, scene->now_ms, &one, &reservation, &err), 0);
+    free(reservation.gpus);
+    uint64_t job = scene_add(scene, 1, 10);
+    scene_wait(scene, 100);
+    assert_int_equal(started_at(scene, job), reservation.until_ms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_short_job_passes_a_blocked_wide_one, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_long_job_passes_on_gpus_that_are_not_kept, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_stream_of_narrow_jobs_does_not_starve_a_wide_one, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_outlives_its_estimate_moves_the_reservation_on, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(strict_fifo_lets_nobody_pass, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(conservative_backfill_delays_no_class, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_reservation_is_on_the_node_that_is_free_soonest, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            wide_jobs_get_whole_nodes_and_are_not_starved, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_share_waits_for_its_part_and_others_share_the_gpu, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            preemptible_jobs_do_not_make_each_other_give_way, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            reservations_of_people_keep_others_out_and_come_back_unused, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            reservations_do_not_overlap_and_do_not_lie_in_the_past, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_waits_for_the_night_begins_it_with_the_reservation_over, open_scene, close_scene),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

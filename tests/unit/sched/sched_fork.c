@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* A fork decides as the original does, and leaves it as it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+#define SEEDS     15U
+#define DECISIONS 50U
+
+static uint64_t random_state;
+
+static uint32_t chance(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+static struct sched_job_spec job_of_chance(struct scene *scene)
+{
+    struct sched_job_spec spec = scene_job(scene, 1 + chance(6), 1 + chance(900));
+    spec.key.uid = 1 + chance(3);
+    spec.key.stem = chance(3);
+    spec.key.priority = chance(5) == 0;
+    spec.key.limit_ms = chance(3) == 0 ? 1000 * (900 + chance(100)) : 0;
+    spec.key.request.cpu_milli = 1000 * chance(20);
+    if (spec.key.request.gpus == 1 && chance(2) == 0)
+        spec.key.request.share = 250;
+    if (chance(5) == 0) {
+        spec.is_array = true;
+        spec.elements = 1 + chance(8);
+        spec.element_limit = chance(3);
+    }
+    if (chance(6) == 0)
+        spec.begin_ms = scene->now_ms + chance(300000);
+    return spec;
+}
+
+/* What runs, oldest start first; 0: nothing. */
+static uint64_t running_of_chance(const struct scene *scene)
+{
+    size_t from = scene->n_starts > 0 ? chance((uint32_t)scene->n_starts) : 0;
+    for (size_t i = 0; i < scene->n_starts; i++) {
+        uint64_t job = scene->starts[(from + i) % scene->n_starts].job;
+        if (scene_runs(scene, job))
+            return job;
+    }
+    return 0;
+}
+
+static void happens(struct scene *scene)
+{
+    uint64_t job;
+    struct sched_job_spec spec;
+    switch (chance(4)) {
+    case 0:
+    case 1:
+        spec = job_of_chance(scene);
+        scene_submit(scene, &spec);
+        break;
+    case 2:
+        job = running_of_chance(scene);
+        if (job != 0)
+            scene_end(scene, job);
+        break;
+    default: scene_wait(scene, chance(200)); break;
+    }
+}
+
+static void decide_alike(struct scene *scene, struct scene *fork)
+{
+    size_t before = scene->n_starts;
+    for (size_t step = 0; step < 400 && scene->n_starts < before + DECISIONS; step++) {
+        uint64_t kept = random_state;
+        happens(scene);
+        random_state = kept;
+        happens(fork);
+        assert_int_equal(scene->n_starts, fork->n_starts);
+        for (size_t i = before; i < scene->n_starts; i++) {
+            assert_int_equal(scene->starts[i].job, fork->starts[i].job);
+            assert_int_equal(scene->starts[i].at_ms, fork->starts[i].at_ms);
+            assert_int_equal(scene->starts[i].node, fork->starts[i].node);
+            assert_int_equal(scene->starts[i].gpu, fork->starts[i].gpu);
+        }
+    }
+}
+
+static void check_policy(const char *policy)
+{
+    for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        struct scene *scene = scene_new();
+        scene->settings.policy = policy_find(policy);
+        scene->settings.reservations = 1 + seed % 4;
+        random_state = seed;
+        scene_open(scene, 1 + seed % 4, 4);
+        for (size_t i = 0; i < 60; i++)
+            happens(scene);
+        struct scene *fork = scene_fork(scene, SIZE_MAX);
+        decide_alike(scene, fork);
+        scene_free(fork);
+        scene_free(scene);
+    }
+}
+
+static void forks_decide_as_the_original_under_easy(void **state)
+{
+    (void)state;
+    check_policy("easy");
+}
+
+static void forks_decide_as_the_original_under_the_other_policies(void **state)
+{
+    (void)state;
+    check_policy("fifo");
+    check_policy("fifo-skip");
+    check_policy("conservative");
+}
+
+static void a_fork_leaves_the_original_as_it_was(void **state)
+{
+    (void)state;
+    for (random_state = 1; random_state < 20; random_state++) {
+        uint64_t seed = random_state;
+        struct scene *scene = scene_new();
+        scene_open(scene, 2, 4);
+        for (size_t i = 0; i < 60; i++)
+            happens(scene);
+        size_t length = sched_queue(scene->sched)->length, n_starts = scene->n_starts;
+        struct sched_counts counts = *sched_counts(scene->sched);
+        bool is_dirty = sched_is_dirty(scene->sched);
+        int64_t next_ms = sched_next_ms(scene->sched);
+        struct scene *fork = scene_fork(scene, SIZE_MAX);
+        for (size_t i = 0; i < 60; i++)
+            happens(fork);
+        scene_free(fork);
+        struct error err = { 0 };
+        assert_int_equal(sched_invariant(scene->sched, &err), 0);
+        assert_int_equal(sched_queue(scene->sched)->length, length);
+        assert_int_equal(scene->n_starts, n_starts);
+        assert_memory_equal(sched_counts(scene->sched), &counts, sizeof(counts));
+        assert_int_equal(sched_is_dirty(scene->sched), is_dirty);
+        assert_int_equal(sched_next_ms(scene->sched), next_ms);
+        scene_free(scene);
+        random_state = seed;
+    }
+}
+
+static void a_fork_takes_only_so_many_waiting_jobs(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    scene_open(scene, 1, 4);
+    for (int i = 0; i < 20; i++)
+        scene_add(scene, 4, 60);
+    struct scene *fork = scene_fork(scene, 5);
+    assert_int_equal(sched_queue(fork->sched)->length, 5);
+    assert_int_equal(sched_queue(scene->sched)->length, 19);
+    scene_end(fork, 1);
+    assert_true(scene_runs(fork, 2));
+    assert_false(scene_runs(scene, 2));
+    scene_free(fork);
+    scene_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forks_decide_as_the_original_under_easy),
+        cmocka_unit_test(forks_decide_as_the_original_under_the_other_policies),
+        cmocka_unit_test(a_fork_leaves_the_original_as_it_was),
+        cmocka_unit_test(a_fork_takes_only_so_many_waiting_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/policy.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sched/cluster.h"
+
+#define NOW_MS  1800000000000
+#define DAY_MS  86400000LL
+#define HOUR_MS 3600000LL
+
+static struct policy_view view(int64_t submit_ms, int64_t order_ms, double gpus)
+{
+    return (struct policy_view){
+        .now_ms = NOW_MS, .submit_ms = submit_ms, .order_ms = order_ms, .gpus = gpus, .age_cap_ms = 3 * DAY_MS
+    };
+}
+
+static bool comes_first(const char *policy, struct policy_view a, struct policy_view b)
+{
+    return policy_find(policy)->rank(&a) < policy_find(policy)->rank(&b);
+}
+
+static void every_policy_is_found_by_its_name_and_says_what_it_is(void **state)
+{
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        assert_ptr_equal(policy_find(policies[i]->name), policies[i]);
+        assert_true(strlen(policies[i]->summary) > 10);
+        assert_int_equal(policies[i]->is_oracle, strstr(policies[i]->summary, "oracle") != NULL);
+    }
+    assert_ptr_equal(policy_find("default"), &policy_default);
+    assert_null(policy_find("lottery"));
+}
+
+static void priority_is_above_all_else_in_every_policy(void **state)
+{
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        for (int32_t priority = -1000; priority < 1000; priority++) {
+            struct policy_view worst = view(NOW_MS, INT64_MAX / 4, 1e6), best = view(0, 0, 0);
+            worst.priority = priority + 1;
+            worst.is_preemptible = true;
+            worst.user_factor = 100;
+            best.priority = priority;
+            best.user_factor = -100;
+            assert_true(policies[i]->rank(&worst) < policies[i]->rank(&best));
+        }
+    }
+}
+
+static void preemptible_jobs_come_after_all_others_of_their_priority(void **state)
+{
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        struct policy_view fixed = view(NOW_MS, 1000 * DAY_MS, 512), preemptible = view(0, 1, 1);
+        preemptible.is_preemptible = true;
+        assert_true(policies[i]->rank(&fixed) < policies[i]->rank(&preemptible));
+    }
+}
+
+static void one_millisecond_decides_at_usual_priorities(void **state)
+{
+    static const int32_t priorities[] = { -31, -1, 0, 1, 31 };
+    for (size_t i = 0; i < 5; i++) {
+        struct policy_view a = view(NOW_MS - 1, 5, 1), b = view(NOW_MS, 5, 1);
+        a.priority = b.priority = priorities[i];
+        assert_true(comes_first("fifo", a, b));
+        a.order_ms = 400 * DAY_MS;
+        b.order_ms = 400 * DAY_MS - 1;
+        assert_true(comes_first("sjf", b, a));
+        assert_true(comes_first("default", b, a));
+    }
+}
+
+static void reference_policies_order_by_what_they_are_named_after(void **state)
+{
+    assert_true(comes_first("sjf", view(9, 5, 64), view(1, 6, 1)));
+    assert_true(comes_first("easy-sjf", view(9, 5, 64), view(1, 6, 1)));
+    assert_true(comes_first("srtf", view(9, 5, 64), view(1, 6, 1)));
+    assert_true(comes_first("qssf", view(9, 5, 2), view(1, 11, 1)));
+    assert_true(comes_first("easy-qssf", view(9, 5, 2), view(1, 11, 1)));
+    assert_true(comes_first("easy", view(1, 9, 9), view(2, 1, 1)));
+    assert_true(comes_first("conservative", view(1, 9, 9), view(2, 1, 1)));
+    assert_true(comes_first("las", view(1, 9, 9), view(2, 1, 1))); // within a level
+    struct policy_view a = view(1, 5, 6), b = view(2, 6, 5);
+    assert_true(policy_find("qssf")->rank(&a) == policy_find("qssf")->rank(&b)); // the queue's ties decide
+}
+
+static void what_is_expected_to_be_shorter_comes_first_whatever_its_width(void **state)
+{
+    (void)state;
+    assert_true(comes_first("default", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - DAY_MS, HOUR_MS, 1)));
+    assert_true(comes_first("learnt", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - DAY_MS, HOUR_MS, 1)));
+}
+
+static void who_used_more_than_its_share_comes_later(void **state)
+{
+    struct policy_view greedy = view(NOW_MS, HOUR_MS, 1), modest = view(NOW_MS, HOUR_MS + 1, 1);
+    assert_true(comes_first("default", greedy, modest));
+    greedy.user_factor = 0.5;
+    assert_true(comes_first("default", modest, greedy));
+    modest.group_factor = 1;
+    assert_true(comes_first("default", greedy, modest));
+}
+
+static void after_the_age_cap_jobs_come_first_in_order_of_submission(void **state)
+{
+    struct policy_view old = view(NOW_MS - 3 * DAY_MS, 1000 * DAY_MS, 512), young = view(NOW_MS, 1, 1);
+    const struct policy *policy = &policy_default;
+    assert_true(comes_first("default", old, young));
+    assert_int_equal(policy->rank_changes(&old), TIME_NEVER);
+    struct policy_view older = old;
+    older.submit_ms -= 1;
+    older.user_factor = 4;
+    assert_true(comes_first("default", older, old));
+    old.submit_ms++;
+    assert_true(comes_first("default", young, old));
+    assert_int_equal(policy->rank_changes(&old), NOW_MS + 1);
+    old.now_ms = NOW_MS + 1;
+    assert_true(comes_first("default", old, young));
+    old.age_cap_ms = 0; // no cap
+    assert_true(comes_first("default", young, old));
+    assert_int_equal(policy->rank_changes(&old), TIME_NEVER);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_policy_is_found_by_its_name_and_says_what_it_is),
+        cmocka_unit_test(priority_is_above_all_else_in_every_policy),
+        cmocka_unit_test(preemptible_jobs_come_after_all_others_of_their_priority),
+        cmocka_unit_test(one_millisecond_decides_at_usual_priorities),
+        cmocka_unit_test(reference_policies_order_by_what_they_are_named_after),
+        cmocka_unit_test(what_is_expected_to_be_shorter_comes_first_whatever_its_width),
+        cmocka_unit_test(who_used_more_than_its_share_comes_later),
+        cmocka_unit_test(after_the_age_cap_jobs_come_first_in_order_of_submission),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

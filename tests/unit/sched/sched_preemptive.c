@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Policies that preempt: who goes, who comes, and that it comes to rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+static struct scene *open_with(const char *policy, uint32_t nodes)
+{
+    struct scene *scene = scene_new();
+    scene->settings.policy = policy_find(policy);
+    scene->settings.quantum_ms = 60000;
+    scene_open(scene, nodes, 4);
+    return scene;
+}
+
+/* Everybody who was told to give way does. */
+static void let_go(struct scene *scene)
+{
+    while (scene->n_preempted > 0)
+        sched_stopped(scene->sched, scene->now_ms, scene->preempted[--scene->n_preempted], 0);
+    scene_wait(scene, 0);
+}
+
+static void the_shorter_job_takes_the_place_of_the_longer_one(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("srtf", 1);
+    uint64_t longer = scene_add(scene, 4, 10000);
+    scene_wait(scene, 100);
+    uint64_t shorter = scene_add(scene, 4, 50);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], longer);
+    assert_false(scene_runs(scene, shorter));
+    let_go(scene);
+    assert_true(scene_runs(scene, shorter));
+    assert_false(scene_runs(scene, longer));
+    scene_wait(scene, 50);
+    scene_end(scene, shorter);
+    assert_true(scene_runs(scene, longer));
+    scene_free(scene);
+}
+
+static void nobody_is_preempted_within_the_quantum(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("srtf", 1);
+    scene_add(scene, 4, 10000);
+    scene_wait(scene, 10);
+    scene_add(scene, 4, 50);
+    assert_int_equal(scene->n_preempted, 0);
+    scene_wait(scene, 60);
+    assert_int_equal(scene->n_preempted, 1);
+    scene_free(scene);
+}
+
+static void whoever_used_much_goes_after_those_who_did_not(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("las", 1);
+    uint64_t first = scene_add(scene, 4, 100000);
+    scene_wait(scene, 100);
+    uint64_t second = scene_add(scene, 4, 100000); // one level: the older stays
+    assert_int_equal(scene->n_preempted, 0);
+    scene_wait(scene, 18000 / 4);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], first);
+    let_go(scene);
+    assert_true(scene_runs(scene, second));
+    scene_free(scene);
+}
+
+static void an_array_starts_all_that_there_is_room_for(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "srtf", "las", "learnt" };
+    for (size_t i = 0; i < 3; i++) {
+        struct scene *scene = open_with(names[i], 2);
+        struct sched_job_spec spec = scene_job(scene, 2, 60);
+        spec.is_array = true;
+        spec.elements = 9;
+        spec.element_limit = i == 0 ? 3 : 0;
+        assert_int_equal(scene_starts_from(scene, scene_submit(scene, &spec)), i == 0 ? 3 : 4);
+        scene_free(scene);
+    }
+}
+
+static void whoever_is_at_a_limit_takes_nobodys_place(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("srtf", 1);
+    fairshare_account(sched_fairshare(scene->sched), 2, false)->limits.gpu_milli = 1000;
+    scene_add(scene, 4, 10000);
+    scene_wait(scene, 100);
+    struct sched_job_spec spec = scene_job(scene, 2, 10);
+    spec.key.uid = 2;
+    scene_submit(scene, &spec);
+    assert_int_equal(scene->n_preempted, 0);
+    scene_free(scene);
+}
+
+/* Whatever the policy and however jobs lie: as time passes no job is preempted again and again. */
+static void it_comes_to_rest(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "srtf", "las", "learnt" };
+    for (unsigned seed = 0; seed < 30; seed++) {
+        struct scene *scene = open_with(names[seed % 3], 2);
+        size_t n_preempted = 0;
+        srand(seed);
+        for (int i = 0; i < 14; i++) {
+            scene_add(scene, 1 + (uint32_t)rand() % 4, 1000 + rand() % 1000000);
+            scene_wait(scene, rand() % 200);
+            n_preempted += scene->n_preempted;
+            let_go(scene);
+        }
+        size_t before = n_preempted;
+        for (int i = 0; i < 200; i++) {
+            scene_wait(scene, 60);
+            n_preempted += scene->n_preempted;
+            let_go(scene);
+        }
+        assert_true(n_preempted - before < 60);
+        scene_free(scene);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_shorter_job_takes_the_place_of_the_longer_one),
+        cmocka_unit_test(nobody_is_preempted_within_the_quantum),
+        cmocka_unit_test(whoever_used_much_goes_after_those_who_did_not),
+        cmocka_unit_test(an_array_starts_all_that_there_is_room_for),
+        cmocka_unit_test(whoever_is_at_a_limit_takes_nobodys_place),
+        cmocka_unit_test(it_comes_to_rest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

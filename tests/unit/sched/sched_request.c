@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "clusters.h"
+
+#include <stdlib.h>
+
+static void assert_text(const struct sched_request *request, const char *expected)
+{
+    char text[128];
+    request_text(request, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void a_copy_equals_and_hashes_like_its_original(void **state)
+{
+    char model[] = "h200", node[] = "a";
+    struct gpu_pick picks[] = { { node, 1 }, { NULL, 2 } };
+    uint32_t allow[] = { 1, 2, 3 };
+    struct sched_request request = { .gpus = 2,
+        .model = model,
+        .picks = picks,
+        .n_picks = 2,
+        .allow = allow,
+        .n_allow = 3 },
+                         copy;
+    request_copy(&copy, &request);
+    assert_true(request_equal(&request, &copy));
+    assert_true(request_hash(&request) == request_hash(&copy));
+    copy.allow[2] = 4;
+    assert_false(request_equal(&request, &copy));
+    assert_true(request_hash(&request) != request_hash(&copy));
+    copy.allow[2] = 3;
+    free(copy.picks[0].node);
+    copy.picks[0].node = NULL;
+    assert_false(request_equal(&request, &copy));
+    request_clear(&copy);
+    struct sched_request nothing = { 0 };
+    assert_true(request_equal(&copy, &nothing));
+}
+
+static void picks_on_several_nodes_span_and_others_do_not(void **state)
+{
+    char a[] = "a", b[] = "b";
+    struct gpu_pick same[] = { { a, 0 }, { a, 1 } }, two[] = { { a, 0 }, { b, 1 } }, any[] = { { NULL, 0 } };
+    assert_false(request_may_span(&(struct sched_request){ .gpus = 2, .picks = same, .n_picks = 2 }));
+    assert_true(request_may_span(&(struct sched_request){ .gpus = 2, .picks = two, .n_picks = 2 }));
+    assert_false(request_may_span(&(struct sched_request){ .gpus = 1, .picks = any, .n_picks = 1 }));
+    assert_false(request_may_span(&(struct sched_request){ .gpus = 2, .nodes = 1 }));
+    assert_true(request_may_span(&(struct sched_request){ .gpus = 2, .nodes = 2 }));
+    assert_true(request_may_span(&(struct sched_request){ .gpus = 16 }));
+}
+
+static void a_request_is_told_in_words(void **state)
+{
+    char model[] = "h200";
+    assert_text(&(struct sched_request){ .gpus = 2, .model = model, .gpu_mem = 8 * GIB },
+        "2 GPUs (h200) with 8 GiB each");
+    assert_text(&(struct sched_request){ .gpus = 1, .share = 250 }, "1 GPU at 25%");
+    assert_text(&(struct sched_request){ .gpus = 1, .share = 125 }, "1 GPU at 12.5%");
+    assert_text(&(struct sched_request){ .cpu_milli = 4000 }, "4 CPUs");
+    assert_text(&(struct sched_request){ .cpu_milli = 1500 }, "1.500 CPUs");
+}
+
+static struct sched_request from(const struct job_ask *ask)
+{
+    struct sched_request request;
+    struct error err;
+    assert_int_equal(request_from_ask(ask, &request, &err), 0);
+    return request;
+}
+
+static void picks_and_allowed_sets_are_taken_apart(void **state)
+{
+    char ids[] = "n1:0,2-3;n2:1", allow[] = "5,0-2";
+    struct job_ask ask = { .gpus = 4, .gpu_ids = ids, .gpu_allow = allow, .gpu_share = 500 };
+    struct sched_request request = from(&ask);
+    assert_int_equal(request.n_picks, 4);
+    assert_int_equal(request.gpus, 4);
+    assert_string_equal(request.picks[2].node, "n1");
+    assert_int_equal(request.picks[2].index, 3);
+    assert_string_equal(request.picks[3].node, "n2");
+    assert_int_equal(request.n_allow, 4);
+    assert_int_equal(request.allow[3], 5);
+    assert_true(request_is_shared(&request));
+    request_clear(&request);
+}
+
+static void a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked(void **state)
+{
+    struct job_ask none = { 0 }, gpu = { .gpus = 1 }, wide = { .nodes = 2, .gpus_per_node = 4, .gpus = 8 };
+    struct sched_request request = from(&none);
+    assert_int_equal(request.cpu_milli, 1000);
+    request = from(&gpu);
+    assert_int_equal(request.cpu_milli, 0);
+    request = from(&wide);
+    assert_int_equal(request.gpus, 8);
+    assert_int_equal(request.nodes, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_equals_and_hashes_like_its_original),
+        cmocka_unit_test(picks_on_several_nodes_span_and_others_do_not),
+        cmocka_unit_test(a_request_is_told_in_words),
+        cmocka_unit_test(picks_and_allowed_sets_are_taken_apart),
+        cmocka_unit_test(a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

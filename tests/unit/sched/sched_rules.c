@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* What keeps a job from the queue, and what lets it in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scene.h"
+
+static int open_scene(void **state)
+{
+    struct scene *scene = scene_new();
+    scene_open(scene, 1, 4);
+    *state = scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    scene_free(*state);
+    return 0;
+}
+
+static void a_held_job_waits_until_it_is_released(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_false(scene_runs(scene, job));
+    sched_block(scene->sched, scene->now_ms, job, 0, BLOCK_HELD_USER, TIME_NEVER);
+    scene_wait(scene, 10);
+    assert_false(scene_runs(scene, job));
+    sched_block(scene->sched, scene->now_ms, job, 0, BLOCK_HELD_ADMIN, TIME_NEVER);
+    assert_true(sched_is_dirty(scene->sched));
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, job));
+}
+
+static void a_job_begins_at_its_begin_time(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.begin_ms = scene->now_ms + 90000;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_int_equal(sched_next_ms(scene->sched), spec.begin_ms);
+    scene_wait(scene, 200);
+    assert_int_equal(scene_start_of(scene, job)->at_ms, spec.begin_ms);
+}
+
+static void backoff_ends_by_itself(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t job = scene_add(scene, 1, 60);
+    sched_stopped(scene->sched, scene->now_ms, job, 0);
+    sched_block(scene->sched, scene->now_ms, job, BLOCK_BACKOFF, 0, scene->now_ms + 5000);
+    scene_wait(scene, 4);
+    assert_false(scene_runs(scene, job));
+    scene_wait(scene, 1);
+    assert_true(scene_runs(scene, job));
+}
+
+static uint64_t submit_after(struct scene *scene, uint64_t job, enum after_kind kind)
+{
+    struct ask_after after = { job, kind };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.after = &after;
+    spec.n_after = 1;
+    return scene_submit(scene, &spec);
+}
+
+static void dependents_start_when_the_end_is_as_asked(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t good = scene_add(scene, 1, 60), bad = scene_add(scene, 1, 60);
+    const struct {
+        uint64_t job;
+        enum after_kind kind;
+        bool starts;
+    } rows[] = {
+        { good, AFTER_OK, true },
+        { good, AFTER_ANY, true },
+        { good, AFTER_FAIL, false },
+        { bad, AFTER_OK, false },
+        { bad, AFTER_ANY, true },
+        { bad, AFTER_FAIL, true },
+    };
+    uint64_t waiting[6];
+    for (size_t i = 0; i < 6; i++)
+        waiting[i] = submit_after(scene, rows[i].job, rows[i].kind);
+    scene_wait(scene, 10);
+    for (size_t i = 0; i < 6; i++)
+        assert_false(scene_runs(scene, waiting[i]));
+    scene_end(scene, good);
+    scene_fail(scene, bad);
+    for (size_t i = 0; i < 6; i++) {
+        struct sched_look look;
+        assert_int_equal(scene_runs(scene, waiting[i]), rows[i].starts);
+        assert_true(sched_look(scene->sched, waiting[i], scene->now_ms, &look));
+        assert_int_equal((look.blockers & BLOCK_NEVER) != 0, !rows[i].starts);
+    }
+}
+
+static void a_job_waits_for_all_it_names(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
+    struct ask_after after[] = { { first, AFTER_OK }, { second, AFTER_OK } };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.after = after;
+    spec.n_after = 2;
+    uint64_t job = scene_submit(scene, &spec);
+    scene_end(scene, second);
+    assert_false(scene_runs(scene, job));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, job));
+}
+
+static void circles_and_unknown_jobs_are_refused(void **state)
+{
+    struct scene *scene = *state;
+    struct error err = { 0 };
+    uint64_t first = scene_add(scene, 4, 60);
+    uint64_t second = submit_after(scene, first, AFTER_OK), third = submit_after(scene, second, AFTER_OK);
+    struct ask_after after = { third, AFTER_OK };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.id = second;
+    spec.after = &after;
+    spec.n_after = 1;
+    assert_int_equal(sched_check(scene->sched, &spec, &err), -ELOOP);
+    after.job = 999;
+    assert_int_equal(sched_check(scene->sched, &spec, &err), -ENOENT);
+    assert_non_null(strstr(err.message, "999"));
+}
+
+static void an_array_starts_element_after_element_and_keeps_its_limit(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.is_array = true;
+    spec.elements = 6;
+    spec.element_limit = 2;
+    uint64_t array = scene_submit(scene, &spec);
+    assert_int_equal(scene_starts_from(scene, array), 2);
+    scene_end(scene, scene->starts[0].job);
+    assert_int_equal(scene_starts_from(scene, array), 3);
+    for (size_t i = 1; i < 6; i++)
+        scene_end(scene, scene->starts[i].job);
+    struct sched_look look;
+    assert_int_equal(scene_starts_from(scene, array), 6);
+    assert_false(sched_look(scene->sched, array, scene->now_ms, &look));
+}
+
+static void what_is_left_of_an_array_can_be_withdrawn(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_job_spec spec = scene_job(scene, 2, 60);
+    spec.is_array = true;
+    spec.elements = 9;
+    uint64_t array = scene_submit(scene, &spec);
+    assert_int_equal(scene_starts_from(scene, array), 2);
+    sched_withdraw(scene->sched, scene->now_ms, array);
+    scene_end(scene, scene->starts[0].job);
+    assert_int_equal(scene_starts_from(scene, array), 2);
+    scene_end(scene, scene->starts[1].job);
+    assert_int_equal(sched_queue(scene->sched)->length, 0);
+}
+
+static void an_edited_job_is_looked_at_anew(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 3, 3600);
+    uint64_t job = scene_add(scene, 2, 60);
+    assert_false(scene_runs(scene, job));
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.id = job;
+    sched_edit(scene->sched, scene->now_ms, &spec);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, job));
+}
+
+static void limits_of_a_user_hold_and_end_with_a_job(void **state)
+{
+    struct scene *scene = *state;
+    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.jobs = 2;
+    uint64_t first = scene_add(scene, 1, 60);
+    scene_add(scene, 1, 60);
+    uint64_t third = scene_add(scene, 1, 60);
+    assert_false(scene_runs(scene, third));
+    struct sched_job_spec other = scene_job(scene, 1, 60);
+    other.key.uid = 2;
+    assert_true(scene_runs(scene, scene_submit(scene, &other)));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, third));
+}
+
+static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
+{
+    struct scene *scene = *state;
+    fairshare_account(sched_fairshare(scene->sched), 1, true)->limits.gpu_milli = 3000;
+    uint64_t first = scene_add(scene, 2, 60);
+    struct sched_job_spec other = scene_job(scene, 2, 60);
+    other.key.uid = 2;
+    uint64_t second = scene_submit(scene, &other);
+    assert_false(scene_runs(scene, second));
+    assert_true(scene_runs(scene, scene_add(scene, 1, 60)));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, second));
+}
+
+static void a_used_up_quota_ends_by_decay(void **state)
+{
+    struct scene *scene = *state;
+    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.gpu_seconds = 3600;
+    uint64_t first = scene_add(scene, 4, 3600);
+    scene_wait(scene, 1800); // 7200 GPU-seconds
+    scene_end(scene, first);
+    uint64_t second = scene_add(scene, 1, 60);
+    assert_false(scene_runs(scene, second));
+    assert_true(sched_next_ms(scene->sched) < TIME_NEVER);
+    scene_wait(scene, 8 * 24 * 3600); // a half-life is seven days
+    assert_true(scene_runs(scene, second));
+}
+
+static void a_box_runs_only_so_many_jobs(void **state)
+{
+    struct scene *scene = *state;
+    scene_free(scene);
+    *state = scene = scene_new();
+    scene->settings.node_jobs = 2;
+    scene_open(scene, 1, 4);
+    uint64_t first = scene_add(scene, 1, 60);
+    scene_add(scene, 1, 60);
+    uint64_t third = scene_add(scene, 1, 60);
+    assert_false(scene_runs(scene, third));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, third));
+}
+
+static void a_cancelled_job_lets_its_class_go_on(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60),
+             third = scene_add(scene, 4, 60);
+    sched_withdraw(scene->sched, scene->now_ms, second);
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, third));
+    assert_int_equal(sched_queue(scene->sched)->length, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_held_job_waits_until_it_is_released, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_job_begins_at_its_begin_time, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(backoff_ends_by_itself, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(dependents_start_when_the_end_is_as_asked, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_job_waits_for_all_it_names, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(what_is_left_of_an_array_can_be_withdrawn, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(an_edited_job_is_looked_at_anew, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(limits_of_a_user_hold_and_end_with_a_job, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            limits_of_a_group_count_gpus_of_all_its_users, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_used_up_quota_ends_by_decay, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_box_runs_only_so_many_jobs, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_cancelled_job_lets_its_class_go_on, open_scene, close_scene),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* Why a job waits, and when it will start: small scenes reckoned by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "sched/why.h"
+#include "scene.h"
+
+static int open_scene(void **state)
+{
+    struct scene *scene = scene_new();
+    scene_open(scene, 1, 4);
+    *state = scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    scene_free(*state);
+    return 0;
+}
+
+static const struct why_reason *reason_of(
+    struct scene *scene, uint64_t job, enum why_code code, struct why *why)
+{
+    why_reasons(scene->sched, scene->now_ms, job, false, why);
+    for (size_t i = 0; i < why->n_reasons; i++)
+        if (why->reasons[i].code == code) {
+            assert_true(why->reasons[i].text[0] != '\0');
+            return &why->reasons[i];
+        }
+    fail_msg("%s is not among %zu reasons (the first is %s)", why_code_name(code), why->n_reasons,
+        why->n_reasons > 0 ? why_code_name(why->reasons[0].code) : "none");
+    return NULL;
+}
+
+static void what_keeps_it_from_the_queue_is_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
+    spec.begin_ms = scene->now_ms + 5000;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_int_equal(reason_of(scene, job, WHY_HELD_USER, &why)->until_ms, TIME_NEVER);
+    assert_int_equal(reason_of(scene, job, WHY_HELD_ADMIN, &why)->until_ms, TIME_NEVER);
+    assert_int_equal(reason_of(scene, job, WHY_BEGIN_TIME, &why)->until_ms, spec.begin_ms);
+    assert_int_equal(why.n_reasons, 3);
+    why_reasons(scene->sched, scene->now_ms, job, true, &why);
+    assert_true(why.n_reasons >= 1);
+    uint64_t failed = scene_add(scene, 1, 60);
+    sched_stopped(scene->sched, scene->now_ms, failed, 0);
+    sched_block(scene->sched, scene->now_ms, failed, BLOCK_BACKOFF, 0, scene->now_ms + 7000);
+    assert_int_equal(reason_of(scene, failed, WHY_BACKOFF, &why)->until_ms, scene->now_ms + 7000);
+}
+
+static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    uint64_t first = scene_add(scene, 1, 60);
+    struct ask_after after = { first, AFTER_OK };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.after = &after;
+    spec.n_after = 1;
+    uint64_t job = scene_submit(scene, &spec);
+    const struct why_reason *reason = reason_of(scene, job, WHY_DEPENDENCY, &why);
+    assert_int_equal(reason->n_jobs, 1);
+    assert_int_equal(reason->jobs[0], first);
+    assert_int_equal(reason->until_ms, scene->now_ms + 60000);
+    scene_fail(scene, first);
+    assert_int_equal(reason_of(scene, job, WHY_DEPENDENCY_NEVER, &why)->until_ms, TIME_NEVER);
+}
+
+static void the_holders_of_what_it_needs_are_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    uint64_t first = scene_add(scene, 3, 60);
+    uint64_t job = scene_add(scene, 2, 60);
+    const struct why_reason *reason = reason_of(scene, job, WHY_RESOURCES, &why);
+    assert_int_equal(reason->jobs[0], first);
+    assert_int_equal(reason->until_ms, scene->now_ms + 60000);
+    assert_non_null(strstr(reason->text, "1 of 4"));
+}
+
+static void gpu_memory_is_told_when_memory_was_asked(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 4, 60);
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.key.request.gpu_mem = 8ULL << 30;
+    (void)reason_of(scene, scene_submit(scene, &spec), WHY_GPU_MEMORY, &why);
+}
+
+static void closed_gpus_are_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct cluster_node *node = &cluster->nodes[0];
+    node->gpus[0].is_paused = true;
+    cluster_touch(cluster, node);
+    uint64_t job = scene_add(scene, 4, 60);
+    const struct why_reason *reason = reason_of(scene, job, WHY_GPU_PAUSED, &why);
+    assert_int_equal(reason->n_gpus, 1);
+    assert_int_equal(reason->gpus[0].gpu, 0);
+    node->gpus[0].is_paused = false;
+    node->is_drained = true;
+    cluster_touch(cluster, node);
+    assert_int_equal(reason_of(scene, job, WHY_NODE_DRAINED, &why)->n_gpus, 4);
+    node->is_up = false;
+    cluster_touch(cluster, node);
+    assert_int_equal(reason_of(scene, job, WHY_NODE_DOWN, &why)->n_gpus, 4);
+}
+
+static void what_is_kept_for_others_is_told_as_priority(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 3, 60);
+    uint64_t head = scene_add(scene, 4, 60);
+    uint64_t job = scene_add(scene, 1, 600); // it would delay the head
+    assert_false(scene_runs(scene, job));
+    const struct why_reason *reason = reason_of(scene, job, WHY_PRIORITY, &why);
+    assert_int_equal(reason->n_jobs, 1);
+    assert_int_equal(reason->jobs[0], head);
+    assert_int_equal(why.n_before, 1);
+    assert_int_equal(why.n_reasons, 1);
+}
+
+static void limits_are_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct fairshare *fairshare = sched_fairshare(scene->sched);
+    fairshare_account(fairshare, 1, false)->limits.jobs = 1;
+    fairshare_account(fairshare, 2, true)->limits.gpu_milli = 1000;
+    scene_add(scene, 1, 60);
+    (void)reason_of(scene, scene_add(scene, 1, 60), WHY_USER_LIMIT, &why);
+    struct sched_job_spec spec = scene_job(scene, 2, 60);
+    spec.key.uid = spec.key.gid = 2;
+    (void)reason_of(scene, scene_submit(scene, &spec), WHY_GROUP_LIMIT, &why);
+    fairshare_account(fairshare, 3, false)->limits.gpu_seconds = 3600;
+    spec = scene_job(scene, 2, 7200);
+    spec.key.uid = spec.key.gid = 3;
+    uint64_t used = scene_submit(scene, &spec);
+    scene_wait(scene, 3600);
+    scene_end(scene, used);
+    spec = scene_job(scene, 1, 60);
+    spec.key.uid = spec.key.gid = 3;
+    int64_t until_ms = reason_of(scene, scene_submit(scene, &spec), WHY_QUOTA, &why)->until_ms;
+    assert_true(until_ms > scene->now_ms && until_ms < TIME_NEVER);
+}
+
+static void reservations_are_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_request request = { .gpus = 4 };
+    uint32_t uid = 9;
+    char name[] = "class";
+    struct sched_reservation reservation = { .id = 1,
+        .name = name,
+        .uids = &uid,
+        .n_uids = 1,
+        .from_ms = scene->now_ms,
+        .until_ms = scene->now_ms + 900000 };
+    assert_int_equal(
+        sched_reserve(scene->sched, scene->now_ms, &request, &reservation, &(struct error){ 0 }), 0);
+    free(reservation.gpus);
+    (void)reason_of(scene, scene_add(scene, 1, 60), WHY_RESERVATION, &why);
+}
+
+static void what_never_fits_is_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    (void)reason_of(scene, scene_add(scene, 5, 60), WHY_NEVER_FITS, &why);
+    why_explain(scene->sched, scene->now_ms, 1, NULL, &why);
+    assert_int_equal(why.eta_ms, TIME_NEVER);
+    why_clear(&why);
+}
+
+static void who_will_start_in_the_next_pass_has_no_reason(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    sched_submit(scene->sched, scene->now_ms, &spec);
+    why_reasons(scene->sched, scene->now_ms, spec.id, false, &why);
+    assert_int_equal(why.n_reasons, 0);
+}
+
+/* 4 GPUs; 1: all for 100 s (limit 200), 2: all for 50 s (limit 80), 3: asked about. */
+static void the_start_is_forecast_likely_and_latest(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    int64_t from = scene->now_ms;
+    struct sched_job_spec spec = scene_job(scene, 4, 100);
+    spec.key.limit_ms = 200000;
+    scene_submit(scene, &spec);
+    spec = scene_job(scene, 4, 50);
+    spec.key.limit_ms = 80000;
+    scene_submit(scene, &spec);
+    uint64_t job = scene_add(scene, 4, 10);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, from + 150000);
+    assert_int_equal(why.latest_ms, from + 280000);
+    assert_int_equal(why.n_ahead, 2);
+    assert_true(why.ahead[0].is_running);
+    assert_int_equal(why.ahead[1].start_ms, from + 100000);
+    why_clear(&why);
+    assert_int_equal(sched_queue(scene->sched)->length, 2);
+}
+
+static void a_job_without_a_limit_leaves_the_latest_start_open(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 4, 100);
+    uint64_t job = scene_add(scene, 4, 10);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, scene->now_ms + 100000);
+    assert_int_equal(why.latest_ms, TIME_NEVER);
+    assert_non_null(strstr(why.latest_basis, "no time limit"));
+    why_clear(&why);
+}
+
+static void a_begin_time_is_the_likely_start(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.begin_ms = scene->now_ms + 90000;
+    uint64_t job = scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, spec.begin_ms);
+    why_clear(&why);
+}
+
+static void the_cheapest_change_is_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 3, 600);
+    uint64_t job = scene_add(scene, 2, 600);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_true(why.has_change);
+    assert_string_equal(why.change, "-g 1 would start now, on n0:3");
+    assert_int_equal(why.changed.request.gpus, 1);
+    why_clear(&why);
+}
+
+static void a_job_that_does_not_exist_yet_can_be_asked_about(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.id = 0;
+    why_explain(scene->sched, scene->now_ms, 0, &spec, &why);
+    assert_int_equal(why.n_reasons, 0);
+    assert_int_equal(why.eta_ms, scene->now_ms);
+    why_clear(&why);
+    scene_add(scene, 4, 100);
+    why_explain(scene->sched, scene->now_ms, 0, &spec, &why);
+    assert_int_equal(why.eta_ms, scene->now_ms + 100000);
+    assert_int_equal(why.reasons[0].code, WHY_RESOURCES);
+    why_clear(&why);
+    assert_int_equal(sched_queue(scene->sched)->length, 0);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void forecasts_of_large_queues_and_endless_jobs_end_soon(void **state)
+{
+    struct scene *scene = *state;
+    scene_free(scene);
+    *state = scene = scene_new();
+    scene_open(scene, 40, 4);
+    for (int i = 0; i < 160; i++)
+        scene_add(scene, 1, 0); // no limit, no estimate
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.is_array = true;
+    spec.elements = 100000;
+    scene_submit(scene, &spec);
+    for (int i = 0; i < 1000; i++) {
+        spec = scene_job(scene, 1 + i % 4, 100 + i % 7);
+        sched_submit(scene->sched, scene->now_ms, &spec);
+    }
+    struct why why;
+    double began = seconds();
+    scene_wait(scene, 0);
+    why_explain(scene->sched, scene->now_ms, scene->last_job, NULL, &why);
+    why_clear(&why);
+    print_message("%.2f s\n", seconds() - began);
+    assert_true(seconds() - began < 30); // far less without sanitizers
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
+        CASE(what_keeps_it_from_the_queue_is_told),
+        CASE(dependencies_are_told_with_the_jobs_and_their_end),
+        CASE(the_holders_of_what_it_needs_are_told),
+        CASE(gpu_memory_is_told_when_memory_was_asked),
+        CASE(closed_gpus_are_told),
+        CASE(what_is_kept_for_others_is_told_as_priority),
+        CASE(limits_are_told),
+        CASE(reservations_are_told),
+        CASE(what_never_fits_is_told),
+        CASE(who_will_start_in_the_next_pass_has_no_reason),
+        CASE(the_start_is_forecast_likely_and_latest),
+        CASE(a_job_without_a_limit_leaves_the_latest_start_open),
+        CASE(a_begin_time_is_the_likely_start),
+        CASE(the_cheapest_change_is_told),
+        CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
+        CASE(forecasts_of_large_queues_and_endless_jobs_end_soon),
+#undef CASE
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
