@@ -31,6 +31,7 @@ static uint64_t hash_name(const char *name)
 void cluster_init(struct cluster *cluster)
 {
     *cluster = (struct cluster){ .index = node_index_new() };
+    cluster->widths = xcalloc(NODE_GPUS_LIMIT + 1, sizeof(*cluster->widths));
     cluster->models = xcalloc(1, sizeof(*cluster->models));
     cluster->models[0] = xstrdup("");
     cluster->n_models = 1;
@@ -55,6 +56,7 @@ void cluster_clear(struct cluster *cluster)
     free(cluster->nodes);
     free(cluster->models);
     free(cluster->names);
+    free(cluster->widths);
     free(cluster->dirty);
     node_index_free(cluster->index);
     *cluster = (struct cluster){ 0 };
@@ -247,6 +249,19 @@ static void mark_dirty(struct cluster *cluster, struct cluster_node *node)
     cluster->dirty[cluster->n_dirty++] = node->position;
 }
 
+uint32_t cluster_width(const struct cluster *cluster)
+{
+    uint32_t width = 0;
+    for (uint32_t k = 1; k <= NODE_GPUS_LIMIT; k++) {
+        if (cluster->widths[k] == 0)
+            continue;
+        if (width != 0)
+            return 0;
+        width = k;
+    }
+    return width;
+}
+
 void cluster_touch(struct cluster *cluster, struct cluster_node *node)
 {
     struct node_offer offer = { 0 };
@@ -265,6 +280,10 @@ void cluster_touch(struct cluster *cluster, struct cluster_node *node)
         if (cluster_gpu_is_open(node, gpu) && !cluster_node_is_full(node))
             offer_gpu(gpu, &offer);
     }
+    if (node->is_counted)
+        cluster->widths[node_index_offer(cluster->index, node->position)->open]--;
+    node->is_counted = true;
+    cluster->widths[offer.open]++;
     node_index_set(cluster->index, node->position, &offer);
     cluster->version++;
     mark_dirty(cluster, node);

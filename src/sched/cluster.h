@@ -53,6 +53,7 @@ struct cluster_node {
     bool is_up;
     bool is_described; // it has said what it has; until then nobody can say what it could not run
     bool is_drained;   // no new jobs, said an administrator
+    bool is_counted;   // in cluster->widths
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; 0: not known, not counted
     uint32_t jobs, jobs_max;        // attempts on it; how many there may be, 0: no limit
@@ -75,6 +76,7 @@ struct cluster {
     size_t n_models;
     struct node_index *index;     // kept by cluster_touch()
     struct cluster_bucket *names; // nodes by name
+    uint32_t *widths;             // how many nodes have how many GPUs that may be given, given away or not
     uint64_t version;             // grows with every cluster_touch()
     uint32_t node_jobs_max;       // jobs_max of nodes to come
     /* Nodes touched since the scheduler last looked, each once. */
@@ -132,6 +134,9 @@ void cluster_forget_gpus(struct cluster_node *node);
 
 /* After any change of a node that matters to a fit: its row of the index is made anew, it is dirty. */
 void cluster_touch(struct cluster *cluster, struct cluster_node *node);
+
+/* The number of GPUs that may be given of every node that has any, when it is the same for all; else 0. */
+uint32_t cluster_width(const struct cluster *cluster);
 
 /* Books or gives back what an attempt holds, and touches the nodes. */
 void cluster_book(struct cluster *cluster, const struct allocation *allocation);

@@ -138,6 +138,9 @@ static bool choose_wide(const struct cluster *cluster, const struct sched_reques
 {
     uint32_t widths[NODE_GPUS_LIMIT + 1] = { 0 }, left = request->gpus;
     struct search search;
+    uint32_t same = cluster_width(cluster);
+    if (same > 0 && request->gpus >= same && node_index_most_whole(cluster->index) < same)
+        return false; // not one whole node is free
     search_init(&search, cluster, request, fit);
     count_widths(cluster, request, widths, work);
     for (uint32_t width = NODE_GPUS_LIMIT; width > 0 && left > 0; width--) {

@@ -359,6 +359,15 @@ static bool place_fgd(void *state, const struct cluster *cluster, const struct s
     if (fgd->rule->is_for_shares && fgd->counts.typicals.is_all_plain &&
         (is_plain(request) || request->gpus == 0))
         return request->gpus > 0 && placement_best_fit.place(NULL, cluster, request, fit, ret, work);
+    struct node_need need;
+    request_need(cluster, request, &need);
+    int64_t only = node_index_find(cluster->index, &need, 0, work);
+    if (only < 0)
+        return false;
+    /* In a full cluster there is mostly one node to choose from: the one on which a job has just ended. */
+    if (fgd->rule->is_for_shares && request->gpus > 0 &&
+        node_index_find(cluster->index, &need, (uint32_t)only + 1, work) < 0)
+        return placement_first_fit.place(NULL, cluster, request, fit, ret, work);
     make_room(fgd, cluster);
     struct shape *shape = find_shape(fgd, request);
     bring_up_to_date(fgd, shape, cluster, work);

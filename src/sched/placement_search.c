@@ -4,6 +4,16 @@
 
 #include <string.h>
 
+/* A job on several nodes takes them whole and the rest of one more; on unequal nodes nobody can say how many.
+ */
+static uint32_t least_part(const struct cluster *cluster, const struct sched_request *request)
+{
+    uint32_t width = request->n_picks == 0 ? cluster_width(cluster) : 0;
+    if (width == 0)
+        return 1;
+    return request->gpus % width > 0 ? request->gpus % width : width;
+}
+
 void request_need(const struct cluster *cluster, const struct sched_request *request, struct node_need *ret)
 {
     uint64_t models = request->model != NULL ? cluster_models(cluster, request) : 0, work = 0;
@@ -19,7 +29,7 @@ void request_need(const struct cluster *cluster, const struct sched_request *req
     else if (request->gpus > 1 && (request_may_span(request) || request->n_picks > 0)) {
         bool is_spread = request->n_picks > 0 ? request_may_span(request)
                                               : !search_one_node_is_enough(cluster, request, &work);
-        ret->whole = is_spread ? 1 : request->gpus;
+        ret->whole = is_spread ? least_part(cluster, request) : request->gpus;
     } else
         ret->whole = request->gpus;
 }

@@ -209,6 +209,10 @@ static void pass_backfill(struct sched *sched)
 {
     struct plan_hold *old = NULL;
     size_t n_old = 0;
+    for (size_t i = 0; sched->are_holds_in_question && i < sched->n_holds; i++)
+        for (size_t k = 0; k < sched->holds[i].allocation.n_nodes; k++)
+            cluster_touch(&sched->cluster, &sched->cluster.nodes[sched->holds[i].allocation.nodes[k].node]);
+    sched->are_holds_in_question = false;
     sched_plan_drop_all(sched, &old, &n_old);
     struct queue_class *behind = pass_heads(sched, reservations_of(sched)), *class;
     sched_plan_compare(sched, old, n_old);
@@ -317,7 +321,9 @@ void sched_pass(struct sched *sched, int64_t now_ms)
     uint64_t n_over;
     do { // again when jobs that were told to give way did so at once
         n_over = sched->n_over;
+        sched->is_deciding = true;
         decide(sched);
+        sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));
     sched->cluster.n_dirty = 0;
     sched->is_dirty = false;

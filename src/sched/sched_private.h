@@ -98,6 +98,8 @@ struct sched {
     size_t rerank_timer, limit_timer;
     int64_t limit_ms; // of limit_timer
     bool is_dirty;
+    bool is_deciding;           // in a pass
+    bool are_holds_in_question; // some class may fit beside the holds now though nothing came free
     int64_t now_ms;
     struct sched_counts counts;
 };

@@ -102,6 +102,12 @@ static void view_of(
     };
 }
 
+/* Does an order that changes matter before something comes free? */
+static bool reservations_matter(const struct sched *sched)
+{
+    return sched->n_holds > 0 || sched->settings.policy->backfill == BACKFILL_NONE;
+}
+
 void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t submit_ms)
 {
     const struct policy *policy = sched->settings.policy;
@@ -120,10 +126,14 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
         class->rank = rank;
         return;
     }
-    /* The same need at an earlier place, or for less time, may now come before what is held for others; and
-     * whoever falls behind may leave what is held to others. */
-    class->is_fresh |= rank < class->rank || is_shorter;
-    sched->is_dirty |= class->is_fresh || (rank > class->rank && sched->n_holds > 0);
+    bool is_eased = rank < class->rank || is_shorter;
+    /* It did not fit for want of room, or because of what is held for others: only the latter is another
+     * question now. In a pass it may have moved to before the place that the pass has reached; and who ranks
+     * better may preempt more under a learnt order. */
+    class->is_fresh |= is_eased && (sched->is_deciding || policy->preempting == PREEMPT_LEARNT);
+    sched->are_holds_in_question |= is_eased;
+    sched->is_dirty |= class->is_fresh || (rank != class->rank && reservations_matter(sched)) ||
+                       (is_shorter && sched->n_holds > 0);
     queue_update(&sched->queue, class, rank);
 }
 

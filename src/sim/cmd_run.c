@@ -28,7 +28,7 @@ struct run_call {
     int64_t preempt_cost_ms, preempt_wide_ms; // -1: the default
     int64_t half_life_ms, age_cap_ms;         // -1: the default
     uint64_t seed;
-    bool has_estimate, is_reference, is_json, no_timing, no_progress, has_limits, is_help;
+    bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
 
 static const char *const estimate_names[] = { "history", "exact", "walltime", "trace", NULL };
@@ -109,7 +109,7 @@ SET_FLAG(reference, is_reference)
 SET_FLAG(json, is_json)
 SET_FLAG(no_timing, no_timing)
 SET_FLAG(no_progress, no_progress)
-SET_FLAG(limits, has_limits)
+SET_FLAG(no_limits, no_limits)
 SET_FLAG(help, is_help)
 
 static int set_reservations(void *target, const char *value, struct error *err)
@@ -167,7 +167,7 @@ static const struct option_row rows[] = {
         set_preempt_cost },
     { 0, "half-life", "TIME", "of what users have used", set_half_life },
     { 0, "age-cap", "TIME", "longest time that others may be preferred; 0: none", set_age_cap },
-    { 0, "limits", NULL, "the wall times of the trace are told as time limits", set_limits },
+    { 0, "no-limits", NULL, "do not tell the wall times of the trace as time limits", set_no_limits },
     { 0, "users-from", "COLUMN", "the column of a CSV trace that names the user", set_users_from },
     { 0, "skip-bad", NULL, "pass over broken lines of the trace", set_skip_bad },
     { 0, "max-jobs", "N", "only the first N jobs of the trace", set_max_jobs },
@@ -305,7 +305,7 @@ static int replay(struct run_call *call, const char *path, struct workload *work
         .settings = &settings,
         .estimate = call->estimate,
         .tick_ms = call->is_reference && settings.policy->preempting == PREEMPT_LAS ? TICK_MS : 0,
-        .has_limits = call->has_limits,
+        .has_limits = !call->no_limits && !call->is_reference,
         .draws = call->gantt != NULL,
         .plots = call->plot != NULL,
         .is_timed = !call->no_timing,
