@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core_private.h"
+#include "sched/from_record.h"
 
 /* --- marks: what an administrator said --- */
 
@@ -151,37 +152,14 @@ static void describe_node(const struct core_node *node, struct cluster_change *r
     };
 }
 
-/* Bits of positions in the node's own list become bits of positions in the ledger. */
-static uint64_t map_links(
-    const struct cluster_node *node, const struct cluster_device *devices, size_t count, uint64_t links)
-{
-    uint64_t mapped = 0;
-    for (size_t k = 0; k < count && k < 64; k++) {
-        const struct cluster_gpu *other =
-            (links >> k & 1) != 0 ? cluster_find_gpu(node, devices[k].uuid) : NULL;
-        if (other != NULL && other - node->gpus < 64)
-            mapped |= UINT64_C(1) << (other - node->gpus);
-    }
-    return mapped;
-}
-
 static void apply_node(struct core *core, const struct cluster_change *change)
 {
     struct cluster *cluster = sched_cluster(core->sched);
-    struct cluster_node *node = cluster_set_node(cluster, change->node, change->cpu_milli, change->memory);
+    struct cluster_node *node = cluster_take_node(cluster, change);
     const struct cluster_device *devices = change->devices.items;
-    size_t count = change->devices.count;
-    cluster_forget_gpus(node);
-    for (size_t i = 0; i < count; i++)
-        (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,
-            devices[i].model != NULL ? devices[i].model : "", devices[i].memory_bytes, !devices[i].is_lost);
-    for (size_t i = 0; i < count; i++) {
-        struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
-        gpu->numa = (int16_t)devices[i].numa;
-        gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
-        gpu->links = map_links(node, devices, count, devices[i].links);
-        gpu->is_paused = find_mark(core, change->node, devices[i].uuid) != NULL;
-    }
+    for (size_t i = 0; i < change->devices.count; i++)
+        cluster_find_gpu(node, devices[i].uuid)->is_paused =
+            find_mark(core, change->node, devices[i].uuid) != NULL;
     node->is_drained = find_mark(core, change->node, NULL) != NULL;
     cluster_touch(cluster, node);
 }

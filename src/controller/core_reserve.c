@@ -11,8 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core_private.h"
-
-#define USERS_MAX 1000U // of one reservation
+#include "sched/from_record.h"
 
 const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)
 {
@@ -48,35 +47,6 @@ char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_
     return out.length > 0 ? buffer_take(&out) : NULL;
 }
 
-/* "1000,1001" */
-static int read_users(const char *text, struct sched_reservation *reservation, struct error *err)
-{
-    if (text == NULL || *text == '\0')
-        return error_set(err, -EINVAL, "a reservation needs at least one user");
-    while (*text != '\0') {
-        size_t length = strcspn(text, ",");
-        _cleanup_free_ char *word = xstrndup(text, length);
-        int64_t uid;
-        int r = parse_integer(word, "users", 0, UINT32_MAX - 1, &uid, err);
-        if (r == 0 && reservation->n_uids == USERS_MAX)
-            r = error_set(err, -E2BIG, "a reservation has at most %u users", USERS_MAX);
-        if (r < 0)
-            return r;
-        reservation->uids =
-            xreallocarray(reservation->uids, reservation->n_uids + 1, sizeof(*reservation->uids));
-        reservation->uids[reservation->n_uids++] = (uint32_t)uid;
-        text += length + (text[length] == ',');
-    }
-    return 0;
-}
-
-static void reservation_clear(struct sched_reservation *reservation)
-{
-    free(reservation->name);
-    free(reservation->uids);
-    free(reservation->gpus);
-}
-
 /* The GPUs that were chosen, for the log and the next start: "node:0;node:1" and their UUIDs in the same
  * order. */
 static void write_gpus(
@@ -110,7 +80,7 @@ static int reserve(
     if (wish->from_ms != 0 && wish->from_ms < core->now_ms - 60 * 1000)
         r = error_set(err, -EINVAL, "a reservation cannot begin in the past");
     if (r == 0)
-        r = read_users(wish->users, &reservation, err);
+        r = reservation_read_users(&reservation, wish->users, err);
     if (r == 0)
         r = request_from_ask(&ask, &request, err);
     if (r == 0)
@@ -193,34 +163,13 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 /* Its GPUs are known by name before their nodes have said anything. */
 int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err)
 {
-    struct cluster *cluster = sched_cluster(core->sched);
-    const struct cluster_device *devices = change->devices.items;
-    struct ask_gpu *gpus = NULL;
-    size_t count = 0;
+    struct sched_reservation reservation;
     if (change->reservation > core->last_reservation)
         core->last_reservation = change->reservation;
-    int r = change->gpu_ids != NULL ? parse_gpu_ids(change->gpu_ids, &gpus, &count, err)
-                                    : error_set(err, -EBADMSG, "it has no GPUs");
-    if (r < 0)
-        return r;
-    struct sched_reservation reservation = {
-        .id = change->reservation,
-        .name = xstrdup(change->text != NULL ? change->text : ""),
-        .from_ms = change->from_ms,
-        .until_ms = change->until_ms,
-        .gpus = xcalloc(count + 1, sizeof(struct alloc_gpu)),
-    };
-    for (size_t i = 0; i < count && i < change->devices.count; i++) {
-        struct cluster_node *node = cluster_node(cluster, gpus[i].node);
-        const struct cluster_gpu *gpu = cluster_gpu(node, devices[i].index, devices[i].uuid);
-        reservation.gpus[reservation.n_gpus++] =
-            (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
-    }
+    int r = reservation_of_change(sched_cluster(core->sched), change, &reservation, err);
     struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
-    r = read_users(change->users, &reservation, err);
     if (r == 0)
         r = sched_reserve(core->sched, 0, &request, &reservation, err);
     reservation_clear(&reservation);
-    ask_gpus_free(gpus, count);
     return r;
 }

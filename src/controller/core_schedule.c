@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 #include "job/array.h"
+#include "sched/from_record.h"
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000
@@ -103,37 +104,6 @@ void core_enqueue(struct core *core, struct core_job *entry, const struct core_f
     description_clear(&description);
 }
 
-static void add_node(struct allocation *allocation, uint32_t node, const struct job *job)
-{
-    for (size_t i = 0; i < allocation->n_nodes; i++)
-        if (allocation->nodes[i].node == node)
-            return;
-    allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
-    allocation->nodes[allocation->n_nodes++] =
-        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
-}
-
-/* What the job holds, found in the cluster; its nodes need not have said anything yet. */
-static void read_allocation(struct cluster *cluster, const struct job *job, struct allocation *ret)
-{
-    const struct gpu_grant *grants = job->grants.items;
-    *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
-    add_node(ret, cluster_node(cluster, job->node)->position, job);
-    for (size_t i = 0; i < job->grants.count; i++) {
-        struct cluster_node *node =
-            cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);
-        const struct cluster_gpu *gpu = cluster_gpu(node, grants[i].index, grants[i].uuid);
-        add_node(ret, node->position, job);
-        ret->gpus[ret->n_gpus++] = (struct alloc_gpu){
-            .node = node->position,
-            .gpu = (uint32_t)(gpu - node->gpus),
-            .slot = grants[i].slot,
-            .share = grants[i].share,
-            .memory = grants[i].memory,
-        };
-    }
-}
-
 void core_resume(struct core *core, struct core_job *entry)
 {
     struct description description;
@@ -145,7 +115,7 @@ void core_resume(struct core *core, struct core_job *entry)
     if (core_describe(core, job, &none, &description, &err) < 0)
         abort();
     job->ask.after = after;
-    read_allocation(sched_cluster(core->sched), job, &allocation);
+    allocation_of_job(sched_cluster(core->sched), job, &allocation);
     sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
     allocation_clear(&allocation);
     description_clear(&description);

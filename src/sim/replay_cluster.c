@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "sched/from_record.h"
 #include "sim/replay_private.h"
 
 static struct cluster_change *find_mark(const struct replay *replay, const char *node, const char *uuid)
@@ -54,20 +55,6 @@ void replay_note_change(struct replay *replay, const struct cluster_change *chan
     }
 }
 
-/* Bits of positions in the node's own list become bits of positions in the ledger. */
-static uint64_t map_links(
-    const struct cluster_node *node, const struct cluster_device *devices, size_t count, uint64_t links)
-{
-    uint64_t mapped = 0;
-    for (size_t k = 0; k < count && k < 64; k++) {
-        const struct cluster_gpu *other =
-            (links >> k & 1) != 0 ? cluster_find_gpu(node, devices[k].uuid) : NULL;
-        if (other != NULL && other - node->gpus < 64)
-            mapped |= UINT64_C(1) << (other - node->gpus);
-    }
-    return mapped;
-}
-
 static int on_node_up(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
     struct cluster *cluster = sched_cluster(replay->sched);
@@ -76,18 +63,10 @@ static int on_node_up(struct replay *replay, const struct cluster_change *change
     for (size_t i = 0; i < count; i++)
         if (devices[i].uuid == NULL)
             return error_set(err, -EPROTO, "device %zu of node %.60s has no uuid", i, change->node);
-    struct cluster_node *node = cluster_set_node(cluster, change->node, change->cpu_milli, change->memory);
-    cluster_forget_gpus(node);
+    struct cluster_node *node = cluster_take_node(cluster, change);
     for (size_t i = 0; i < count; i++)
-        (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,
-            devices[i].model != NULL ? devices[i].model : "", devices[i].memory_bytes, !devices[i].is_lost);
-    for (size_t i = 0; i < count; i++) {
-        struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
-        gpu->numa = (int16_t)devices[i].numa;
-        gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
-        gpu->links = map_links(node, devices, count, devices[i].links);
-        gpu->is_paused = find_mark(replay, change->node, devices[i].uuid) != NULL;
-    }
+        cluster_find_gpu(node, devices[i].uuid)->is_paused =
+            find_mark(replay, change->node, devices[i].uuid) != NULL;
     node->is_drained = find_mark(replay, change->node, NULL) != NULL;
     cluster_touch(cluster, node);
     return 0;
@@ -122,58 +101,16 @@ static int on_mark(struct replay *replay, const struct cluster_change *change, s
 
 /* --- reservations --- */
 
-static int read_users(const char *text, struct sched_reservation *reservation, struct error *err)
-{
-    uint32_t *uids = NULL;
-    size_t count = 0;
-    int r = 0;
-    for (const char *at = text != NULL ? text : ""; r == 0 && *at != '\0';) {
-        size_t length = strcspn(at, ",");
-        _cleanup_free_ char *word = xstrndup(at, length);
-        int64_t uid;
-        r = parse_integer(word, "users", 0, UINT32_MAX - 1, &uid, err);
-        uids = xreallocarray(uids, count + 1, sizeof(*uids));
-        uids[count++] = (uint32_t)uid;
-        at += length + (at[length] == ',');
-    }
-    reservation->uids = uids;
-    reservation->n_uids = count;
-    return r;
-}
-
 /* `now_ms` 0: at a start, when its GPUs are known by name before their nodes have said anything. */
 static int reserve(
     struct replay *replay, const struct cluster_change *change, int64_t now_ms, struct error *err)
 {
-    struct cluster *cluster = sched_cluster(replay->sched);
-    const struct cluster_device *devices = change->devices.items;
-    struct ask_gpu *gpus = NULL;
-    size_t count = 0;
-    int r = change->gpu_ids != NULL ? parse_gpu_ids(change->gpu_ids, &gpus, &count, err)
-                                    : error_set(err, -EPROTO, "the reservation has no GPUs");
-    if (r < 0)
-        return r;
-    struct sched_reservation reservation = {
-        .id = change->reservation,
-        .name = xstrdup(change->text != NULL ? change->text : ""),
-        .from_ms = change->from_ms,
-        .until_ms = change->until_ms,
-        .gpus = xcalloc(count + 1, sizeof(struct alloc_gpu)),
-    };
-    for (size_t i = 0; i < count && i < change->devices.count; i++) {
-        struct cluster_node *node = cluster_node(cluster, gpus[i].node);
-        const struct cluster_gpu *gpu = cluster_gpu(node, devices[i].index, devices[i].uuid);
-        reservation.gpus[reservation.n_gpus++] =
-            (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
-    }
+    struct sched_reservation reservation;
+    int r = reservation_of_change(sched_cluster(replay->sched), change, &reservation, err);
     struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
-    r = read_users(change->users, &reservation, err);
     if (r == 0)
         r = sched_reserve(replay->sched, now_ms, &request, &reservation, err);
-    free(reservation.name);
-    free(reservation.uids);
-    free(reservation.gpus);
-    ask_gpus_free(gpus, count);
+    reservation_clear(&reservation);
     return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "sched/from_record.h"
 #include "sim/replay_private.h"
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
@@ -124,36 +125,6 @@ static int enqueue(struct replay *replay, const struct job *job, bool is_edit, s
     return r;
 }
 
-static void add_node(struct allocation *allocation, uint32_t node, const struct job *job)
-{
-    for (size_t i = 0; i < allocation->n_nodes; i++)
-        if (allocation->nodes[i].node == node)
-            return;
-    allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
-    allocation->nodes[allocation->n_nodes++] =
-        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
-}
-
-static void read_allocation(struct cluster *cluster, const struct job *job, struct allocation *ret)
-{
-    const struct gpu_grant *grants = job->grants.items;
-    *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
-    add_node(ret, cluster_node(cluster, job->node)->position, job);
-    for (size_t i = 0; i < job->grants.count; i++) {
-        struct cluster_node *node =
-            cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);
-        const struct cluster_gpu *gpu = cluster_gpu(node, grants[i].index, grants[i].uuid);
-        add_node(ret, node->position, job);
-        ret->gpus[ret->n_gpus++] = (struct alloc_gpu){
-            .node = node->position,
-            .gpu = (uint32_t)(gpu - node->gpus),
-            .slot = grants[i].slot,
-            .share = grants[i].share,
-            .memory = grants[i].memory,
-        };
-    }
-}
-
 int replay_take_up(struct replay *replay, struct job *job, struct error *err)
 {
     struct sched_job_spec spec;
@@ -163,7 +134,7 @@ int replay_take_up(struct replay *replay, struct job *job, struct error *err)
     int r = describe(replay, job, &spec, err);
     if (r < 0)
         return r;
-    read_allocation(sched_cluster(replay->sched), job, &allocation);
+    allocation_of_job(sched_cluster(replay->sched), job, &allocation);
     sched_resume(replay->sched, replay->at_ms, &spec, &allocation, job->started_ms);
     allocation_clear(&allocation);
     request_clear(&spec.key.request);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "sched/from_record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "job/ask.h"
+
+#define USERS_MAX 1000U // of one reservation
+
+static void add_node(struct allocation *allocation, uint32_t node, const struct job *job)
+{
+    for (size_t i = 0; i < allocation->n_nodes; i++)
+        if (allocation->nodes[i].node == node)
+            return;
+    allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
+    allocation->nodes[allocation->n_nodes++] =
+        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
+}
+
+void allocation_of_job(struct cluster *cluster, const struct job *job, struct allocation *ret)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
+    add_node(ret, cluster_node(cluster, job->node)->position, job);
+    for (size_t i = 0; i < job->grants.count; i++) {
+        struct cluster_node *node =
+            cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, grants[i].index, grants[i].uuid);
+        add_node(ret, node->position, job);
+        ret->gpus[ret->n_gpus++] = (struct alloc_gpu){
+            .node = node->position,
+            .gpu = (uint32_t)(gpu - node->gpus),
+            .slot = grants[i].slot,
+            .share = grants[i].share,
+            .memory = grants[i].memory,
+        };
+    }
+}
+
+/* Bits of positions in the node's own list become bits of positions in the ledger. */
+static uint64_t map_links(
+    const struct cluster_node *node, const struct cluster_device *devices, size_t count, uint64_t links)
+{
+    uint64_t mapped = 0;
+    for (size_t k = 0; k < count && k < 64; k++) {
+        const struct cluster_gpu *other =
+            (links >> k & 1) != 0 ? cluster_find_gpu(node, devices[k].uuid) : NULL;
+        if (other != NULL && other - node->gpus < 64)
+            mapped |= UINT64_C(1) << (other - node->gpus);
+    }
+    return mapped;
+}
+
+struct cluster_node *cluster_take_node(struct cluster *cluster, const struct cluster_change *change)
+{
+    struct cluster_node *node = cluster_set_node(cluster, change->node, change->cpu_milli, change->memory);
+    const struct cluster_device *devices = change->devices.items;
+    size_t count = change->devices.count;
+    cluster_forget_gpus(node);
+    for (size_t i = 0; i < count; i++)
+        (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,
+            devices[i].model != NULL ? devices[i].model : "", devices[i].memory_bytes, !devices[i].is_lost);
+    for (size_t i = 0; i < count; i++) {
+        struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
+        gpu->numa = (int16_t)devices[i].numa;
+        gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
+        gpu->links = map_links(node, devices, count, devices[i].links);
+    }
+    return node;
+}
+
+int reservation_read_users(struct sched_reservation *reservation, const char *text, struct error *err)
+{
+    if (text == NULL || *text == '\0')
+        return error_set(err, -EINVAL, "a reservation needs at least one user");
+    while (*text != '\0') {
+        size_t length = strcspn(text, ",");
+        _cleanup_free_ char *word = xstrndup(text, length);
+        int64_t uid;
+        int r = parse_integer(word, "users", 0, UINT32_MAX - 1, &uid, err);
+        if (r == 0 && reservation->n_uids == USERS_MAX)
+            r = error_set(err, -E2BIG, "a reservation has at most %u users", USERS_MAX);
+        if (r < 0)
+            return r;
+        reservation->uids =
+            xreallocarray(reservation->uids, reservation->n_uids + 1, sizeof(*reservation->uids));
+        reservation->uids[reservation->n_uids++] = (uint32_t)uid;
+        text += length + (text[length] == ',');
+    }
+    return 0;
+}
+
+int reservation_of_change(struct cluster *cluster, const struct cluster_change *change,
+    struct sched_reservation *ret, struct error *err)
+{
+    const struct cluster_device *devices = change->devices.items;
+    struct ask_gpu *gpus = NULL;
+    size_t count = 0;
+    *ret = (struct sched_reservation){ .id = change->reservation };
+    int r = change->gpu_ids != NULL ? parse_gpu_ids(change->gpu_ids, &gpus, &count, err)
+                                    : error_set(err, -EBADMSG, "the reservation has no GPUs");
+    if (r < 0)
+        return r;
+    ret->name = xstrdup(change->text != NULL ? change->text : "");
+    ret->from_ms = change->from_ms;
+    ret->until_ms = change->until_ms;
+    ret->gpus = xcalloc(count + 1, sizeof(struct alloc_gpu));
+    for (size_t i = 0; i < count && i < change->devices.count; i++) {
+        struct cluster_node *node = cluster_node(cluster, gpus[i].node);
+        const struct cluster_gpu *gpu = cluster_gpu(node, devices[i].index, devices[i].uuid);
+        ret->gpus[ret->n_gpus++] =
+            (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
+    }
+    ask_gpus_free(gpus, count);
+    return reservation_read_users(ret, change->users, err);
+}
+
+void reservation_clear(struct sched_reservation *reservation)
+{
+    free(reservation->name);
+    free(reservation->uids);
+    free(reservation->gpus);
+}
