@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "job/ask.h"
-#include "job/spec.h"
 
 #define SHARE_WHOLE 1000U // thousandths of one GPU
 
@@ -40,9 +39,8 @@ bool request_is_shared(const struct sched_request *request);
  */
 bool request_may_span(const struct sched_request *request);
 
-/* The request of an ask, or of a spec, that its validation found good. The caller clears it. */
+/* The request of an ask that its validation found good. The caller clears it. */
 int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struct error *err);
-int request_from_spec(const struct job_spec *spec, struct sched_request *ret, struct error *err);
 
 void request_copy(struct sched_request *to, const struct sched_request *from);
 void request_clear(struct sched_request *request);

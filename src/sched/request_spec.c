@@ -60,8 +60,3 @@ int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struc
     *ret = request;
     return 0;
 }
-
-int request_from_spec(const struct job_spec *spec, struct sched_request *ret, struct error *err)
-{
-    return request_from_ask(&spec->ask, ret, err);
-}

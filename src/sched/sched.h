@@ -67,7 +67,6 @@ struct sched_job_spec {
     uint32_t element_limit; // at most so many of them at a time, 0: all
     uint32_t elements_open; // of those that run already
     uint64_t array;         // this is an element of that array, 0: not
-    int64_t real_ms;        // simulator only, for oracles: how long it will run; 0 else
 };
 
 struct sched_callbacks {

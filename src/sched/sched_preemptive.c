@@ -45,8 +45,7 @@ static double key_of(const struct sched *sched, const struct sched_job *job)
 {
     switch (sched->settings.policy->preempting) {
     case PREEMPT_LAS: return attained(sched, job) > LAS_LEVEL;
-    case PREEMPT_SRTF:
-    case PREEMPT_LEARNT: return (double)remaining(sched, job);
+    case PREEMPT_SRTF: return (double)remaining(sched, job);
     default: return 0;
     }
 }

@@ -143,7 +143,7 @@ void sched_run_begin(
     struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms);
 /* The ledger of its nodes was changed. */
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation);
-/* Gives back what it holds. `is_element_over`: not so when it comes back to the queue. */
+/* Gives back what it holds; whether it comes back to the queue is the caller's business. */
 void sched_run_over(struct sched *sched, struct sched_job *job);
 /* Reckons its end anew: it began, got to another stage, or outlived what was expected. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);

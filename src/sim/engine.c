@@ -106,7 +106,6 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         },
     };
     if (options->settings->policy->is_oracle || options->estimate == ESTIMATE_EXACT) {
-        ret->real_ms = job->duration_ms;
         ret->key.estimate_ms = job->duration_ms > 0 ? job->duration_ms : 1;
     } else if (options->estimate == ESTIMATE_WALLTIME) {
         ret->key.estimate_ms = job->wall_ms;
