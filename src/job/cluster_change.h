@@ -26,6 +26,14 @@ enum change_kind {
     CHANGE_KINDS,
 };
 
+/* Why a GPU that answers is not offered. The bits are on disk. */
+enum device_closed {
+    DEVICE_EXTERNAL = 1,  // a process that mgpu did not start uses it
+    DEVICE_UNHEALTHY = 2, // an error of the device, until somebody or its class says that it is over
+    DEVICE_UNCLEAN = 4,   // what a job left there is not gone yet
+    DEVICE_CROWDED = 8,   // shared, and too full or too busy for one more
+};
+
 /* A GPU as its node describes it. */
 struct cluster_device {
     char *uuid;
@@ -35,6 +43,8 @@ struct cluster_device {
     uint32_t index;
     int32_t numa, pcie_switch; // -1: not known
     bool is_lost;
+    uint32_t closed;         // bits of enum device_closed: why nothing new may start there
+    uint64_t memory_foreign; // bytes taken by processes of others, rounded up so that it seldom changes
 };
 
 struct cluster_change {

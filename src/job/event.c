@@ -53,6 +53,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(30, RECORD_STRING, struct job_event, name, SPEC_NAME_MAX),
     RECORD_SUBLIST(31, struct job_event, ask, 1, &job_ask_record),
     RECORD_SUBLIST(32, struct job_event, change, 1, &cluster_change_record),
+    RECORD_SUBLIST(33, struct job_event, usage, 1, &job_usage_record),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

@@ -8,6 +8,7 @@
 #include "base/record.h"
 #include "job/spec.h"
 #include "job/state.h"
+#include "job/usage.h"
 
 #define EVENT_TEXT_MAX 1024U
 #define EVENT_GPUS_MAX SPEC_GPUS_MAX
@@ -57,6 +58,7 @@ struct job_event {
     char *name;                // edited, submitted as an element: the new name; NULL: as it is
     struct record_list ask;    // edited, submitted as an element: exactly one struct job_ask
     struct record_list change; // cluster: exactly one struct cluster_change
+    struct record_list usage;  // ended, requeued: at most one struct job_usage
 };
 
 extern const struct record_type job_event_record;

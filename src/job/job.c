@@ -36,6 +36,7 @@ void job_free(struct job *job)
     gpu_grants_clear(&job->grants);
     free(job->log_path);
     free(job->text);
+    job_usage_free(job->usage);
     free(job);
 }
 
@@ -138,6 +139,12 @@ static void on_returned(struct job *job, const struct job_event *event)
     job->ended_ms = event->wall_ms;
 }
 
+static void take_usage(struct job *job, const struct job_event *event)
+{
+    job_usage_free(job->usage);
+    job->usage = event->usage.count > 0 ? job_usage_copy(event->usage.items) : NULL;
+}
+
 static void on_ended(struct job *job, const struct job_event *event)
 {
     job->end = (enum job_end)event->end;
@@ -155,6 +162,7 @@ static void on_ended(struct job *job, const struct job_event *event)
     set_text(&job->log_path, event->log_path);
     free(take_ptr(job->text));
     set_text(&job->text, event->text);
+    take_usage(job, event);
 }
 
 static void on_edited(struct job *job, const struct job_event *event)
@@ -185,6 +193,7 @@ static void on_requeued(struct job *job, const struct job_event *event)
     set_text(&job->log_path, event->log_path);
     free(take_ptr(job->text)); // why it gave way is over with the attempt
     set_text(&job->text, event->text);
+    take_usage(job, event);
 }
 
 static void on_split(struct job *job, const struct job_event *event)

@@ -53,6 +53,7 @@ struct job {
     int64_t run_ms;
     uint64_t cpu_ms, max_rss, log_bytes;
     char *text;
+    struct job_usage *usage; // of its latest attempt; NULL: nothing was measured
 };
 
 /* A job in state JOB_NEW, its request copied from `spec`. job_apply(EVENT_SUBMITTED) makes it real. */

@@ -8,6 +8,7 @@
 
 #include "base/record.h"
 #include "base/strings.h"
+#include "job/usage.h"
 
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
@@ -63,7 +64,9 @@ struct launch_exit {
     int64_t started_wall_ms, ended_wall_ms, run_ms;
     uint64_t cpu_ms, max_rss, log_bytes;
     char *log_path;
-    char *text; // a failure in words: the step of the launch and the errno
+    char *text;               // a failure in words: the step of the launch and the errno
+    char *tail;               // the last lines of its output when it failed, at most USAGE_TAIL_MAX bytes
+    struct record_list usage; // at most one struct job_usage; put in by the agent
 };
 
 extern const struct record_type launch_spec_record;
@@ -72,6 +75,6 @@ extern const struct record_type launch_exit_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 11
-#define LAUNCH_EXIT_FIELDS    17
+#define LAUNCH_EXIT_FIELDS    19
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];

@@ -17,7 +17,16 @@
 #include "base/strings.h"
 #include "store/store_sql.h"
 
-enum column_kind { COLUMN_U32, COLUMN_I32, COLUMN_64, COLUMN_BOOL, COLUMN_TEXT, COLUMN_ASK, COLUMN_GRANTS };
+enum column_kind {
+    COLUMN_U32,
+    COLUMN_I32,
+    COLUMN_64,
+    COLUMN_BOOL,
+    COLUMN_TEXT,
+    COLUMN_ASK,
+    COLUMN_GRANTS,
+    COLUMN_USAGE
+};
 
 struct column {
     const char *name;
@@ -72,6 +81,7 @@ static const struct column columns[] = {
     COLUMN(COLUMN_64, max_rss),
     COLUMN(COLUMN_64, log_bytes),
     COLUMN(COLUMN_TEXT, text),
+    COLUMN(COLUMN_USAGE, usage),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -144,6 +154,12 @@ static int bind_grants(sqlite3_stmt *statement, int index, const struct record_l
     return bind_record(statement, index, &grant_list_record, &list);
 }
 
+static int bind_usage(sqlite3_stmt *statement, int index, const struct job_usage *usage)
+{
+    return usage == NULL ? sqlite3_bind_null(statement, index)
+                         : bind_record(statement, index, &job_usage_record, usage);
+}
+
 static int bind_column(sqlite3_stmt *statement, int index, const struct column *column, const void *member)
 {
     switch (column->kind) {
@@ -152,6 +168,7 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     case COLUMN_64: return sqlite3_bind_int64(statement, index, *(const int64_t *)member);
     case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
     case COLUMN_ASK: return bind_record(statement, index, &job_ask_record, member);
+    case COLUMN_USAGE: return bind_usage(statement, index, *(const struct job_usage *const *)member);
     case COLUMN_TEXT:
         return sqlite3_bind_text(statement, index, *(const char *const *)member, -1, SQLITE_STATIC);
     default: return bind_grants(statement, index, member);
@@ -195,6 +212,20 @@ static int read_ask(sqlite3_stmt *statement, int index, struct job_ask *ret, str
     return bytes != NULL && record_decode(&job_ask_record, bytes, length, ret, err) == 0 ? 0 : -EUCLEAN;
 }
 
+static int read_usage(sqlite3_stmt *statement, int index, struct job_usage **ret, struct error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, index);
+    struct job_usage usage;
+    if (bytes == NULL)
+        return 0;
+    if (record_decode(&job_usage_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &usage, err) <
+        0)
+        return -EUCLEAN;
+    *ret = xcalloc(1, sizeof(usage));
+    **ret = usage;
+    return 0;
+}
+
 static int read_column(
     sqlite3_stmt *statement, int index, const struct column *column, void *member, struct error *err)
 {
@@ -215,6 +246,7 @@ static int read_column(
         *(bool *)member = number != 0;
         return r;
     case COLUMN_ASK: return read_ask(statement, index, member, err);
+    case COLUMN_USAGE: return read_usage(statement, index, member, err);
     case COLUMN_TEXT: *(char **)member = store_sql_text(statement, index); return 0;
     default: return read_grants(statement, index, member, err);
     }
@@ -249,6 +281,8 @@ struct job *store_row_copy(const struct job *job)
             job_ask_copy(member, source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
+        else if (columns[i].kind == COLUMN_USAGE)
+            *(struct job_usage **)member = job_usage_copy(*(struct job_usage *const *)source);
     }
     return copy;
 }
@@ -264,6 +298,16 @@ static bool is_same_grants(const struct record_list *a, const struct record_list
     return is_same;
 }
 
+static bool is_same_usage(const struct job_usage *a, const struct job_usage *b)
+{
+    _cleanup_buffer_ struct buffer left = { 0 }, right = { 0 };
+    if (a == NULL || b == NULL)
+        return a == b;
+    record_encode(&job_usage_record, a, &left);
+    record_encode(&job_usage_record, b, &right);
+    return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
+}
+
 static bool is_same_column(const struct column *column, const void *a, const void *b)
 {
     switch (column->kind) {
@@ -272,6 +316,7 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_64: return memcmp(a, b, sizeof(uint64_t)) == 0;
     case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
     case COLUMN_ASK: return job_ask_equal(a, b);
+    case COLUMN_USAGE: return is_same_usage(*(struct job_usage *const *)a, *(struct job_usage *const *)b);
     case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);
     default: return is_same_grants(a, b);
     }

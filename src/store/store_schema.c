@@ -20,8 +20,8 @@
 #include "job/state.h"
 #include "store/store_sql.h"
 
-static_assert(
-    JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 && END_DEPENDENCY == 10,
+static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 &&
+                  END_DEPENDENCY == 10 && END_GPU_FAULT == 13,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -132,9 +132,13 @@ static const char scheduler[] =
     "CREATE TABLE cluster_state (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL,"
     " PRIMARY KEY (kind, key)) STRICT, WITHOUT ROWID;";
 
+/* What the latest attempt of a job made of its GPUs. */
+static const char usage[] = "ALTER TABLE jobs ADD COLUMN usage BLOB;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
+    { 3, usage },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

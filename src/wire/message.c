@@ -8,6 +8,21 @@
         RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
         RECORD_FIELD(5, RECORD_U64, type, token, 0)
 
+static const struct record_field process_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct gpu_process, pid, 0),
+    RECORD_FIELD(2, RECORD_U64, struct gpu_process, start, 0),
+    RECORD_FIELD(3, RECORD_U32, struct gpu_process, kind, 0),
+    RECORD_FIELD(4, RECORD_U32, struct gpu_process, is_memory_known, 0),
+    RECORD_FIELD(5, RECORD_SIZE, struct gpu_process, memory_bytes, 0),
+    RECORD_FIELD(6, RECORD_U32, struct gpu_process, uid, 0),
+    RECORD_FIELD(7, RECORD_U64, struct gpu_process, job, 0),
+    RECORD_FIELD(8, RECORD_U32, struct gpu_process, attempt, 0),
+    RECORD_FIELD(9, RECORD_STRING, struct gpu_process, command, 256),
+    RECORD_FIELD(10, RECORD_STRING, struct gpu_process, container, 64),
+};
+const struct record_type gpu_process_record =
+    RECORD_TYPE(53, "GPU process", struct gpu_process, process_fields);
+
 static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_state, index, 0),
     RECORD_FIELD(2, RECORD_STRING, struct gpu_state, uuid, 96),
@@ -23,8 +38,32 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(12, RECORD_I32, struct gpu_state, numa, 0),
     RECORD_FIELD(13, RECORD_I32, struct gpu_state, pcie_switch, 0),
     RECORD_FIELD(14, RECORD_U64, struct gpu_state, links, 0),
+    RECORD_FIELD(15, RECORD_U32, struct gpu_state, vendor, 0),
+    RECORD_FIELD(16, RECORD_I32, struct gpu_state, minor, 0),
+    RECORD_FIELD(17, RECORD_I32, struct gpu_state, render_minor, 0),
+    RECORD_FIELD(18, RECORD_U32, struct gpu_state, power_limit_mw, 0),
+    RECORD_FIELD(19, RECORD_U64, struct gpu_state, energy_mj, 0),
+    RECORD_FIELD(20, RECORD_U32, struct gpu_state, sm_clock_mhz, 0),
+    RECORD_FIELD(21, RECORD_U32, struct gpu_state, memory_clock_mhz, 0),
+    RECORD_FIELD(22, RECORD_U64, struct gpu_state, ecc_corrected, 0),
+    RECORD_FIELD(23, RECORD_U64, struct gpu_state, ecc_uncorrected, 0),
+    RECORD_FIELD(24, RECORD_U32, struct gpu_state, xid, 0),
+    RECORD_FIELD(25, RECORD_TIME, struct gpu_state, xid_wall_ms, 0),
+    RECORD_FIELD(26, RECORD_U32, struct gpu_state, xid_count, 0),
+    RECORD_FIELD(27, RECORD_U32, struct gpu_state, is_unclean, 0),
+    RECORD_FIELD(28, RECORD_STRING, struct gpu_state, trouble, 256),
+    RECORD_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
+
+static const struct record_field attempt_usage_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct attempt_usage, job, 0),
+    RECORD_FIELD(2, RECORD_U32, struct attempt_usage, attempt, 0),
+    RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
+    RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
+};
+const struct record_type attempt_usage_record =
+    RECORD_TYPE(54, "attempt usage", struct attempt_usage, attempt_usage_fields);
 
 static const struct record_field feature_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct node_feature, name, 64),
@@ -96,6 +135,7 @@ const struct record_type message_returned_record =
 
 static const struct record_field gpus_fields[] = {
     RECORD_SUBLIST(1, struct message_gpus, gpus, NODE_GPUS_MAX, &gpu_state_record),
+    RECORD_SUBLIST(2, struct message_gpus, usages, NODE_ATTEMPTS_MAX, &attempt_usage_record),
 };
 const struct record_type message_gpus_record =
     RECORD_TYPE(MESSAGE_GPUS, "GPUS", struct message_gpus, gpus_fields);

@@ -23,11 +23,13 @@
 #include "job/event.h"
 #include "job/launch.h"
 #include "job/spec.h"
+#include "job/usage.h"
 
 #define LINK_PROTOCOL     1U
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
+#define GPU_PROCESSES_MAX 128U // of one GPU
 
 enum message_id {
     MESSAGE_HELLO = 100,
@@ -41,6 +43,24 @@ enum message_id {
     MESSAGE_GPUS,
     MESSAGE_OPEN_LOG,
     MESSAGE_STREAM,
+};
+
+enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
+
+enum gpu_process_kind { GPU_PROCESS_COMPUTE = 1, GPU_PROCESS_GRAPHICS = 2, GPU_PROCESS_MPS = 4 };
+
+/* A process that has a context on a GPU. The backend fills pid, kind and memory; the agent the rest. */
+struct gpu_process {
+    uint32_t pid;
+    uint64_t start;           // clock ticks after the boot; 0: it had gone when we looked
+    uint32_t kind;            // bits of enum gpu_process_kind
+    uint32_t is_memory_known; // else memory_bytes says nothing
+    uint64_t memory_bytes;
+    uint32_t uid;
+    uint64_t job; // it belongs to this job; 0: mgpu did not start it
+    uint32_t attempt;
+    char *command;   // start of its command line
+    char *container; // short id of the container it is in, NULL: none
 };
 
 /* A GPU as the node sees it now. Values that the backend cannot give have their bit missing in `valid`. */
@@ -58,10 +78,42 @@ struct gpu_state {
     uint32_t is_lost; // 1: it was there and does not answer any more
     /* Where it sits; equal numbers are close. -1: not known. */
     int32_t numa, pcie_switch;
-    uint64_t links; // bit k: NVLink to the GPU at position k of the node's list
+    uint64_t links;       // bit k: NVLink to the GPU at position k of the node's list
+    uint32_t vendor;      // enum gpu_vendor
+    int32_t minor;        // NVIDIA: of /dev/nvidiaN; -1: not known
+    int32_t render_minor; // AMD: of /dev/dri/renderDN; -1: not known
+    uint32_t power_limit_mw;
+    uint64_t energy_mj; // drawn since the driver was loaded
+    uint32_t sm_clock_mhz, memory_clock_mhz;
+    uint64_t ecc_corrected, ecc_uncorrected; // errors since the driver was loaded
+    uint32_t xid;                            // number of the driver's last error there, 0: none was seen
+    int64_t xid_wall_ms;                     // and when it came
+    uint32_t xid_count;                      // errors seen since the agent watches
+    uint32_t is_unclean;                     // 1: what a job left there is not gone yet
+    char *trouble;                           // why it is lost or unclean, in words; NULL: it is neither
+    struct record_list processes;            // struct gpu_process; says something when GPU_PROCESSES is valid
 };
 
-enum gpu_value { GPU_MEMORY_USED = 1, GPU_UTILIZATION = 2, GPU_TEMPERATURE = 4, GPU_POWER = 8 };
+enum gpu_value {
+    GPU_MEMORY_USED = 1,
+    GPU_UTILIZATION = 2,
+    GPU_TEMPERATURE = 4,
+    GPU_POWER = 8,
+    GPU_POWER_LIMIT = 16,
+    GPU_ENERGY = 32,
+    GPU_SM_CLOCK = 64,
+    GPU_MEMORY_CLOCK = 128,
+    GPU_ECC = 256,
+    GPU_PROCESSES = 512,
+};
+
+/* What a running attempt has used so far. */
+struct attempt_usage {
+    uint64_t job;
+    uint32_t attempt;
+    uint64_t token;
+    struct record_list usage; // exactly one struct job_usage
+};
 
 /* One promise of the node: kept or not, and how to get it. Shown by `mgpu doctor`. */
 struct node_feature {
@@ -135,7 +187,8 @@ struct message_returned { // verdict is nogo: this attempt never executed anythi
 };
 
 struct message_gpus {
-    struct record_list gpus; // struct gpu_state
+    struct record_list gpus;   // struct gpu_state
+    struct record_list usages; // struct attempt_usage of the running attempts
 };
 
 struct message_open_log {
@@ -167,6 +220,8 @@ extern const struct record_type message_gpus_record;
 extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;
 extern const struct record_type gpu_state_record;
+extern const struct record_type gpu_process_record;
+extern const struct record_type attempt_usage_record;
 
 /* The record type of a message id, NULL for an unknown one. */
 const struct record_type *message_type(uint16_t id);

@@ -123,7 +123,7 @@ static void a_newer_schema_is_refused_with_both_versions(void **state)
     assert_int_equal(fixture_sql(fixture, "PRAGMA user_version = 99"), SQLITE_OK);
     assert_int_equal(fixture_try_open(fixture), -ENOTSUP);
     assert_non_null(strstr(fixture->err.message, "schema 99"));
-    assert_non_null(strstr(fixture->err.message, "up to 2"));
+    assert_non_null(strstr(fixture->err.message, "up to 3"));
 }
 
 static void put(struct fixture *fixture, const char *name, const void *bytes, size_t length)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/usage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+
+static void a_timeline_says_what_was_added(void **state)
+{
+    struct job_usage usage = { 0 };
+    struct usage_bucket bucket;
+    usage_bucket_add(&usage, &(struct usage_bucket){ 100, 12, USAGE_NOT_KNOWN });
+    assert_true(usage_bucket_read(&usage, 0, &bucket));
+    assert_int_equal(bucket.busy, 100);
+    assert_int_equal(bucket.memory, 12);
+    assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
+    assert_false(usage_bucket_read(&usage, 1, &bucket));
+    job_usage_clear(&usage);
+}
+
+static void a_full_timeline_becomes_coarser_and_keeps_its_peaks(void **state)
+{
+    struct job_usage usage = { 0 };
+    struct usage_bucket bucket;
+    for (uint32_t i = 0; i <= USAGE_BUCKETS; i++)
+        usage_bucket_add(&usage, &(struct usage_bucket){ i == 7 ? 99 : 5, 1, USAGE_NOT_KNOWN });
+    assert_int_equal(usage.bucket_s, 2);
+    assert_int_equal(strlen(usage.timeline), (USAGE_BUCKETS / 2 + 1) * USAGE_BUCKET_SIZE);
+    assert_true(usage_bucket_read(&usage, 3, &bucket));
+    assert_int_equal(bucket.busy, 99);
+    assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
+    job_usage_clear(&usage);
+}
+
+static void a_damaged_timeline_is_not_read(void **state)
+{
+    struct job_usage usage = { .timeline = xstrdup("zzzzzz010203") };
+    struct usage_bucket bucket;
+    assert_false(usage_bucket_read(&usage, 0, &bucket));
+    assert_true(usage_bucket_read(&usage, 1, &bucket));
+    assert_int_equal(bucket.power, 3);
+    job_usage_clear(&usage);
+}
+
+static void a_copy_is_its_own(void **state)
+{
+    struct job_usage usage = { .xid = 31, .fault = xstrdup("GPU 2: memory page fault") };
+    struct job_usage *copy = job_usage_copy(&usage);
+    job_usage_clear(&usage);
+    assert_int_equal(copy->xid, 31);
+    assert_string_equal(copy->fault, "GPU 2: memory page fault");
+    job_usage_free(copy);
+    assert_null(job_usage_copy(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_timeline_says_what_was_added),
+        cmocka_unit_test(a_full_timeline_becomes_coarser_and_keeps_its_peaks),
+        cmocka_unit_test(a_damaged_timeline_is_not_read),
+        cmocka_unit_test(a_copy_is_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
