@@ -51,7 +51,10 @@ static int show(void *arg, FILE *out, struct error *err)
         (void)fputs("no GPUs found; mgpu doctor says why\n", out);
         return 0;
     }
-    return list_print(call, &gpu_list, &screen, answer, out, err);
+    r = list_print(call, &gpu_list, &screen, answer, out, err);
+    if (r == 0 && !list_is_machine(call) && screen.is_tty)
+        gpu_print_outside(json_object_get(answer, "gpus"), out);
+    return r;
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)

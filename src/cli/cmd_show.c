@@ -17,6 +17,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/usage_text.h"
 #include "cli/why_text.h"
 
 #define WORD_MAX 65536
@@ -210,6 +211,23 @@ static void print_use(const struct page *page)
     (void)fprintf(page->out, "%-10s %s of processor time, %s of memory at most\n", "used", cpu, memory);
 }
 
+/* What it makes of its GPUs, and what somebody should know of that. */
+static void print_usage(const struct page *page)
+{
+    const json_t *usage = json_object_get(page->job, "usage");
+    _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
+    _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(usage, page->view.now_ms);
+    if (sentence != NULL)
+        print_line(page, "GPUs", sentence);
+    if (field_is_known(usage, "fault"))
+        print_field(&(struct page){ .job = usage, .out = page->out }, "fault", "fault");
+    if (stray != NULL)
+        print_line(page, "warning", stray);
+    if (idle != NULL)
+        print_line(page, "warning", idle);
+    usage_print_timeline(page->view.screen, usage, page->out);
+}
+
 static void print_grants(const struct page *page)
 {
     size_t index = 0;
@@ -298,6 +316,7 @@ static void print_page(const struct page *page, bool has_env)
     print_grants(page);
     print_timeline(page);
     print_use(page);
+    print_usage(page);
     print_field(page, "directory", "cwd");
     print_field(page, "setup", "setup");
     print_field(page, "log", "log");

@@ -14,6 +14,7 @@ const struct command *const commands[] = {
     &command_ps,
     &command_show,
     &command_why,
+    &command_postmortem,
     &command_logs,
     &command_follow,
     &command_wait,

@@ -29,6 +29,7 @@
 #include "cli/job_columns.h"
 #include "cli/stream.h"
 #include "cli/talk.h"
+#include "cli/usage_text.h"
 #include "cli/waiting_line.h"
 
 #define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
@@ -371,9 +372,10 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
     screen_open(&screen, STDERR_FILENO, call->color);
     format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
     bool is_success = field_integer(job, "exit_code", 1) == 0;
-    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s\n", screen_color(&screen, job_color(job)),
+    _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
+    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
         job_glyph(&screen, job), id, is_success ? "done" : "failed", ran, outcome,
-        screen_color(&screen, COLOR_NONE));
+        usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage, screen_color(&screen, COLOR_NONE));
 }
 
 static void follow_clear(struct follow *follow)

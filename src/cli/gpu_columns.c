@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "cli/field.h"
 #include "cli/outage_text.h"
 
@@ -103,6 +104,45 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     return outage_text(view, gpu, state == NULL ? "-" : state);
 }
 
+/* Processes that mgpu did not start, the largest first: "8123 python (cy) 11.2G". */
+static char *list_outside(const json_t *gpu)
+{
+    struct buffer out = { 0 };
+    size_t index = 0;
+    json_t *process = NULL;
+    json_array_foreach(json_object_get(gpu, "processes"), index, process)
+    {
+        char size[32];
+        if (field_is_known(process, "job"))
+            continue;
+        _cleanup_free_ char *command = field_shown(process, "command"), *user = field_shown(process, "user");
+        buffer_printf(&out, "%s%" PRId64 " %s (%s)", out.length > 0 ? ", " : "",
+            field_integer(process, "pid", 0), command, user);
+        if (!field_is_known(process, "memory_bytes"))
+            continue;
+        format_size((uint64_t)field_integer(process, "memory_bytes", 0), size, sizeof(size));
+        buffer_printf(&out, " %s", size);
+    }
+    return out.length == 0 ? NULL : buffer_take(&out);
+}
+
+static char *render_outside(const struct view *view, const json_t *gpu, enum color *color)
+{
+    char *text = list_outside(gpu);
+    (void)view;
+    if (text == NULL)
+        return xstrdup("-");
+    *color = COLOR_YELLOW;
+    return text;
+}
+
+static char *render_clock(const struct view *view, const json_t *gpu, enum color *color)
+{
+    (void)view, (void)color;
+    return field_is_known(gpu, "sm_clock_mhz") ? xasprintf("%" PRId64, field_integer(gpu, "sm_clock_mhz", 0))
+                                               : xstrdup("-");
+}
+
 static const struct list_column columns[] = {
     { "node", "NODE", "where it is", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
@@ -115,6 +155,8 @@ static const struct list_column columns[] = {
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
     { "state", "STATE", "free, used, shared, paused, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
+    { "outside", "OUTSIDE", "processes on it that mgpu did not start", NULL, false, 4, render_outside },
+    { "clock", "MHZ", "clock of its processors", "sm_clock_mhz", true, 0, render_clock },
     { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
     { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },
     { 0 },
@@ -124,8 +166,27 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,state,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,state,outside,clock,uuid,pci",
 };
+
+void gpu_print_outside(const json_t *gpus, FILE *out)
+{
+    size_t index = 0;
+    json_t *gpu = NULL;
+    json_array_foreach(gpus, index, gpu)
+    {
+        _cleanup_free_ char *text = list_outside(gpu), *node = field_shown(gpu, "node");
+        if (text != NULL)
+            (void)fprintf(out, "used outside mgpu: GPU %s:%" PRId64 ": %s\n", node,
+                field_integer(gpu, "index", 0), text);
+    }
+}
+
+static bool is_used_outside(const json_t *gpu)
+{
+    _cleanup_free_ char *text = list_outside(gpu);
+    return text != NULL;
+}
 
 void gpu_print_line(const json_t *gpus, FILE *out)
 {
@@ -143,6 +204,8 @@ void gpu_print_line(const json_t *gpus, FILE *out)
             (void)fprintf(out, "%.0f%%", field_number(gpu, "utilization", 0) * 100);
         else
             (void)fputc(is_used ? '+' : '-', out);
+        if (is_used_outside(gpu))
+            (void)fputc('!', out);
     }
     (void)fputc('\n', out);
 }

@@ -57,7 +57,12 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found)
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
 {
     const struct core *core = serve->controller->core;
-    struct json_job_view view = { .job = job, .names = serve->names, .now_wall_ms = clock_wall_ms() };
+    struct json_job_view view = {
+        .job = job,
+        .names = serve->names,
+        .now_wall_ms = clock_wall_ms(),
+        .usage = job->usage,
+    };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {
         view.position = core_queue_position(core, job->id);

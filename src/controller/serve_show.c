@@ -7,6 +7,7 @@
 #include "controller/serve_routes.h"
 #include "wire/json_event.h"
 #include "wire/json_record.h"
+#include "wire/json_usage.h"
 #include "wire/limits.h"
 
 struct show {
@@ -41,6 +42,8 @@ static void reply_show(struct request *request, const struct job *job)
     json_t *object = jobs_write(request->serve, job, true);
     if (show->spec != NULL)
         add_spec(object, show->spec);
+    if (jobs_may_control(request, job))
+        (void)json_object_set_new(object, "usage", json_usage_write(job->usage, true));
     (void)json_object_set(object, "events", show->events);
     request_hold_json(request, 200, object);
 }

@@ -25,8 +25,6 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
     RECORD_FIELD(12, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
     RECORD_FIELD(13, RECORD_BOOL, struct job_spec, hold, 0),
-    RECORD_FIELD(14, RECORD_U32, struct job_spec, lease_pid, 0),
-    RECORD_FIELD(15, RECORD_U64, struct job_spec, lease_start, 0),
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);

@@ -28,9 +28,7 @@ struct job_spec {
     struct job_ask ask;     // what it needs and when
     char *submit_key;       // random text by which a repeated submit is recognised, or NULL
     uint32_t umask;
-    bool hold;            // submitted held
-    uint32_t lease_pid;   // it is this process, which runs already; 0: it is started
-    uint64_t lease_start; // and its start time, in clock ticks after the boot
+    bool hold; // submitted held
 };
 
 extern const struct record_type job_spec_record;

@@ -45,9 +45,6 @@ enum job_end {
     END_TIME_LIMIT,   // it ran longer than it asked for; `exit_code` is 124
     END_DEADLINE,     // it could not start before its deadline
     END_DEPENDENCY,   // what it waits for can never come true
-    END_OOM,          // the kernel ended it at its memory limit; `exit_code` is 137
-    END_IDLE_TIMEOUT, // it held GPUs and did not use them
-    END_GPU_FAULT,    // the driver ended its work on a GPU
     END_KINDS,
 };
 

@@ -39,6 +39,30 @@ static json_t *measured(const struct json_gpu_view *view, enum gpu_value value, 
     return json_null();
 }
 
+/* Every process on it, whoever started it. */
+static json_t *processes(const struct json_gpu_view *view)
+{
+    const struct gpu_process *items = view->gpu->processes.items;
+    if (!view->is_node_up || (view->gpu->valid & GPU_PROCESSES) == 0)
+        return json_null();
+    json_t *array = json_array();
+    for (size_t i = 0; i < view->gpu->processes.count; i++) {
+        const struct gpu_process *process = &items[i];
+        json_t *object = json_object();
+        (void)json_object_set_new(object, "pid", json_integer(process->pid));
+        (void)json_object_set_new(object, "user",
+            json_text_string(process->start != 0 ? usernames_name(view->names, process->uid) : NULL));
+        (void)json_object_set_new(object, "command", json_text_string(process->command));
+        (void)json_object_set_new(object, "container", json_text_string(process->container));
+        (void)json_object_set_new(object, "memory_bytes",
+            process->is_memory_known ? json_integer((json_int_t)process->memory_bytes) : json_null());
+        (void)json_object_set_new(
+            object, "job", process->job != 0 ? json_integer((json_int_t)process->job) : json_null());
+        (void)json_array_append_new(array, object);
+    }
+    return array;
+}
+
 static json_t *place(int32_t number)
 {
     return number >= 0 ? json_integer(number) : json_null();
@@ -72,6 +96,22 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
         object, "temperature_c", measured(view, GPU_TEMPERATURE, json_integer(gpu->temperature_c)));
     (void)json_object_set_new(
         object, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
+    (void)json_object_set_new(object, "power_limit_w",
+        measured(view, GPU_POWER_LIMIT, json_real((double)gpu->power_limit_mw / 1000.0)));
+    (void)json_object_set_new(
+        object, "energy_joules", measured(view, GPU_ENERGY, json_text_seconds((int64_t)gpu->energy_mj)));
+    (void)json_object_set_new(
+        object, "sm_clock_mhz", measured(view, GPU_SM_CLOCK, json_integer(gpu->sm_clock_mhz)));
+    (void)json_object_set_new(
+        object, "memory_clock_mhz", measured(view, GPU_MEMORY_CLOCK, json_integer(gpu->memory_clock_mhz)));
+    (void)json_object_set_new(
+        object, "ecc_corrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_corrected)));
+    (void)json_object_set_new(
+        object, "ecc_uncorrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_uncorrected)));
+    (void)json_object_set_new(object, "xid", gpu->xid != 0 ? json_integer(gpu->xid) : json_null());
+    (void)json_object_set_new(object, "xid_at", json_text_time(gpu->xid_wall_ms));
+    (void)json_object_set_new(object, "trouble", json_text_string(gpu->trouble));
+    (void)json_object_set_new(object, "processes", processes(view));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     (void)json_object_set_new(object, "reason", json_text_string(mark != NULL ? mark->text : NULL));

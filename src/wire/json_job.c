@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "wire/json_text.h"
+#include "wire/json_usage.h"
 
 static bool is_over(const struct job *job)
 {
@@ -307,6 +308,11 @@ static json_t *make_max_rss(const struct json_job_view *view)
     return has_run(view->job) ? json_integer((json_int_t)view->job->max_rss) : json_null();
 }
 
+static json_t *make_usage(const struct json_job_view *view)
+{
+    return json_usage_write(view->usage, false);
+}
+
 static json_t *make_position(const struct json_job_view *view)
 {
     bool is_known = view->job->state == JOB_QUEUED && view->position != 0;
@@ -400,6 +406,7 @@ static const struct {
     { { "log_bytes", "integer|null", "size of the output, when it is over" }, make_log_bytes },
     { { "cpu_seconds", "number|null", "user + system time, when it is over" }, make_cpu_seconds },
     { { "max_rss_bytes", "integer|null", "most memory of one process, when it is over" }, make_max_rss },
+    { { "usage", "object|null", "what it made of its GPUs: see [usage](#usage)" }, make_usage },
     { { "position", "integer|null", "place in the queue, 1 is next" }, make_position },
     { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
     { { "reason_text", "string|null", "the same in words" }, make_reason_text },

@@ -18,6 +18,7 @@ struct json_job_view {
     const char *reason; // the word for why it waits; NULL: not known or not queued
     const char *reason_text;
     int64_t eta_ms, eta_latest_ms; // 0: not known
+    const struct job_usage *usage; // NULL: nothing was measured
 };
 
 /* One key of the object, for whoever documents it. */

@@ -322,6 +322,20 @@ def test_show_tells_everything_about_a_job(box):
     assert [event['type'] for event in whole['events']][-1] == 'ended'
 
 
+def test_postmortem_tells_how_a_job_ended(box):
+    job = box.submit('sh', '-c', 'echo nearly there; exit 3')
+    box.wait(job)
+    page = box.mgpu('postmortem', job, check=True).out
+    assert f'job {job}' in page and 'exit 3' in page and f'mgpu logs {job}' in page
+
+
+def test_postmortem_of_a_job_that_is_not_over_is_exit_6(box, gate):
+    job = box.post_job(gate.command(), gpus=1)
+    answer = box.mgpu('postmortem', job)
+    assert answer.code == 6 and 'is not over' in answer.err
+    gate.open()
+
+
 def test_a_job_that_does_not_exist_is_exit_3(box):
     for verb in ('show', 'logs', 'cancel', 'wait'):
         done = box.mgpu(verb, '99999999')

@@ -212,7 +212,10 @@ static void a_gpu_shows_only_what_is_measured(void **state)
     assert_string_equal(text,
         "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"memory_bytes\":100,"
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
-        "\"state\":\"free\",\"reason\":null,\"until\":null,\"numa\":0,\"pcie_switch\":0,\"links\":[],"
+        "\"power_limit_w\":null,\"energy_joules\":null,\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,"
+        "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
+        "\"processes\":null,\"state\":\"free\",\"reason\":null,\"until\":null,\"numa\":0,\"pcie_switch\":0,"
+        "\"links\":[],"
         "\"jobs\":[]}");
 }
 

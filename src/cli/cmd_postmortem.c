@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu postmortem: what happened to a job, in words, on one page. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/jobs_each.h"
+#include "cli/usage_text.h"
+#include "job/state.h"
+
+#define LINE_MAX_SHOWN 4096
+
+struct page {
+    struct view view;
+    bool is_next; // something was shown before
+};
+
+/* What an end means for whoever asks "and now?"; NULL: the outcome says it all. */
+static const char *advice_of(const json_t *job)
+{
+    static const struct {
+        enum job_end end;
+        const char *text;
+    } rows[] = {
+        { END_TIME_LIMIT,
+            "It was still at work when its time was over: ask for more with -t, or save its state "
+            "more often." },
+        { END_UNKNOWN,
+            "Both processes that would have seen its end were killed, so nobody knows its status." },
+        { END_REBOOT, "Its node went down with it. Nothing is known of what it did last." },
+        { END_START_FAILED, "Its command never ran." },
+        { END_SETUP_FAILED, "The setup command failed, so its command never ran." },
+        { END_DEADLINE,
+            "Nothing that suited it was free before its deadline: mgpu why tells while it waits." },
+    };
+    const char *name = field_text(job, "ended_by");
+    enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].end == end)
+            return rows[i].text;
+    return NULL;
+}
+
+static void print_tail(const struct page *page, const json_t *usage)
+{
+    const char *tail = field_text(usage, "tail");
+    if (tail == NULL || tail[0] == '\0')
+        return;
+    (void)fputs("\nlast lines of its output\n", stdout);
+    while (*tail != '\0') {
+        size_t length = strcspn(tail, "\n");
+        _cleanup_free_ char *line = xstrndup(tail, length);
+        _cleanup_free_ char *shown = text_escape(line, LINE_MAX_SHOWN);
+        (void)printf("  %s\n", shown);
+        tail += length + (tail[length] == '\n');
+    }
+}
+
+static void print_resources(const struct page *page, const json_t *job, const json_t *usage)
+{
+    char text[32];
+    _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
+    int64_t peak = field_integer(usage, "memory_peak_bytes", field_integer(job, "max_rss_bytes", 0));
+    if (sentence != NULL)
+        (void)printf("Its GPUs were %s.\n", sentence);
+    if (field_number(usage, "idle_gpu_seconds", 0) >= 1) {
+        format_duration((int64_t)(field_number(usage, "idle_gpu_seconds", 0) * 1000), text, sizeof(text));
+        (void)printf("GPU time that it held and did not use: %s.\n", text);
+    }
+    if (peak > 0) {
+        format_size((uint64_t)peak, text, sizeof(text));
+        (void)printf("It used at most %s of host memory", text);
+        if (field_integer(job, "memory", 0) > 0) {
+            format_size((uint64_t)field_integer(job, "memory", 0), text, sizeof(text));
+            (void)printf(", of %s that it may use", text);
+        }
+        (void)fputs(".\n", stdout);
+    }
+    if (stray != NULL)
+        (void)printf("Warning: it %s.\n", stray);
+}
+
+static void print_story(const struct page *page, const json_t *job)
+{
+    char waited[32], ran[32], when[64];
+    const json_t *usage = json_object_get(job, "usage");
+    _cleanup_free_ char *id = job_id(job), *name = field_shown(job, "name"), *user = field_shown(job, "user");
+    _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job);
+    const struct screen *screen = page->view.screen;
+    format_duration((int64_t)(field_number(job, "wait_seconds", 0) * 1000), waited, sizeof(waited));
+    format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
+    (void)printf("%sjob %s%s  %s, of %s\n", screen_color(screen, COLOR_BOLD), id,
+        screen_color(screen, COLOR_NONE), name, user);
+    if (field_is_known(job, "started_at"))
+        (void)printf("It waited %s, then ran for %s on %s.\n", waited, ran, where);
+    else
+        (void)printf("It waited %s and never ran.\n", waited);
+    time_format(
+        time_parse(field_text(job, "ended_at")), page->view.now_ms, page->view.times, when, sizeof(when));
+    (void)printf("It ended at %s: %s%s%s.\n", when, screen_color(screen, job_color(job)),
+        outcome == NULL ? "done" : outcome, screen_color(screen, COLOR_NONE));
+    if (field_is_known(usage, "fault")) {
+        _cleanup_free_ char *fault = field_shown(usage, "fault");
+        (void)printf("The driver reported: %s.\n", fault);
+    }
+    print_resources(page, job, usage);
+    const char *advice = advice_of(job);
+    if (advice != NULL)
+        (void)printf("%s\n", advice);
+    if (json_array_size(json_object_get(usage, "timeline")) > 0) {
+        (void)fputs("\nits GPUs, from start to end\n", stdout);
+        usage_print_timeline(screen, usage, stdout);
+    }
+    print_tail(page, usage);
+    if (field_is_known(job, "log")) {
+        _cleanup_free_ char *log = field_shown(job, "log");
+        (void)printf("\nall of its output: mgpu logs %s (%s)\n", id, log);
+    }
+}
+
+static int explain(struct call *call, const char *id, void *arg, struct error *err)
+{
+    struct page *page = arg;
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
+    int r = client_get(&call->client, path, &job, err);
+    if (r < 0)
+        return r;
+    if (!job_is_done(job)) {
+        (void)error_set(err, -EALREADY, "job %s is not over", id);
+        return error_hint(err, "mgpu show %s", id);
+    }
+    if (page->is_next)
+        (void)fputc('\n', stdout);
+    page->is_next = true;
+    print_story(page, job);
+    return 0;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct screen screen;
+    _cleanup_strings_ struct strings jobs = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    struct page page = {
+        .view = { .screen = &screen, .times = call->times, .now_ms = clock_wall_ms() },
+    };
+    return jobs_each(call, &jobs, explain, &page);
+}
+
+const struct command command_postmortem = {
+    .name = "postmortem",
+    .usage = "JOB...",
+    .help = "Tell what happened to jobs that are over: how they ended, what they used, their last lines",
+    .takes_jobs = true,
+    .run = run,
+};

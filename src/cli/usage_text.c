@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/usage_text.h"
+
+#include <inttypes.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/time_text.h"
+
+#define GIB            (1024.0 * 1024 * 1024)
+#define JOULES_PER_KWH 3600000.0
+#define LEVELS         8
+
+static void add_part(struct buffer *out)
+{
+    if (out->length > 0)
+        buffer_append_text(out, ", ");
+}
+
+char *usage_sentence(const json_t *usage)
+{
+    struct buffer out = { 0 };
+    if (field_is_known(usage, "utilization"))
+        buffer_printf(&out, "%.0f %% busy (peak %.0f %%)", field_number(usage, "utilization", 0) * 100,
+            field_number(usage, "utilization_peak", 0) * 100);
+    if (field_is_known(usage, "gpu_memory_peak_bytes")) {
+        add_part(&out);
+        buffer_printf(&out, "at most %.1f of %.1f GiB", field_number(usage, "gpu_memory_peak_bytes", 0) / GIB,
+            field_number(usage, "gpu_memory_bytes", 0) / GIB);
+    }
+    double joules = field_number(usage, "energy_joules", 0);
+    if (joules > 0) {
+        add_part(&out);
+        if (joules < JOULES_PER_KWH / 100)
+            buffer_printf(&out, "%.1f Wh", joules / JOULES_PER_KWH * 1000);
+        else
+            buffer_printf(&out, "%.2f kWh", joules / JOULES_PER_KWH);
+    }
+    return out.length == 0 ? NULL : buffer_take(&out);
+}
+
+char *usage_stray(const json_t *usage)
+{
+    if (!field_is_known(usage, "stray_gpus"))
+        return NULL;
+    _cleanup_free_ char *gpus = field_shown(usage, "stray_gpus");
+    return xasprintf("uses GPU %s, which it was not given", gpus);
+}
+
+char *usage_idle(const json_t *usage, int64_t now_ms)
+{
+    char text[32];
+    int64_t since_ms = time_parse(field_text(usage, "idle_since"));
+    if (since_ms == 0 || since_ms >= now_ms)
+        return NULL;
+    format_duration(now_ms - since_ms, text, sizeof(text));
+    return xasprintf("has not used its GPUs for %s", text);
+}
+
+static const char *level(const struct screen *screen, const json_t *percent)
+{
+    static const char *const blocks[LEVELS] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+    static const char *const ascii[LEVELS] = { "_", ".", ":", "-", "=", "+", "*", "#" };
+    if (!json_is_integer(percent))
+        return " ";
+    json_int_t value = json_integer_value(percent);
+    size_t i = (size_t)(value < 0 ? 0 : value > 100 ? 100 : value) * (LEVELS - 1) / 100;
+    return screen->is_utf8 ? blocks[i] : ascii[i];
+}
+
+static bool has_values(const json_t *timeline, size_t which)
+{
+    size_t index = 0;
+    json_t *bucket = NULL;
+    json_array_foreach(
+        timeline, index, bucket) if (json_is_integer(json_array_get(bucket, which))) return true;
+    return false;
+}
+
+void usage_print_timeline(const struct screen *screen, const json_t *usage, FILE *out)
+{
+    static const char *const names[] = { "busy", "memory", "power" };
+    const json_t *timeline = json_object_get(usage, "timeline");
+    char span[32];
+    if (json_array_size(timeline) == 0)
+        return;
+    for (size_t which = 0; which < 3; which++) {
+        size_t index = 0;
+        json_t *bucket = NULL;
+        if (!has_values(timeline, which))
+            continue;
+        (void)fprintf(out, "  %-7s", names[which]);
+        json_array_foreach(timeline, index, bucket)(void)
+            fputs(level(screen, json_array_get(bucket, which)), out);
+        (void)fputc('\n', out);
+    }
+    format_duration(field_integer(usage, "bucket_seconds", 1) * 1000, span, sizeof(span));
+    (void)fprintf(out, "  %-7sone column is %s; the bottom is 0 %%, the top 100 %%\n", "", span);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/json_usage.h"
+
+#include "wire/json_text.h"
+
+static json_t *measured(const struct job_usage *usage, enum usage_value value, json_t *number)
+{
+    if ((usage->valid & (uint32_t)value) != 0)
+        return number;
+    json_decref(number);
+    return json_null();
+}
+
+static json_t *percent(uint8_t value)
+{
+    return value == USAGE_NOT_KNOWN ? json_null() : json_integer(value);
+}
+
+static json_t *timeline(const struct job_usage *usage)
+{
+    json_t *array = json_array();
+    struct usage_bucket bucket;
+    for (uint32_t i = 0; usage_bucket_read(usage, i, &bucket); i++) {
+        json_t *triple = json_array();
+        (void)json_array_append_new(triple, percent(bucket.busy));
+        (void)json_array_append_new(triple, percent(bucket.memory));
+        (void)json_array_append_new(triple, percent(bucket.power));
+        (void)json_array_append_new(array, triple);
+    }
+    return array;
+}
+
+json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
+{
+    if (usage == NULL)
+        return json_null();
+    const struct {
+        const char *name;
+        json_t *value;
+    } rows[] = {
+        { "sampled_seconds", json_text_seconds((int64_t)usage->sampled_ms) },
+        { "utilization", measured(usage, USAGE_UTILIZATION, json_text_milli(usage->utilization_milli)) },
+        { "utilization_peak",
+            measured(usage, USAGE_UTILIZATION, json_text_milli(usage->utilization_peak_milli)) },
+        { "gpu_memory_peak_bytes",
+            measured(usage, USAGE_GPU_MEMORY, json_integer((json_int_t)usage->gpu_memory_peak)) },
+        { "gpu_memory_bytes",
+            measured(usage, USAGE_GPU_MEMORY, json_integer((json_int_t)usage->gpu_memory_size)) },
+        { "energy_joules", measured(usage, USAGE_ENERGY, json_text_seconds((int64_t)usage->energy_mj)) },
+        { "memory_peak_bytes", measured(usage, USAGE_MEMORY, json_integer((json_int_t)usage->memory_peak)) },
+        { "idle_gpu_seconds", json_text_seconds((int64_t)usage->idle_gpu_ms) },
+        { "idle_since", json_text_time(usage->idle_since_ms) },
+        { "stray_gpus", json_text_string(usage->stray) },
+    };
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        (void)json_object_set_new(object, rows[i].name, rows[i].value);
+    if (!is_whole)
+        return object;
+    (void)json_object_set_new(object, "bucket_seconds", json_integer(usage->bucket_s));
+    (void)json_object_set_new(object, "timeline", timeline(usage));
+    (void)json_object_set_new(object, "tail", json_text_string(usage->tail));
+    return object;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/usage_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+
+static json_t *object(const char *text)
+{
+    json_t *value = json_loads(text, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static void a_sentence_has_what_was_measured(void **state)
+{
+    _cleanup_json_ json_t *usage = object("{\"utilization\": 0.91, \"utilization_peak\": 1.0,"
+                                          "\"gpu_memory_peak_bytes\": 19541852979,"
+                                          "\"gpu_memory_bytes\": 25769803776, \"energy_joules\": 1800000}");
+    _cleanup_free_ char *text = usage_sentence(usage);
+    assert_string_equal(text, "91 % busy (peak 100 %), at most 18.2 of 24.0 GiB, 0.50 kWh");
+}
+
+static void nothing_measured_is_no_sentence(void **state)
+{
+    _cleanup_json_ json_t *usage = object("{\"utilization\": null, \"energy_joules\": null}");
+    assert_null(usage_sentence(usage));
+    assert_null(usage_sentence(NULL));
+    assert_null(usage_stray(usage));
+    assert_null(usage_idle(usage, 1000));
+}
+
+static void a_stray_and_an_idle_job_are_told(void **state)
+{
+    _cleanup_json_ json_t *usage =
+        object("{\"stray_gpus\": \"0,3\", \"idle_since\": \"1970-01-01T00:00:01.000Z\"}");
+    _cleanup_free_ char *stray = usage_stray(usage), *idle = usage_idle(usage, 61000);
+    assert_string_equal(stray, "uses GPU 0,3, which it was not given");
+    assert_string_equal(idle, "has not used its GPUs for 1m00s");
+}
+
+static void a_timeline_is_drawn_without_what_nobody_measured(void **state)
+{
+    _cleanup_json_ json_t *usage =
+        object("{\"bucket_seconds\": 2, \"timeline\": [[0, null, null], [100, null, null]]}");
+    const struct screen screen = { .is_utf8 = false };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    usage_print_timeline(&screen, usage, out);
+    (void)fclose(out);
+    assert_non_null(strstr(text, "busy   _#\n"));
+    assert_non_null(strstr(text, "one column is 2s"));
+    assert_null(strstr(text, "power"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sentence_has_what_was_measured),
+        cmocka_unit_test(nothing_measured_is_no_sentence),
+        cmocka_unit_test(a_stray_and_an_idle_job_are_told),
+        cmocka_unit_test(a_timeline_is_drawn_without_what_nobody_measured),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
