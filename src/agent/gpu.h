@@ -22,11 +22,13 @@ struct gpu_backend {
     /* How many there are; constant while open. */
     size_t (*count)(const void *state);
 
-    /* Fills what never changes: index in PCI order, uuid, model, pci, memory_bytes. The strings are the
-     * caller's. */
+    /* Fills what never changes: index in PCI order, uuid, model, pci, memory_bytes, vendor, and the minors or
+     * -1. The strings are the caller's. */
     void (*describe)(void *state, size_t i, struct gpu_state *gpu);
 
-    /* Fills what is measured, a bit in `valid` for each value that could be read, and is_lost. */
+    /* Fills what is measured, a bit in `valid` for each value that could be read, and is_lost. The state is
+     * the one of the sample before, or fresh from `describe`; a list of processes that it holds is replaced.
+     */
     void (*sample)(void *state, size_t i, struct gpu_state *gpu);
 
     /* Lets go of everything; NULL is fine. */

@@ -11,6 +11,9 @@
 #define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // what a driver keeps for itself on an idle GPU
 #define IDLE_POWER_MW     25000U
 #define IDLE_CELSIUS      31U
+#define POWER_LIMIT_MW    300000U
+#define SM_CLOCK_MHZ      210U
+#define MEMORY_CLOCK_MHZ  405U
 
 struct sim {
     struct gpu_spec spec;
@@ -35,6 +38,8 @@ static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
 {
     const struct sim *sim = state;
     gpu->index = (uint32_t)i;
+    gpu->vendor = GPU_VENDOR_NONE;
+    gpu->minor = gpu->render_minor = -1; // no device is behind it
     gpu->uuid = xasprintf("GPU-sim-%zu", i);
     gpu->model = xstrdup(sim->spec.model);
     gpu->pci = xasprintf("0000:%02zx:00.0", (i + 1) & 0xff);
@@ -49,11 +54,16 @@ static void sim_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     struct sim *sim = state;
     uint32_t drift = (sim->samples++ / 16 + (uint32_t)i * 3) % 5;
-    gpu->valid = GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER;
+    gpu->valid = GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER | GPU_POWER_LIMIT |
+                 GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC | GPU_PROCESSES;
     gpu->memory_used_bytes = sim->spec.memory_bytes < 4 * IDLE_MEMORY_BYTES ? 0 : IDLE_MEMORY_BYTES;
     gpu->utilization_percent = 0;
     gpu->temperature_c = IDLE_CELSIUS + drift;
     gpu->power_mw = IDLE_POWER_MW + drift * 250;
+    gpu->power_limit_mw = POWER_LIMIT_MW;
+    gpu->energy_mj += gpu->power_mw; // as if a sample came every second
+    gpu->sm_clock_mhz = SM_CLOCK_MHZ;
+    gpu->memory_clock_mhz = MEMORY_CLOCK_MHZ;
     gpu->is_lost = 0;
 }
 

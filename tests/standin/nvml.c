@@ -1,44 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stand-in for NVIDIA's libnvidia-ml.so.1, so that the real NVML backend runs on machines without a GPU. It
- * does what the file named by MGPU_NVML_STANDIN says, which it reads anew at every call:
+ * does what a state file says, which it reads anew at every call: the one named by MGPU_NVML_STANDIN, else
+ * `nvml.state` beside the library itself. GPUs are numbered here in NVML's own order, from 0:
  *
  *   init N                   nvmlInit returns N (9: the driver is not loaded)
  *   gpu DOMAIN BUS MEMORY_MIB USED_MIB UTILIZATION CELSIUS MILLIWATTS UUID NAME...
  *                            one GPU, in NVML's own order; DOMAIN and BUS are hexadecimal
- *   lost I                   GPU I of NVML's order has fallen off the bus
- *   link I J                 an NVLink from GPU I to GPU J of NVML's order; J may be no GPU: a switch
+ *   more I MINOR LIMIT_MILLIWATTS MILLIJOULES SM_MHZ MEMORY_MHZ CORRECTED UNCORRECTED
+ *                            further values of GPU I; they are not supported where this line is missing
+ *   process I KIND PID MIB   a process on GPU I; KIND is compute, graphics or mps; MIB -1: not available
+ *   processes BYTES          elements of the lists of processes have BYTES bytes (see driver 535.54)
+ *   xid I NUMBER             an event of GPU I; those that a set has not seen yet are waited for in order
+ *   lost I                   GPU I has fallen off the bus
+ *   link I J                 an NVLink from GPU I to GPU J; J may be no GPU: a switch
  *   hang 1                   measuring calls never return
+ *   hang_gpu I               those for GPU I never return
+ *   fail FUNCTION CODE       that function returns CODE
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#define GPUS_MAX      16
-#define LINKS_MAX     64
-#define BAD_ARGUMENT  2
-#define UNKNOWN_ERROR 999
-#define NOT_FOUND     6
-#define LOST          15
-#define EXPORT        __attribute__((visibility("default")))
+#define GPUS_MAX          16
+#define LINKS_MAX         64
+#define PROCESSES_MAX     1024
+#define EVENTS_MAX        64
+#define FAILS_MAX         16
+#define BAD_ARGUMENT      2
+#define NOT_SUPPORTED     3
+#define NOT_FOUND         6
+#define INSUFFICIENT_SIZE 7
+#define TIMED_OUT         10
+#define LOST              15
+#define VERSION_MISMATCH  25
+#define UNKNOWN_ERROR     999
+#define XID_EVENT         0x8ULL
+#define POLL_NS           5000000L
+#define EXPORT            __attribute__((visibility("default")))
 
 struct gpu {
     unsigned int domain, bus, memory_mib, used_mib, utilization, celsius, milliwatts;
     char uuid[64], name[64];
-    int is_lost;
+    int is_lost, is_hanging, has_more;
+    unsigned int minor, limit, sm, memory_clock;
+    unsigned long long energy, ecc[2];
 };
 
 struct link {
     unsigned int from, to;
 };
 
+struct process {
+    unsigned int gpu, pid;
+    int mib;
+    char kind[16];
+};
+
+struct xid {
+    unsigned int gpu, number;
+};
+
+struct fail {
+    char function[64];
+    int code;
+};
+
 struct machine {
     int init, is_hanging;
-    unsigned int n_links;
+    unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
     struct link links[LINKS_MAX];
+    struct process processes[PROCESSES_MAX];
+    struct xid xids[EVENTS_MAX];
+    struct fail fails[FAILS_MAX];
     unsigned int count;
     struct gpu gpus[GPUS_MAX];
 };
@@ -62,29 +101,85 @@ struct utilization {
     unsigned int gpu, memory;
 };
 
-static void read_line(struct machine *machine, const char *line)
+struct event {
+    void *device;
+    unsigned long long type, data;
+    unsigned int gpu_instance, compute_instance;
+};
+
+struct event_set {
+    unsigned int seen;       // lines `xid` that were told, or were there before
+    unsigned int registered; // bit I: GPU I
+};
+
+static void read_gpu(struct machine *machine, const char *line)
 {
     struct gpu gpu = { 0 };
     unsigned int i;
-    struct link link;
-    if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
-        machine->links[machine->n_links++] = link;
-    (void)sscanf(line, "init %d", &machine->init);
-    (void)sscanf(line, "hang %d", &machine->is_hanging);
-    if (sscanf(line, "lost %u", &i) == 1 && i < GPUS_MAX)
-        machine->gpus[i].is_lost = 1;
     if (sscanf(line, "gpu %x %x %u %u %u %u %u %63s %63[^\n]", &gpu.domain, &gpu.bus, &gpu.memory_mib,
             &gpu.used_mib, &gpu.utilization, &gpu.celsius, &gpu.milliwatts, gpu.uuid, gpu.name) == 9 &&
         machine->count < GPUS_MAX)
         machine->gpus[machine->count++] = gpu;
+    if (sscanf(line, "more %u %u %u %llu %u %u %llu %llu", &i, &gpu.minor, &gpu.limit, &gpu.energy, &gpu.sm,
+            &gpu.memory_clock, &gpu.ecc[0], &gpu.ecc[1]) == 8 &&
+        i < machine->count) {
+        struct gpu *to = &machine->gpus[i];
+        to->has_more = 1;
+        to->minor = gpu.minor;
+        to->limit = gpu.limit;
+        to->energy = gpu.energy;
+        to->sm = gpu.sm;
+        to->memory_clock = gpu.memory_clock;
+        memcpy(to->ecc, gpu.ecc, sizeof(to->ecc));
+    }
+    if (sscanf(line, "lost %u", &i) == 1 && i < GPUS_MAX)
+        machine->gpus[i].is_lost = 1;
+    if (sscanf(line, "hang_gpu %u", &i) == 1 && i < GPUS_MAX)
+        machine->gpus[i].is_hanging = 1;
+}
+
+static void read_line(struct machine *machine, const char *line)
+{
+    struct link link;
+    struct process process;
+    struct xid xid;
+    struct fail fail;
+    read_gpu(machine, line);
+    if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
+        machine->links[machine->n_links++] = link;
+    if (sscanf(line, "process %u %15s %u %d", &process.gpu, process.kind, &process.pid, &process.mib) == 4 &&
+        machine->n_processes < PROCESSES_MAX)
+        machine->processes[machine->n_processes++] = process;
+    if (sscanf(line, "xid %u %u", &xid.gpu, &xid.number) == 2 && machine->n_xids < EVENTS_MAX)
+        machine->xids[machine->n_xids++] = xid;
+    if (sscanf(line, "fail %63s %d", fail.function, &fail.code) == 2 && machine->n_fails < FAILS_MAX)
+        machine->fails[machine->n_fails++] = fail;
+    (void)sscanf(line, "init %d", &machine->init);
+    (void)sscanf(line, "hang %d", &machine->is_hanging);
+    (void)sscanf(line, "processes %u", &machine->process_bytes);
+}
+
+static FILE *open_state(void)
+{
+    char path[4096];
+    Dl_info self;
+    const char *named = getenv("MGPU_NVML_STANDIN");
+    if (named != NULL)
+        return fopen(named, "re");
+    if (dladdr((void *)(size_t)open_state, &self) == 0)
+        return NULL;
+    const char *slash = strrchr(self.dli_fname, '/');
+    if (slash == NULL)
+        return NULL;
+    (void)snprintf(path, sizeof(path), "%.*s/nvml.state", (int)(slash - self.dli_fname), self.dli_fname);
+    return fopen(path, "re");
 }
 
 static struct machine look(void)
 {
-    struct machine machine = { 0 };
+    struct machine machine = { .process_bytes = 24 };
     char line[256];
-    const char *path = getenv("MGPU_NVML_STANDIN");
-    FILE *file = path == NULL ? NULL : fopen(path, "re");
+    FILE *file = open_state();
     if (file == NULL) {
         machine.init = UNKNOWN_ERROR;
         return machine;
@@ -96,17 +191,30 @@ static struct machine look(void)
 }
 
 /* A handle is the index in NVML's order plus one. Returns NVML's code. */
-static int find(void *device, struct gpu *gpu, int is_measuring)
+static int find_in(
+    const struct machine *machine, const char *function, void *device, struct gpu *gpu, int is_measuring)
+{
+    size_t i = (size_t)device - 1;
+    if (i >= machine->count)
+        return NOT_FOUND;
+    while (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging))
+        (void)pause();
+    *gpu = machine->gpus[i];
+    if (is_measuring && gpu->is_lost)
+        return LOST;
+    for (unsigned int k = 0; k < machine->n_fails; k++)
+        if (strcmp(machine->fails[k].function, function) == 0)
+            return machine->fails[k].code;
+    return 0;
+}
+
+static int find_gpu(const char *function, void *device, struct gpu *gpu, int is_measuring)
 {
     struct machine machine = look();
-    size_t i = (size_t)device - 1;
-    while (is_measuring && machine.is_hanging)
-        (void)pause();
-    if (i >= machine.count)
-        return NOT_FOUND;
-    *gpu = machine.gpus[i];
-    return is_measuring && gpu->is_lost ? LOST : 0;
+    return find_in(&machine, function, device, gpu, is_measuring);
 }
+
+#define find(device, gpu, is_measuring) find_gpu(__func__, device, gpu, is_measuring)
 
 static int give_text(const char *from, char *to, unsigned int size)
 {
@@ -186,6 +294,41 @@ EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
     return 0;
 }
 
+int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned int *count, void *infos);
+
+/* Writes the list as the driver would: `bytes` for each, the tail beyond 16 being instance ids. */
+static int list_processes(const char *function, const char *kind, void *device, unsigned int *count,
+    unsigned char *infos, unsigned int bytes)
+{
+    struct machine machine = look();
+    struct gpu gpu = { 0 };
+    unsigned int room = *count;
+    int code = find_in(&machine, function, device, &gpu, 1);
+    if (code != 0)
+        return code;
+    *count = 0;
+    for (unsigned int i = 0; i < machine.n_processes; i++) {
+        const struct process *process = &machine.processes[i];
+        unsigned long long memory = process->mib < 0 ? ~0ULL : (unsigned long long)process->mib << 20;
+        if (process->gpu != (unsigned int)((size_t)device - 1) || strcmp(process->kind, kind) != 0)
+            continue;
+        if (*count < room) {
+            unsigned char *info = infos + (size_t)*count * bytes;
+            memset(info + 16, 0xff, bytes < 24 ? 0 : 8);
+            memset(info + 16, 0, bytes > 24 ? bytes - 16 : 0);
+            memcpy(info, &process->pid, sizeof(process->pid));
+            memcpy(info + 8, &memory, sizeof(memory));
+        }
+        (*count)++;
+    }
+    return *count > room ? INSUFFICIENT_SIZE : 0;
+}
+
+EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned int *count, void *infos)
+{
+    return list_processes(__func__, "compute", device, count, infos, 16);
+}
+
 #ifndef OLD_DRIVER
 int nvmlInit_v2(void);
 int nvmlDeviceGetCount_v2(unsigned int *count);
@@ -261,7 +404,7 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
     if (code != 0)
         return code;
     if (memory->version != (sizeof(*memory) | (2U << 24)))
-        return 25; // version mismatch
+        return VERSION_MISMATCH;
     memory->total = (unsigned long long)gpu.memory_mib << 20;
     memory->reserved = 400ULL << 20;
     memory->used = (unsigned long long)gpu.used_mib << 20;
@@ -292,5 +435,140 @@ EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned int *milliwatts)
     int code = find(device, &gpu, 1);
     *milliwatts = gpu.milliwatts;
     return code;
+}
+
+int nvmlDeviceGetMinorNumber(void *device, unsigned int *minor);
+int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *milliwatts);
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
+int nvmlDeviceGetClockInfo(void *device, int kind, unsigned int *megahertz);
+int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *count);
+
+/* As find(), but for what only GPUs with a line `more` have. */
+static int find_more(const char *function, void *device, struct gpu *gpu, int is_measuring)
+{
+    int code = find_gpu(function, device, gpu, is_measuring);
+    return code == 0 && !gpu->has_more ? NOT_SUPPORTED : code;
+}
+
+EXPORT int nvmlDeviceGetMinorNumber(void *device, unsigned int *minor)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 0);
+    *minor = gpu.minor;
+    return code;
+}
+
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *milliwatts)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 1);
+    *milliwatts = gpu.limit;
+    return code;
+}
+
+EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 1);
+    *millijoules = gpu.energy;
+    return code;
+}
+
+EXPORT int nvmlDeviceGetClockInfo(void *device, int kind, unsigned int *megahertz)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 1);
+    if (code == 0 && kind != 1 && kind != 2)
+        return BAD_ARGUMENT;
+    *megahertz = kind == 1 ? gpu.sm : gpu.memory_clock;
+    return code;
+}
+
+EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *count)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 1);
+    if (code == 0 && (kind < 0 || kind > 1 || counter != 0)) // 0: volatile
+        return BAD_ARGUMENT;
+    *count = gpu.ecc[kind];
+    return code;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos);
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned int *count, void *infos);
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos);
+
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos)
+{
+    return list_processes(__func__, "compute", device, count, infos, look().process_bytes);
+}
+
+EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned int *count, void *infos)
+{
+    return list_processes(__func__, "graphics", device, count, infos, look().process_bytes);
+}
+
+EXPORT int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos)
+{
+    return list_processes(__func__, "mps", device, count, infos, look().process_bytes);
+}
+
+int nvmlEventSetCreate(void **set);
+int nvmlEventSetFree(void *set);
+int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types);
+int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set);
+int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int timeout_ms);
+
+EXPORT int nvmlEventSetCreate(void **set)
+{
+    struct event_set *made = calloc(1, sizeof(*made));
+    if (made == NULL)
+        return UNKNOWN_ERROR;
+    made->seen = look().n_xids;
+    *set = made;
+    return 0;
+}
+
+EXPORT int nvmlEventSetFree(void *set)
+{
+    free(set);
+    return 0;
+}
+
+EXPORT int nvmlDeviceGetSupportedEventTypes(void *device, unsigned long long *types)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 0);
+    *types = XID_EVENT | 1;
+    return code;
+}
+
+EXPORT int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set)
+{
+    struct gpu gpu = { 0 };
+    int code = find_more(__func__, device, &gpu, 0);
+    if (code == 0 && types != XID_EVENT)
+        return BAD_ARGUMENT;
+    if (code == 0)
+        ((struct event_set *)set)->registered |= 1U << ((size_t)device - 1);
+    return code;
+}
+
+EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int timeout_ms)
+{
+    struct event_set *waiting = set;
+    const struct timespec pause_time = { .tv_nsec = POLL_NS };
+    for (long waited_ns = 0; waited_ns < timeout_ms * 1000000L; waited_ns += POLL_NS) {
+        struct machine machine = look();
+        while (waiting->seen < machine.n_xids) {
+            struct xid xid = machine.xids[waiting->seen++];
+            if (xid.gpu >= GPUS_MAX || (waiting->registered & 1U << xid.gpu) == 0)
+                continue;
+            *event = (struct event){ (void *)(size_t)(xid.gpu + 1), XID_EVENT, xid.number, ~0U, ~0U };
+            return 0;
+        }
+        (void)nanosleep(&pause_time, NULL);
+    }
+    return TIMED_OUT;
 }
 #endif

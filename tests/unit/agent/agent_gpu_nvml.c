@@ -16,10 +16,14 @@
 
 #include "agent/gpu.h"
 #include "agent/gpu_helper.h"
+#include "base/memory.h"
 
 #define TWO_GPUS                                                                                             \
     "gpu 0 81 81920 1024 50 61 300000 GPU-second NVIDIA Big One\n"                                           \
     "gpu 0 3b 24576 512 7 40 90000 GPU-first NVIDIA Small One\n"
+
+#define BASIC_VALUES (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER)
+#define MORE_VALUES  (GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC)
 
 static char state_path[] = "/tmp/mgpu-nvml-XXXXXX";
 
@@ -53,7 +57,8 @@ static void gpus_come_in_pci_order_with_all_their_values(void **state)
     assert_string_equal(gpu.model, "NVIDIA Small One");
     assert_string_equal(gpu.pci, "0000:3b:00.0");
     assert_int_equal(gpu.memory_bytes, UINT64_C(24) << 30);
-    assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER);
+    assert_int_equal(gpu.valid, BASIC_VALUES);
+    assert_int_equal(gpu.minor, -1);
     assert_int_equal(gpu.memory_used_bytes, UINT64_C(512) << 20); // without what the driver keeps
     assert_int_equal(gpu.utilization_percent, 7);
     assert_int_equal(gpu.temperature_c, 40);
@@ -78,6 +83,74 @@ static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
     gpu_nvml.sample(nvml, 0, &gpu);
     assert_int_equal(gpu.is_lost, 0);
     gpu_nvml.close(nvml);
+}
+
+#define MORE "more 1 5 700000 123456789 1980 2619 3 1\n"
+
+static void sample_first(const char *machine, struct gpu_state *gpu)
+{
+    void *nvml;
+    machine_is(machine);
+    open_gpus(&nvml, 2);
+    gpu_nvml.describe(nvml, 0, gpu);
+    gpu_nvml.sample(nvml, 0, gpu);
+    gpu_nvml.close(nvml);
+}
+
+static void a_current_gpu_gives_limits_clocks_energy_and_errors(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    sample_first(TWO_GPUS MORE, &gpu);
+    assert_int_equal(gpu.vendor, GPU_VENDOR_NVIDIA);
+    assert_int_equal(gpu.minor, 5);
+    assert_int_equal(gpu.render_minor, -1);
+    assert_int_equal(gpu.valid, BASIC_VALUES | MORE_VALUES);
+    assert_int_equal(gpu.power_limit_mw, 700000);
+    assert_int_equal(gpu.energy_mj, 123456789);
+    assert_int_equal(gpu.sm_clock_mhz, 1980);
+    assert_int_equal(gpu.memory_clock_mhz, 2619);
+    assert_int_equal(gpu.ecc_corrected, 3);
+    assert_int_equal(gpu.ecc_uncorrected, 1);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+static void what_the_driver_refuses_is_missing(void **state)
+{
+    static const struct {
+        const char *line;
+        uint32_t missing;
+    } rows[] = {
+        { "fail nvmlDeviceGetEnforcedPowerLimit 3\n", GPU_POWER_LIMIT },
+        { "fail nvmlDeviceGetTotalEnergyConsumption 3\n", GPU_ENERGY },
+        { "fail nvmlDeviceGetClockInfo 999\n", GPU_SM_CLOCK | GPU_MEMORY_CLOCK },
+        { "fail nvmlDeviceGetTotalEccErrors 3\n", GPU_ECC },
+        { "fail nvmlDeviceGetUtilizationRates 3\n", GPU_UTILIZATION },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct gpu_state gpu = { 0 };
+        _cleanup_free_ char *machine = xasprintf("%s%s", TWO_GPUS MORE, rows[i].line);
+        sample_first(machine, &gpu);
+        assert_int_equal(gpu.valid, (BASIC_VALUES | MORE_VALUES) & ~rows[i].missing);
+        record_clear(&gpu_state_record, &gpu);
+    }
+}
+
+/* Memory used above the total, utilisation above 100 %, and so on; at the limit each is believed. */
+static void nonsense_is_dropped(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    sample_first("gpu 0 3b 24576 24577 101 201 10000001 GPU-first One\n"
+                 "gpu 0 81 1 0 0 0 0 GPU-second Two\n"
+                 "more 0 0 10000001 18446744073709551615 100001 100001 18446744073709551615 0\n",
+        &gpu);
+    assert_int_equal(gpu.valid & ~(uint32_t)GPU_PROCESSES, 0);
+    record_clear(&gpu_state_record, &gpu);
+    sample_first("gpu 0 3b 24576 24576 100 200 10000000 GPU-first One\n"
+                 "gpu 0 81 1 0 0 0 0 GPU-second Two\n"
+                 "more 0 0 10000000 1 100000 100000 1 0\n",
+        &gpu);
+    assert_int_equal(gpu.valid, BASIC_VALUES | MORE_VALUES);
+    record_clear(&gpu_state_record, &gpu);
 }
 
 static void a_driver_that_is_not_loaded_is_no_driver(void **state)
@@ -174,6 +247,7 @@ static void an_old_driver_gives_what_it_has(void **state)
     gpu_nvml.sample(nvml, 0, &gpu);
     assert_string_equal(gpu.uuid, "GPU-second"); // it cannot tell the PCI order
     assert_null(gpu.pci);
+    assert_int_equal(gpu.minor, -1);
     assert_int_equal(gpu.valid, GPU_MEMORY_USED);
     assert_int_equal(gpu.memory_used_bytes, UINT64_C(1424) << 20);
     record_clear(&gpu_state_record, &gpu);
@@ -211,6 +285,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest current[] = {
         cmocka_unit_test(gpus_come_in_pci_order_with_all_their_values),
+        cmocka_unit_test(a_current_gpu_gives_limits_clocks_energy_and_errors),
+        cmocka_unit_test(what_the_driver_refuses_is_missing),
+        cmocka_unit_test(nonsense_is_dropped),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
         cmocka_unit_test(a_sick_driver_is_not_taken_for_none),

@@ -23,7 +23,15 @@ static void simulated_gpus_are_complete_and_stable(void **state)
         assert_string_equal(gpu.model, "Toy");
         assert_string_equal(gpu.pci, "0000:03:00.0");
         assert_int_equal(gpu.memory_bytes, UINT64_C(24) << 30);
-        assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER);
+        assert_int_equal(gpu.valid, 2 * GPU_PROCESSES - 1); // every value
+        assert_int_equal(gpu.vendor, GPU_VENDOR_NONE);
+        assert_int_equal(gpu.minor, -1);
+        assert_int_equal(gpu.render_minor, -1);
+        assert_in_range(gpu.power_mw, 1, gpu.power_limit_mw);
+        uint64_t energy_mj = gpu.energy_mj;
+        gpu_sim.sample(sim, 2, &gpu);
+        assert_true(gpu.energy_mj > energy_mj);
+        assert_int_equal(gpu.processes.count, 0);
         assert_true(gpu.memory_used_bytes < gpu.memory_bytes);
         assert_in_range(gpu.temperature_c, 20, 90);
         assert_int_equal(gpu.is_lost, 0);

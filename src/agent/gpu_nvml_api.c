@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Which names a function of NVML goes by is a table. */
+#include "agent/gpu_nvml_api.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    size_t offset;
+    bool is_required;
+    const char *names[3]; // newest first
+} symbols[] = {
+#define SYMBOL(member, required, ...)                                                                        \
+    {                                                                                                        \
+        offsetof(struct nvml_api, member), required,                                                         \
+        {                                                                                                    \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+    SYMBOL(init, true, "nvmlInit_v2", "nvmlInit"),
+    SYMBOL(shutdown, false, "nvmlShutdown"),
+    SYMBOL(error_string, false, "nvmlErrorString"),
+    SYMBOL(count, true, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
+    SYMBOL(handle, true, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
+    SYMBOL(uuid, false, "nvmlDeviceGetUUID"),
+    SYMBOL(name, false, "nvmlDeviceGetName"),
+    SYMBOL(pci, false, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2"),
+    SYMBOL(minor, false, "nvmlDeviceGetMinorNumber"),
+    SYMBOL(memory, false, "nvmlDeviceGetMemoryInfo"),
+    SYMBOL(memory_v2, false, "nvmlDeviceGetMemoryInfo_v2"),
+    SYMBOL(utilization, false, "nvmlDeviceGetUtilizationRates"),
+    SYMBOL(temperature, false, "nvmlDeviceGetTemperature"),
+    SYMBOL(power, false, "nvmlDeviceGetPowerUsage"),
+    SYMBOL(power_limit, false, "nvmlDeviceGetEnforcedPowerLimit"),
+    SYMBOL(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
+    SYMBOL(clock, false, "nvmlDeviceGetClockInfo"),
+    SYMBOL(ecc, false, "nvmlDeviceGetTotalEccErrors"),
+    SYMBOL(link_state, false, "nvmlDeviceGetNvLinkState"),
+    SYMBOL(link_pci, false, "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo"),
+    SYMBOL(
+        compute, false, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"),
+    SYMBOL(graphics, false, "nvmlDeviceGetGraphicsRunningProcesses_v3",
+        "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+    SYMBOL(mps, false, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+        "nvmlDeviceGetMPSComputeRunningProcesses_v2"),
+    SYMBOL(compute_v1, false, "nvmlDeviceGetComputeRunningProcesses"),
+    SYMBOL(graphics_v1, false, "nvmlDeviceGetGraphicsRunningProcesses"),
+    SYMBOL(mps_v1, false, "nvmlDeviceGetMPSComputeRunningProcesses"),
+    SYMBOL(event_set_create, false, "nvmlEventSetCreate"),
+    SYMBOL(event_set_free, false, "nvmlEventSetFree"),
+    SYMBOL(event_types, false, "nvmlDeviceGetSupportedEventTypes"),
+    SYMBOL(event_register, false, "nvmlDeviceRegisterEvents"),
+    SYMBOL(event_wait, false, "nvmlEventSetWait_v2", "nvmlEventSetWait"),
+};
+
+static int load_symbols(struct nvml_api *api, struct error *err)
+{
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = NULL;
+        for (size_t n = 0; symbol == NULL && n < 3 && symbols[i].names[n] != NULL; n++)
+            symbol = dlsym(api->library, symbols[i].names[n]);
+        if (symbol == NULL && symbols[i].is_required) {
+            (void)error_set(err, -ENODEV, "the NVIDIA driver's library has no %s", symbols[i].names[0]);
+            return error_hint(err, "install a current NVIDIA driver");
+        }
+        memcpy((char *)api + symbols[i].offset, &symbol, sizeof(symbol));
+    }
+    return 0;
+}
+
+int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
+{
+    *ret = (struct nvml_api){ .library = dlopen(path != NULL ? path : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL) };
+    if (ret->library == NULL) {
+        (void)error_set(err, -ENODEV, "no NVIDIA driver found: %s", dlerror());
+        return error_hint(
+            err, path == NULL ? "install the NVIDIA driver, or try simulated GPUs with --gpus sim:8x24G"
+                              : "give --nvml-library the library of the NVIDIA driver, or leave it away");
+    }
+    int r = load_symbols(ret, err);
+    if (r < 0)
+        nvml_api_unload(ret);
+    return r;
+}
+
+void nvml_api_unload(struct nvml_api *api)
+{
+    if (api->library != NULL)
+        (void)dlclose(api->library);
+    *api = (struct nvml_api){ 0 };
+}
+
+const char *nvml_api_describe(const struct nvml_api *api, int code)
+{
+    return api->error_string == NULL ? "unknown error" : api->error_string(code);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of NVML that mgpu calls. The few declarations needed are our own, because the library comes with
+ * the driver and its header does not. Functions come in versions: the newest name is tried first. All but
+ * init, count and handle are optional: NULL where the driver lacks them.
+ */
+#pragma once
+
+#include "base/error.h"
+
+#define NVML_LIBRARY              "libnvidia-ml.so.1"
+#define NVML_SUCCESS              0
+#define NVML_NOT_SUPPORTED        3
+#define NVML_INSUFFICIENT_SIZE    7
+#define NVML_NOT_LOADED           9 // the kernel has no driver
+#define NVML_TIMEOUT              10
+#define NVML_IS_LOST              15 // fell off the bus
+#define NVML_TEMPERATURE_GPU      0
+#define NVML_CLOCK_SM             1
+#define NVML_CLOCK_MEMORY         2
+#define NVML_ECC_CORRECTED        0
+#define NVML_ECC_UNCORRECTED      1
+#define NVML_ECC_VOLATILE         0 // since the driver was loaded
+#define NVML_EVENT_XID            0x8ULL
+#define NVML_MEMORY_NOT_AVAILABLE (~0ULL)
+#define NVML_TEXT_SIZE            96
+#define NVML_BUS_ID_SIZE          16 // nvmlPciInfo_t.busIdLegacy
+#define NVML_BUS_ID_LONG_SIZE     32
+
+typedef void *nvml_device; // opaque in NVML too
+typedef void *nvml_event_set;
+
+struct nvml_pci {
+    char bus_id_legacy[NVML_BUS_ID_SIZE];
+    unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
+    char bus_id[NVML_BUS_ID_LONG_SIZE];
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
+struct nvml_memory_v2 { // `used` without what the driver keeps for itself
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+};
+#define NVML_MEMORY_V2 ((unsigned int)(sizeof(struct nvml_memory_v2) | (2U << 24)))
+
+struct nvml_utilization {
+    unsigned int gpu, memory;
+};
+
+struct nvml_event {
+    nvml_device device;
+    unsigned long long type, data; // data: the number of the Xid
+    unsigned int gpu_instance, compute_instance;
+};
+
+/* `infos` is an array whose elements differ by version, see gpu_nvml_processes.c. */
+typedef int nvml_processes_fn(nvml_device device, unsigned int *count, void *infos);
+
+struct nvml_api {
+    void *library;
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error_string)(int code);
+    int (*count)(unsigned int *count);
+    int (*handle)(unsigned int index, nvml_device *device);
+    int (*uuid)(nvml_device device, char *text, unsigned int size);
+    int (*name)(nvml_device device, char *text, unsigned int size);
+    int (*pci)(nvml_device device, struct nvml_pci *pci);
+    int (*minor)(nvml_device device, unsigned int *minor);
+    int (*memory)(nvml_device device, struct nvml_memory *memory);
+    int (*memory_v2)(nvml_device device, struct nvml_memory_v2 *memory);
+    int (*utilization)(nvml_device device, struct nvml_utilization *utilization);
+    int (*temperature)(nvml_device device, int sensor, unsigned int *celsius);
+    int (*power)(nvml_device device, unsigned int *milliwatts);
+    int (*power_limit)(nvml_device device, unsigned int *milliwatts);
+    int (*energy)(nvml_device device, unsigned long long *millijoules);
+    int (*clock)(nvml_device device, int kind, unsigned int *megahertz);
+    int (*ecc)(nvml_device device, int kind, int counter, unsigned long long *count);
+    int (*link_state)(nvml_device device, unsigned int link, unsigned int *is_active);
+    int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *pci);
+    nvml_processes_fn *compute, *graphics, *mps;          // v2 or v3
+    nvml_processes_fn *compute_v1, *graphics_v1, *mps_v1; // only looked for without the newer ones
+    int (*event_set_create)(nvml_event_set *set);
+    int (*event_set_free)(nvml_event_set set);
+    int (*event_types)(nvml_device device, unsigned long long *types);
+    int (*event_register)(nvml_device device, unsigned long long types, nvml_event_set set);
+    int (*event_wait)(nvml_event_set set, struct nvml_event *event, unsigned int timeout_ms);
+};
+
+/* Loads the library; `path` NULL: the driver's. -ENODEV with a sentence and a hint when it is not there or
+ * too old. */
+int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err);
+
+/* Lets go of the library; fine on what was never loaded. */
+void nvml_api_unload(struct nvml_api *api);
+
+/* NVML's own words for its code. */
+const char *nvml_api_describe(const struct nvml_api *api, int code);

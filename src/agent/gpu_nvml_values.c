@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A value is a row of the table: how to read it, its bit, and the most that can be true. Drivers are known to
+ * answer "success" with 4294967295 or the like; such numbers are dropped rather than shown.
+ */
+#include "agent/gpu_nvml_values.h"
+
+#include <stddef.h>
+
+#define UTILIZATION_MAX 100U      // percent
+#define TEMPERATURE_MAX 200U      // degrees Celsius
+#define POWER_MAX       10000000U // milliwatts
+#define CLOCK_MAX       100000U   // megahertz
+
+#define NO_SYMBOL (-1)
+
+static int read_utilization(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    struct nvml_utilization utilization = { 0 };
+    int code = api->utilization == NULL ? NO_SYMBOL : api->utilization(device, &utilization);
+    *ret = utilization.gpu;
+    return code;
+}
+
+static int read_temperature(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    return api->temperature == NULL ? NO_SYMBOL : api->temperature(device, NVML_TEMPERATURE_GPU, ret);
+}
+
+static int read_power(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    return api->power == NULL ? NO_SYMBOL : api->power(device, ret);
+}
+
+static int read_power_limit(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    return api->power_limit == NULL ? NO_SYMBOL : api->power_limit(device, ret);
+}
+
+static int read_sm_clock(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    return api->clock == NULL ? NO_SYMBOL : api->clock(device, NVML_CLOCK_SM, ret);
+}
+
+static int read_memory_clock(const struct nvml_api *api, nvml_device device, unsigned int *ret)
+{
+    return api->clock == NULL ? NO_SYMBOL : api->clock(device, NVML_CLOCK_MEMORY, ret);
+}
+
+static const struct {
+    int (*read)(const struct nvml_api *api, nvml_device device, unsigned int *ret);
+    enum gpu_value bit;
+    uint32_t max;
+    size_t offset; // of a uint32_t in struct gpu_state
+} values[] = {
+    { read_utilization, GPU_UTILIZATION, UTILIZATION_MAX, offsetof(struct gpu_state, utilization_percent) },
+    { read_temperature, GPU_TEMPERATURE, TEMPERATURE_MAX, offsetof(struct gpu_state, temperature_c) },
+    { read_power, GPU_POWER, POWER_MAX, offsetof(struct gpu_state, power_mw) },
+    { read_power_limit, GPU_POWER_LIMIT, POWER_MAX, offsetof(struct gpu_state, power_limit_mw) },
+    { read_sm_clock, GPU_SM_CLOCK, CLOCK_MAX, offsetof(struct gpu_state, sm_clock_mhz) },
+    { read_memory_clock, GPU_MEMORY_CLOCK, CLOCK_MAX, offsetof(struct gpu_state, memory_clock_mhz) },
+};
+
+/* Returns NVML's code; the newer call does not count what the driver keeps for itself. */
+static int read_memory(const struct nvml_api *api, nvml_device device, uint64_t *ret_used)
+{
+    struct nvml_memory memory = { 0 };
+    struct nvml_memory_v2 newer = { .version = NVML_MEMORY_V2 };
+    if (api->memory_v2 != NULL && api->memory_v2(device, &newer) == NVML_SUCCESS) {
+        *ret_used = newer.used;
+        return NVML_SUCCESS;
+    }
+    int code = api->memory == NULL ? NO_SYMBOL : api->memory(device, &memory);
+    *ret_used = memory.used;
+    return code;
+}
+
+static void read_energy(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    unsigned long long millijoules = 0;
+    if (api->energy == NULL || api->energy(device, &millijoules) != NVML_SUCCESS || millijoules == ~0ULL)
+        return;
+    gpu->energy_mj = millijoules;
+    gpu->valid |= GPU_ENERGY;
+}
+
+/* Both counts or none: half of the truth would look like all of it. */
+static void read_ecc(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    unsigned long long corrected = 0, uncorrected = 0;
+    if (api->ecc == NULL ||
+        api->ecc(device, NVML_ECC_CORRECTED, NVML_ECC_VOLATILE, &corrected) != NVML_SUCCESS ||
+        api->ecc(device, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &uncorrected) != NVML_SUCCESS ||
+        corrected == ~0ULL || uncorrected == ~0ULL)
+        return;
+    gpu->ecc_corrected = corrected;
+    gpu->ecc_uncorrected = uncorrected;
+    gpu->valid |= GPU_ECC;
+}
+
+void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    uint64_t used = 0;
+    int code = read_memory(api, device, &used);
+    gpu->valid = 0;
+    gpu->is_lost = code == NVML_IS_LOST;
+    if (gpu->is_lost)
+        return;
+    if (code == NVML_SUCCESS && (gpu->memory_bytes == 0 || used <= gpu->memory_bytes)) {
+        gpu->memory_used_bytes = used;
+        gpu->valid |= GPU_MEMORY_USED;
+    }
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        unsigned int value = 0;
+        if (values[i].read(api, device, &value) != NVML_SUCCESS || value > values[i].max)
+            continue;
+        *(uint32_t *)(void *)((char *)gpu + values[i].offset) = value;
+        gpu->valid |= (uint32_t)values[i].bit;
+    }
+    read_energy(api, device, gpu);
+    read_ecc(api, device, gpu);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* What NVML measures on one GPU: memory, load, heat, power, clocks and memory errors. */
+#pragma once
+
+#include "agent/gpu_nvml_api.h"
+#include "wire/message.h"
+
+/* Sets is_lost, the measured numbers and their bits in `valid`. A value that the driver does not give, or
+ * that cannot be true, has no bit. */
+void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu);
