@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/gpu_nvml_api.h"
+#include "agent/gpu_nvml_processes.h"
 #include "agent/gpu_nvml_values.h"
 #include "base/memory.h"
 
@@ -191,6 +192,7 @@ static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
     nvml_read_values(&nvml->api, nvml->gpus[i].device, gpu);
+    nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }
 
 const struct gpu_backend gpu_nvml = {

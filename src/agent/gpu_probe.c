@@ -79,6 +79,7 @@ static int sample(struct probe *probe, int fd)
     struct gpu_state *gpus = probe->report.gpus.items;
     for (size_t i = 0; i < probe->report.gpus.count; i++)
         probe->backend->sample(probe->state, i, &gpus[i]);
+    gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);
 }
 

@@ -22,7 +22,7 @@
     "gpu 0 81 81920 1024 50 61 300000 GPU-second NVIDIA Big One\n"                                           \
     "gpu 0 3b 24576 512 7 40 90000 GPU-first NVIDIA Small One\n"
 
-#define BASIC_VALUES (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER)
+#define BASIC_VALUES (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER | GPU_PROCESSES)
 #define MORE_VALUES  (GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC)
 
 static char state_path[] = "/tmp/mgpu-nvml-XXXXXX";
@@ -125,6 +125,8 @@ static void what_the_driver_refuses_is_missing(void **state)
         { "fail nvmlDeviceGetClockInfo 999\n", GPU_SM_CLOCK | GPU_MEMORY_CLOCK },
         { "fail nvmlDeviceGetTotalEccErrors 3\n", GPU_ECC },
         { "fail nvmlDeviceGetUtilizationRates 3\n", GPU_UTILIZATION },
+        { "fail nvmlDeviceGetComputeRunningProcesses_v3 3\n", GPU_PROCESSES },
+        { "fail nvmlDeviceGetMPSComputeRunningProcesses_v3 3\n", 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct gpu_state gpu = { 0 };
@@ -150,6 +152,72 @@ static void nonsense_is_dropped(void **state)
                  "more 0 0 10000000 1 100000 100000 1 0\n",
         &gpu);
     assert_int_equal(gpu.valid, BASIC_VALUES | MORE_VALUES);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+/* `mib` -1: its memory is not known. */
+static void assert_process(const struct gpu_state *gpu, size_t i, uint32_t pid, uint32_t kind, int64_t mib)
+{
+    assert_true(i < gpu->processes.count);
+    const struct gpu_process *process = (const struct gpu_process *)gpu->processes.items + i;
+    assert_int_equal(process->pid, pid);
+    assert_int_equal(process->kind, kind);
+    assert_int_equal(process->is_memory_known, mib >= 0);
+    assert_int_equal(process->memory_bytes, mib < 0 ? 0 : (uint64_t)mib << 20);
+}
+
+/* Whether the driver's elements have 24 bytes or 32. */
+static void processes_come_once_with_all_their_kinds_and_the_largest_first(void **state)
+{
+    static const char *const sizes[] = { "", "processes 32\n" };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct gpu_state gpu = { 0 };
+        _cleanup_free_ char *machine = xasprintf("%s%s",
+            TWO_GPUS "process 1 compute 300 10\nprocess 1 compute 100 -1\nprocess 1 compute 200 20\n"
+                     "process 0 compute 900 1\nprocess 1 graphics 200 25\nprocess 1 graphics 400 2\n"
+                     "process 1 mps 300 10\nprocess 1 mps 500 -1\n",
+            sizes[i]);
+        sample_first(machine, &gpu);
+        assert_int_equal(gpu.processes.count, 5);
+        assert_process(&gpu, 0, 200, GPU_PROCESS_COMPUTE | GPU_PROCESS_GRAPHICS, 25);
+        assert_process(&gpu, 1, 300, GPU_PROCESS_COMPUTE | GPU_PROCESS_MPS, 10);
+        assert_process(&gpu, 2, 400, GPU_PROCESS_GRAPHICS, 2);
+        assert_process(&gpu, 3, 100, GPU_PROCESS_COMPUTE, -1);
+        assert_process(&gpu, 4, 500, GPU_PROCESS_MPS, -1);
+        record_clear(&gpu_state_record, &gpu);
+    }
+}
+
+static void of_300_processes_the_largest_are_told(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    _cleanup_free_ char *machine = xstrdup(TWO_GPUS);
+    for (int pid = 1; pid <= 300; pid++) {
+        char *longer = xasprintf("%sprocess 1 compute %d %d\n", machine, pid, pid);
+        free(machine);
+        machine = longer;
+    }
+    sample_first(machine, &gpu);
+    assert_int_equal(gpu.processes.count, GPU_PROCESSES_MAX);
+    assert_process(&gpu, 0, 300, GPU_PROCESS_COMPUTE, 300);
+    assert_process(&gpu, GPU_PROCESSES_MAX - 1, 301 - GPU_PROCESSES_MAX, GPU_PROCESS_COMPUTE,
+        301 - (int64_t)GPU_PROCESSES_MAX);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+static void processes_that_left_are_not_told_again(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    machine_is(TWO_GPUS "process 1 compute 300 10\n");
+    open_gpus(&nvml, 2);
+    gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.processes.count, 1);
+    machine_is(TWO_GPUS);
+    gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.processes.count, 0);
+    assert_true((gpu.valid & GPU_PROCESSES) != 0);
+    gpu_nvml.close(nvml);
     record_clear(&gpu_state_record, &gpu);
 }
 
@@ -241,14 +309,17 @@ static void an_old_driver_gives_what_it_has(void **state)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
-    machine_is(TWO_GPUS);
+    machine_is(TWO_GPUS "process 0 compute 11 100\nprocess 0 compute 12 200\nprocess 0 graphics 13 1\n");
     open_gpus(&nvml, 2);
     gpu_nvml.describe(nvml, 0, &gpu);
     gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.processes.count, 2); // it has no list of drawing processes
+    assert_process(&gpu, 0, 12, GPU_PROCESS_COMPUTE, 200);
+    assert_process(&gpu, 1, 11, GPU_PROCESS_COMPUTE, 100);
     assert_string_equal(gpu.uuid, "GPU-second"); // it cannot tell the PCI order
     assert_null(gpu.pci);
     assert_int_equal(gpu.minor, -1);
-    assert_int_equal(gpu.valid, GPU_MEMORY_USED);
+    assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_PROCESSES);
     assert_int_equal(gpu.memory_used_bytes, UINT64_C(1424) << 20);
     record_clear(&gpu_state_record, &gpu);
     gpu_nvml.close(nvml);
@@ -288,6 +359,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_current_gpu_gives_limits_clocks_energy_and_errors),
         cmocka_unit_test(what_the_driver_refuses_is_missing),
         cmocka_unit_test(nonsense_is_dropped),
+        cmocka_unit_test(processes_come_once_with_all_their_kinds_and_the_largest_first),
+        cmocka_unit_test(of_300_processes_the_largest_are_told),
+        cmocka_unit_test(processes_that_left_are_not_told_again),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
         cmocka_unit_test(a_sick_driver_is_not_taken_for_none),
