@@ -98,6 +98,12 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return gpu_spec_parse(value, &options->gpus, err);
 }
 
+static int set_nvml_library(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_absolute(&options->nvml_library, value, "--nvml-library", err);
+}
+
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -141,6 +147,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "run-dir", "DIR", "sockets and spool (default: /run/mgpu)", set_run_dir },
     { 0, "state-dir", "DIR", "what outlives a reboot (default: /var/lib/mgpu)", set_state_dir },
     { 0, "gpus", "SPEC", "auto, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
+    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default: libnvidia-ml.so.1)",
+        set_nvml_library },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
@@ -176,6 +184,7 @@ static void set_defaults(struct agent_options *options)
         options->state_dir = xstrdup("/var/lib/mgpu");
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
+    options->gpus.nvml_library = options->nvml_library;
 }
 
 int agent_options_parse(struct agent_options *options, int argc, char **argv, struct error *err)
@@ -206,5 +215,6 @@ void agent_options_clear(struct agent_options *options)
     free(options->node);
     free(options->shepherd);
     free(options->log_dir);
+    free(options->nvml_library);
     *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
 }

@@ -12,7 +12,8 @@ struct agent_options {
     int link_fd; // worker on this socket; -1: not given
     int keep_fd; // keeper that passes links over this socket; -1: not given
     char *run_dir, *state_dir, *node, *shepherd;
-    char *log_dir; // NULL: the launcher's default
+    char *log_dir;      // NULL: the launcher's default
+    char *nvml_library; // NULL: the driver's own
     struct gpu_spec gpus;
     bool is_root_job_allowed;
     bool is_verbose;

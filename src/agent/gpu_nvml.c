@@ -92,7 +92,7 @@ static int find_gpus(struct nvml *nvml, struct error *err)
 static int nvml_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
 {
     _cleanup_(nvml_closep) struct nvml *nvml = xcalloc(1, sizeof(*nvml));
-    int r = nvml_api_load(NULL, &nvml->api, err);
+    int r = nvml_api_load(spec->nvml_library, &nvml->api, err);
     if (r < 0)
         return r;
     int code = nvml->api.init();

@@ -39,6 +39,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     strings_take(command, xasprintf("--run-dir=%s", options->run_dir));
     strings_take(command, xasprintf("--state-dir=%s", options->state_dir));
     strings_take(command, xasprintf("--gpus=%s", options->gpus));
+    if (options->nvml_library != NULL)
+        strings_take(command, xasprintf("--nvml-library=%s", options->nvml_library));
     strings_take(command, xasprintf("--node=%s", options->node));
     strings_take(command, xasprintf("--log-dir=%s", options->log_dir));
     strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));

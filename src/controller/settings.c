@@ -92,6 +92,13 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->gpus, value);
 }
 
+static int set_nvml_library(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--nvml-library is empty");
+    return set_path(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
+}
+
 static int set_user(void *target, const char *value, struct error *err)
 {
     return replace(&((struct parsed *)target)->options->user, value);
@@ -150,6 +157,8 @@ static const struct option_row setting_rows[] = {
         set_log_dir },
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too (default 127.0.0.1:9123)", set_listen },
     { 0, "gpus", "auto|none|sim:8x24G[:MODEL]", "the GPUs of this node (default auto)", set_gpus },
+    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default libnvidia-ml.so.1)",
+        set_nvml_library },
     { 0, "user", "NAME", "user to become when started as root (default mgpu)", set_user },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs },
@@ -280,7 +289,8 @@ int settings_read(
 void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
-        options->user, options->node, options->log_dir, options->program_dir, options->priority_group };
+        options->nvml_library, options->user, options->node, options->log_dir, options->program_dir,
+        options->priority_group };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     free(options->accounts);

@@ -13,6 +13,7 @@ enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM };
 
 struct gpu_spec {
     enum gpu_spec_kind kind;
+    const char *nvml_library; // NULL: the driver's own; not part of the text, borrowed
     /* GPU_SPEC_SIM only */
     uint32_t count;
     uint64_t memory_bytes; // of each

@@ -242,6 +242,17 @@ static void a_sick_driver_is_not_taken_for_none(void **state)
     assert_non_null(strstr(err.message, "Unknown Error"));
 }
 
+static void a_library_given_by_its_path_is_the_one_that_is_loaded(void **state)
+{
+    const struct gpu_spec spec = { .kind = GPU_SPEC_AUTO, .nvml_library = "/nowhere/libnvidia-ml.so.1" };
+    struct error err = { 0 };
+    void *nvml;
+    machine_is(TWO_GPUS);
+    assert_int_equal(gpu_nvml.open(&spec, &nvml, &err), -ENODEV);
+    assert_non_null(strstr(err.message, "/nowhere/libnvidia-ml.so.1"));
+    assert_non_null(strstr(err.hint, "--nvml-library"));
+}
+
 /* --- through the helper process --- */
 
 struct watcher {
@@ -365,6 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
         cmocka_unit_test(a_sick_driver_is_not_taken_for_none),
+        cmocka_unit_test(a_library_given_by_its_path_is_the_one_that_is_loaded),
         cmocka_unit_test(a_helper_that_hangs_is_replaced_when_the_driver_answers_again),
     };
     const struct CMUnitTest old[] = {

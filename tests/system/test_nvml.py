@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""NVIDIA GPUs through the real backend, on a library that stands in for the driver's."""
+
+import subprocess
+
+import pytest
+
+import harness
+from nvml import Nvml
+
+
+@pytest.fixture
+def nvml(place):
+    made = Nvml(place)
+    made.add(bus=0x81, uuid='GPU-second', memory_mib=81920, used_mib=1024, utilization=50, celsius=61,
+             milliwatts=300000, model='NVIDIA Big One')
+    made.add(bus=0x3b, uuid='GPU-first', used_mib=512, utilization=7, model='NVIDIA Small One')
+    made.write()
+    return made
+
+
+def test_the_gpus_of_the_driver_are_listed_in_pci_order(make_instance, nvml):
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    gpus = box.mgpu('gpus', '-o', 'json', check=True).json['gpus']
+    assert [(gpu['index'], gpu['uuid'], gpu['pci']) for gpu in gpus] == [
+        (0, 'GPU-first', '0000:3b:00.0'), (1, 'GPU-second', '0000:81:00.0')]
+    big = gpus[1]
+    assert (big['model'], big['memory_bytes'], big['memory_used_bytes']) == ('NVIDIA Big One', 80 << 30, 1 << 30)
+    assert (big['utilization'], big['temperature_c'], big['power_w']) == (0.5, 61, 300)
+    job, output = box.run_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='1')
+    assert (job['granted'][0]['uuid'], output) == ('GPU-second', '1\n')
+
+
+def test_numbers_that_cannot_be_true_are_not_shown(make_instance, nvml):
+    nvml.gpus.clear()
+    nvml.add(bus=0x3b, uuid='GPU-a', used_mib=24577, utilization=4294967295, celsius=4294967295,
+             milliwatts=4294967295)
+    nvml.write()
+    gpu = make_instance(gpus='auto', arguments=nvml.arguments).gpus()[0]
+    assert (gpu['uuid'], gpu['state']) == ('GPU-a', 'free')
+    assert [gpu[name] for name in ('memory_used_bytes', 'utilization', 'temperature_c', 'power_w')] == [None] * 4
+
+
+def test_the_file_may_name_the_library(make_instance, nvml, place):
+    path = f'{place}/mgpu.yaml'
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(f'nvml-library: {nvml.library}\n')
+    box = make_instance(gpus='auto', arguments=['--config', path])
+    assert [gpu['uuid'] for gpu in box.gpus()] == ['GPU-first', 'GPU-second']
+
+
+def test_a_library_that_is_not_there_is_told(make_instance, place):
+    box = make_instance(gpus='auto', arguments=['--nvml-library', f'{place}/none.so'])
+    assert box.gpus() == []
+    assert f'{place}/none.so' in box.mgpu('doctor').out
+
+
+def test_an_empty_path_is_refused():
+    done = subprocess.run([f'{harness.programs()}/mgpud', '--nvml-library='], stdin=subprocess.DEVNULL, check=False,
+                          capture_output=True, text=True, timeout=harness.DEADLINE_S)
+    assert done.returncode == 64 and '--nvml-library is empty' in done.stderr, done
