@@ -228,6 +228,20 @@ static void give_back(struct core *core, struct core_job *entry, const char *tex
     job_event_clear(&event);
 }
 
+/* What becomes part of the job's record: what it made of its GPUs, and the last lines of its output. */
+static void take_usage(const struct launch_exit *record, struct record_list *ret)
+{
+    if (record->usage.count == 0 && record->tail == NULL)
+        return;
+    struct job_usage *usage =
+        record->usage.count > 0 ? job_usage_copy(record->usage.items) : xcalloc(1, sizeof(struct job_usage));
+    if (record->tail != NULL) {
+        free(usage->tail);
+        usage->tail = xstrdup(record->tail);
+    }
+    *ret = (struct record_list){ usage, 1 };
+}
+
 static void on_exited(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -251,7 +265,9 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
             .log_path = record->log_path,
             .text = record->text,
         };
+        take_usage(record, &event.usage);
         end_attempt(core, entry, &event);
+        job_usage_free(event.usage.items);
     }
     forget(core, node, &statement);
 }

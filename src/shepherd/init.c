@@ -58,6 +58,13 @@ int init_read_status(int fd, struct init_status *ret)
     return 0;
 }
 
+void init_read_tail(int fd, const struct init_status *status, char text[TAIL_SIZE])
+{
+    size_t wanted = status->tail_bytes < TAIL_SIZE ? status->tail_bytes : USAGE_TAIL_MAX;
+    ssize_t n = wanted > 0 ? pread(fd, text, wanted, sizeof(*status)) : 0;
+    text[n > 0 ? n : 0] = '\0';
+}
+
 /* --- before the gate --- */
 
 static _Noreturn void report_failure(const struct init *init, enum launch_step step, int error)
@@ -291,6 +298,22 @@ static void run(const struct init *init, int log_fd, struct init_status *status)
         judge_setup(&plan, status);
 }
 
+static off_t log_size(int log_fd)
+{
+    struct stat st;
+    return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
+/* Written before the status that counts it. */
+static void keep_tail(const struct init *init, int log_fd, off_t start, struct init_status *status)
+{
+    char text[TAIL_SIZE];
+    bool has_failed = status->step != STEP_NONE || status->wait_status != 0;
+    size_t length = has_failed ? tail_read(log_fd, start, text) : 0;
+    if (length > 0 && pwrite(init->status_fd, text, length, sizeof(*status)) == (ssize_t)length)
+        status->tail_bytes = (uint32_t)length;
+}
+
 /* Without a cgroup: ends every descendant. Each one that dies leaves its children to us. */
 static void end_rest(void)
 {
@@ -315,6 +338,7 @@ _Noreturn void init_run(const struct init *init)
         status.phase = INIT_EXECUTING;
         status.started_wall_ms = clock_wall_ms();
         status.started_boot_ms = clock_boot_ms();
+        off_t start = log_size(log_fd);
         /* From here on nobody may believe that nothing ran. */
         int r = init_write_status(init->status_fd, &status);
         if (r < 0)
@@ -322,9 +346,8 @@ _Noreturn void init_run(const struct init *init)
         else
             run(init, log_fd, &status);
         status.phase = INIT_ENDED;
-        struct stat st;
-        if (fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode))
-            status.log_bytes = (uint64_t)st.st_size;
+        status.log_bytes = (uint64_t)log_size(log_fd);
+        keep_tail(init, log_fd, start, &status);
     }
     (void)init_write_status(init->status_fd, &status);
     if (!init->is_confined)

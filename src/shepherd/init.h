@@ -10,6 +10,7 @@
 
 #include "job/launch.h"
 #include "shepherd/steps.h"
+#include "shepherd/tail.h"
 
 #define INIT_STATUS_MAGIC 0x6d677374U
 
@@ -21,7 +22,7 @@ enum init_phase {
     INIT_ENDED,     // the command ended, or could not be executed (`step` says so)
 };
 
-/* The whole of spool file "status"; host byte order, it never leaves the boot. */
+/* Spool file "status"; host byte order, it never leaves the boot. */
 struct init_status {
     uint32_t magic;
     uint32_t phase;      // enum init_phase
@@ -34,8 +35,8 @@ struct init_status {
     int64_t ended_wall_ms, ended_boot_ms;
     uint64_t cpu_ms, max_rss; // of the command and its children
     uint64_t log_bytes;       // at the end of the command
-    uint32_t reserved;
-    uint32_t crc; // CRC-32C of all before it
+    uint32_t tail_bytes;      // of the last lines of the output, which follow this struct
+    uint32_t crc;             // CRC-32C of all before it
 };
 
 /* First packet from I: ready, with the log's descriptor attached, or the step that failed. */
@@ -67,3 +68,6 @@ _Noreturn void init_run(const struct init *init);
 /* Writes and reads the status file. Reading gives -EBADMSG when it was never written whole. */
 int init_write_status(int fd, struct init_status *status);
 int init_read_status(int fd, struct init_status *ret);
+
+/* The last lines that I left with that status; `text` is empty when there are none. */
+void init_read_tail(int fd, const struct init_status *status, char text[TAIL_SIZE]);

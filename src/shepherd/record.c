@@ -23,7 +23,7 @@
 #include "job/state.h"
 
 #define EXIT_TEMPORARY    SPOOL_EXIT ".tmp"
-#define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + 1024U)
+#define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
 #define FETCH_SECONDS     1 // how long the agent has before the record is copied to disk
 #define EXIT_CODE_UNKNOWN 125
 
@@ -189,9 +189,12 @@ static void copy_record(const struct shepherd *shepherd)
 
 int record_publish(struct shepherd *shepherd, const struct ending *ending)
 {
-    char text[EVENT_TEXT_MAX];
+    char text[EVENT_TEXT_MAX], tail[TAIL_SIZE];
     struct launch_exit exit_record;
     record_make(shepherd, ending, text, sizeof(text), &exit_record);
+    init_read_tail(shepherd->status_fd, &ending->status, tail);
+    if (tail[0] != '\0')
+        exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays
     record_encode(&launch_exit_record, &exit_record, &shepherd->record);
     (void)fcntl(shepherd->spool_fd, F_NOTIFY, DN_DELETE | DN_MULTISHOT);

@@ -230,6 +230,52 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
 }
 
+static void what_a_failed_job_said_last_is_in_its_record(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    char tail[] = "out of memory\n", stray[] = "3";
+    struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = 7, .stray = stray };
+    struct launch_exit record = { .job = 11,
+        .attempt = launch->attempt,
+        .token = launch->token,
+        .end = END_EXIT,
+        .exit_code = 1,
+        .is_executed = 1,
+        .started_wall_ms = 5,
+        .tail = tail,
+        .usage = { &usage, 1 } };
+    struct error err;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_EXITED, &record, &err), 0);
+    bench_settle(b);
+    const struct job *job = core_job(b->core, 11);
+    assert_non_null(job->usage);
+    assert_string_equal(job->usage->tail, tail);
+    assert_string_equal(job->usage->stray, "3");
+    assert_int_equal(job->usage->gpu_memory_peak, 7);
+}
+
+static void last_lines_need_no_measured_usage(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    char tail[] = "no such file\n";
+    struct launch_exit record = { .job = 11,
+        .attempt = launch->attempt,
+        .token = launch->token,
+        .end = END_EXIT,
+        .exit_code = 1,
+        .is_executed = 1,
+        .started_wall_ms = 5,
+        .tail = tail };
+    struct error err;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_EXITED, &record, &err), 0);
+    bench_settle(b);
+    const struct job *job = core_job(b->core, 11);
+    assert_string_equal(job->usage->tail, tail);
+    assert_int_equal(job->usage->valid, 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
@@ -250,6 +296,8 @@ int main(void)
         CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
         CASE(a_message_out_of_turn_is_refused),
         CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
+        CASE(what_a_failed_job_said_last_is_in_its_record),
+        CASE(last_lines_need_no_measured_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -344,6 +344,67 @@ static void an_unwanted_record_is_copied_after_a_second(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
+static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "for i in $(seq 1000); do echo line $i; done; echo the reason >&2; exit 3");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 3);
+    assert_non_null(f->exit.tail);
+    size_t length = strlen(f->exit.tail);
+    assert_in_range(length, USAGE_TAIL_MAX - 10, USAGE_TAIL_MAX);
+    assert_memory_equal(f->exit.tail, "line ", 5);
+    assert_string_equal(f->exit.tail + length - 11, "the reason\n");
+}
+
+static void a_command_that_succeeds_leaves_no_last_lines(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo all is well");
+    fixture_run(f);
+    assert_null(f->exit.tail);
+}
+
+static void what_a_setup_said_before_it_failed_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "true", NULL);
+    f->spec.setup = xstrdup("echo no such module; false");
+    f->spec.shell = xstrdup("/bin/sh");
+    fixture_run(f);
+    assert_end(f, END_SETUP_FAILED, 1);
+    assert_string_equal(f->exit.tail, "no such module\nmgpu: setup command failed with status 1\n");
+}
+
+static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **state)
+{
+    struct fixture *f = *state;
+    _cleanup_close_ int fd = open(f->log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "of another\n", 11), 11);
+    if (is_root())
+        assert_int_equal(fchown(fd, FIXTURE_JOB_UID, FIXTURE_JOB_UID), 0);
+    f->spec.is_output_default = false;
+    fixture_script(f, "echo mine; exit 1");
+    fixture_run(f);
+    assert_string_equal(f->exit.tail, "mine\n");
+}
+
+static void the_last_lines_outlive_a_killed_shepherd(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over; exit 4");
+    fixture_start(f);
+    fixture_await(f, "started");
+    fixture_kill_shepherd(f);
+    fixture_adopt(f);
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/go", f->home);
+    (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+    fixture_finish(f);
+    assert_int_equal(f->exit.exit_code, 4);
+    assert_string_equal(f->exit.tail, "begun\nover\n");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -374,6 +435,11 @@ int main(void)
         CASE(nogo_wins_and_nothing_is_executed),
         CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
         CASE(an_unwanted_record_is_copied_after_a_second),
+        CASE(the_last_lines_of_a_command_that_failed_are_kept),
+        CASE(a_command_that_succeeds_leaves_no_last_lines),
+        CASE(what_a_setup_said_before_it_failed_is_kept),
+        CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines),
+        CASE(the_last_lines_outlive_a_killed_shepherd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

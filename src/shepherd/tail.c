@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The log was opened for writing only, because the command shares that open file. It is opened once more
+ * through its descriptor: whatever became of its name meanwhile, this is the same file, and the user's own
+ * rights decide.
+ */
+#include "shepherd/tail.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* Of one byte more than the space: it tells whether the cut is where a line starts. */
+static size_t read_end(int fd, off_t from, char *bytes, size_t size)
+{
+    size_t length = 0;
+    while (length < size) {
+        ssize_t n = pread(fd, bytes + length, size - length, from + (off_t)length);
+        if (n <= 0)
+            break;
+        length += (size_t)n;
+    }
+    return length;
+}
+
+static bool is_inside_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* How much of the start belongs to a line, or else to a character, of which the beginning is missing. */
+static size_t measure_cut(const char *bytes, size_t length)
+{
+    const char *newline = memchr(bytes, '\n', length);
+    size_t cut = 1;
+    if (newline != NULL && newline + 1 < bytes + length)
+        return (size_t)(newline - bytes) + 1;
+    while (cut < length && is_inside_character(bytes[cut]))
+        cut++;
+    return cut;
+}
+
+size_t tail_read(int log_fd, off_t start, char text[TAIL_SIZE])
+{
+    char path[32];
+    struct stat st;
+    if (fstat(log_fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", log_fd);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (st.st_size < start)
+        start = 0; // it was cut short meanwhile
+    off_t from = st.st_size - start > (off_t)TAIL_SIZE ? st.st_size - (off_t)TAIL_SIZE : start;
+    char bytes[TAIL_SIZE];
+    size_t length = read_end(fd, from, bytes, sizeof(bytes));
+    size_t cut = from > start || length > USAGE_TAIL_MAX ? measure_cut(bytes, length) : 0;
+    length -= length > cut ? cut : length;
+    memcpy(text, bytes + cut, length);
+    /* The record holds text, which a zero would end. */
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\0')
+            text[i] = '?';
+    text[length] = '\0';
+    return length;
+}
