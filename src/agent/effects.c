@@ -111,8 +111,13 @@ static void read_exit(
     if (r == -EBADMSG)
         log_error("job %" PRIu64 ": its exit record is damaged: %s", id->job, err.message);
     sight->has_exit = r == 0;
-    if (sight->has_exit)
-        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
+    if (!sight->has_exit)
+        return;
+    struct job_usage *usage = gpu_watch_end(effects->parts.watch, id);
+    if (usage != NULL && sight->exit.usage.count == 0)
+        sight->exit.usage = (struct record_list){ take_ptr(usage), 1 };
+    job_usage_free(usage);
+    sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
 }
 
 static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)

@@ -6,6 +6,7 @@
 
 #include "agent/agent_core.h"
 #include "agent/confine.h"
+#include "agent/gpu_watch.h"
 #include "agent/launcher.h"
 #include "agent/agent_link.h"
 #include "agent/log_stream.h"
@@ -19,6 +20,7 @@ struct effects_parts {
     const struct confine *confine;
     struct confine_state *cells;
     struct log_streams *streams;
+    struct gpu_watch *watch;
     int state_fd; // persist.h
 };
 

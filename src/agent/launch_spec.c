@@ -208,6 +208,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .nofile_hard = node->nofile_hard,
     };
     set_identity(launch, user, ret);
+    gpu_grants_copy(&ret->gpus, &launch->gpus);
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
     complete_environment(&ret->env, user, ret->cwd);

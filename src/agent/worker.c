@@ -22,6 +22,7 @@
 #include "agent/effects.h"
 #include "agent/node_features.h"
 #include "agent/gpu_helper.h"
+#include "agent/gpu_watch.h"
 #include "agent/guard.h"
 #include "agent/persist.h"
 #include "agent/spool_watch.h"
@@ -51,6 +52,7 @@ struct worker {
     struct spool_watch *hints;
     struct agent_link *link;
     struct gpu_helper *gpus;
+    struct gpu_watch *watch;
     char boot_id[BOOT_ID_SIZE];
     bool has_said_hello;
     struct buffer last_gpus; // the last GPUS message, to send only what is new
@@ -115,25 +117,33 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
 }
 
 /* Samples come once a second; one that says nothing new is not passed on. */
+static void pass_on(struct worker *worker, const struct message_gpus *gpus)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&message_gpus_record, gpus, &bytes);
+    bool is_same = bytes.length == worker->last_gpus.length &&
+                   memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
+    if (is_same || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
+        return;
+    agent_core_gpus(effects_core(worker->effects), gpus);
+    buffer_clear(&worker->last_gpus);
+    worker->last_gpus = bytes;
+    bytes = (struct buffer){ 0 };
+}
+
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
     struct message_gpus gpus = { .gpus = report->gpus };
-    _cleanup_buffer_ struct buffer bytes = { 0 };
+    gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     if (!worker->has_said_hello) {
         worker->has_said_hello = true;
         say_hello(worker, report);
         return;
     }
-    record_encode(&message_gpus_record, &gpus, &bytes);
-    bool is_same = bytes.length == worker->last_gpus.length &&
-                   memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
-    if (is_same || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
-        return;
-    agent_core_gpus(effects_core(worker->effects), &gpus);
-    buffer_clear(&worker->last_gpus);
-    worker->last_gpus = bytes;
-    bytes = (struct buffer){ 0 };
+    gpu_watch_usages(worker->watch, &gpus.usages);
+    pass_on(worker, &gpus);
+    gpu_watch_clear(&gpus.usages);
 }
 
 /* The best kind of confinement that works here; the last of the list always does. */
@@ -178,6 +188,7 @@ static int open_effects(struct worker *worker, struct error *err)
     int r = persist_load_epoch(worker->state_fd, &epoch, err);
     if (r < 0)
         return r;
+    worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
     struct effects_parts parts = {
         .base = worker->base,
@@ -185,6 +196,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .confine = worker->confine,
         .cells = worker->cells,
         .streams = worker->streams,
+        .watch = worker->watch,
         .state_fd = worker->state_fd,
     };
     worker->effects = effects_new(&parts, epoch);
@@ -258,6 +270,7 @@ static void end(struct worker *worker)
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
     effects_free(worker->effects);
+    gpu_watch_free(worker->watch);
     log_streams_free(worker->streams);
     launcher_close(worker->launcher);
     if (worker->confine != NULL)

@@ -30,6 +30,7 @@
 #define SPOOL_STATUS    "status"
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
+#define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_NOTIFY    "notify"
 
 struct spool_id {

@@ -33,6 +33,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(20, RECORD_U64, struct launch_spec, nofile_soft, 0),
     RECORD_FIELD(21, RECORD_U64, struct launch_spec, nofile_hard, 0),
     RECORD_FIELD(22, RECORD_STRING, struct launch_spec, exit_copy_dir, SPEC_PATH_MAX),
+    RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
 

@@ -36,7 +36,8 @@ struct launch_spec {
     char *output_fallback;             // tried when the default place cannot be opened, or NULL
     char *job_cgroup;                  // directory of the step's cgroup; NULL when there are none
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
-    char *exit_copy_dir; // where an exit record that nobody fetched within a second is written durably
+    char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
+    struct record_list gpus; // struct gpu_grant: what the attempt was given
 };
 
 /* spool file "started": the gate is open. */

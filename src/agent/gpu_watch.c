@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spool says what runs: an entry with "started" and without "exit". It is read with every report, which
+ * is once a second, so that the launch and the end of an attempt need to know nothing of this.
+ */
+#include "agent/gpu_watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/gpu_owner.h"
+#include "agent/usage_host.h"
+#include "agent/usage_meter.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "job/launch.h"
+
+#define KEEP_MS 5000 // what a killed agent can lose
+
+/* A running attempt. */
+struct watched {
+    struct spool_id id;
+    struct launch_spec spec;
+    struct launch_started started;
+    struct usage_meter meter;
+    int64_t kept_ms; // when the meter was written last, boot clock; 0: not by us
+    bool is_there;   // its spool entry is, in the present round
+    bool is_over;
+};
+
+struct gpu_watch {
+    int spool_fd;
+    char *proc;
+    struct gpu_owners *owners;
+    struct watched **watched;
+    size_t count;
+};
+
+static int open_entry(const struct gpu_watch *watch, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    return openat(watch->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static struct watched *find(const struct gpu_watch *watch, const struct spool_id *id)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct spool_id *other = &watch->watched[i]->id;
+        if (other->job == id->job && other->attempt == id->attempt && other->step == id->step &&
+            other->task == id->task)
+            return watch->watched[i];
+    }
+    return NULL;
+}
+
+/* --- the meters' files --- */
+
+/* An attempt whose usage cannot be kept still runs and is still measured. */
+static void keep(const struct gpu_watch *watch, struct watched *watched, int64_t boot_ms)
+{
+    const struct job_usage *usage = watched->meter.usage.items;
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    if (dirfd < 0 || usage->sampled_ms == 0)
+        return;
+    watched->kept_ms = boot_ms;
+    int r = file_write_record(dirfd, SPOOL_USAGE, &usage_meter_record, &watched->meter, false);
+    if (r < 0)
+        log_warning("job %" PRIu64 ": what it used cannot be kept: %s", watched->id.job, strerror(-r));
+}
+
+static bool load_meter(int dirfd, const struct spool_id *id, struct usage_meter *ret)
+{
+    if (file_read_record(dirfd, SPOOL_USAGE, &usage_meter_record, ret, NULL) < 0)
+        return false;
+    if (ret->job == id->job && ret->attempt == id->attempt && ret->usage.count == 1)
+        return true;
+    usage_meter_clear(ret);
+    return false;
+}
+
+/* --- the running attempts --- */
+
+static void watched_free(struct watched *watched)
+{
+    record_clear(&launch_spec_record, &watched->spec);
+    record_clear(&launch_started_record, &watched->started);
+    usage_meter_clear(&watched->meter);
+    free(watched);
+}
+
+static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int64_t wall_ms)
+{
+    int64_t age_ms = wall_ms > watched->started.wall_ms ? wall_ms - watched->started.wall_ms : 0;
+    size_t n_grants = watched->spec.gpus.count;
+    if (load_meter(dirfd, &watched->id, &watched->meter)) {
+        if (watched->meter.gpus.count == n_grants)
+            return;
+        usage_meter_clear(&watched->meter);
+    }
+    usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, boot_ms - age_ms);
+}
+
+/* Only what has started and has not ended. */
+static void watch_entry(struct gpu_watch *watch, const struct spool_id *id, int64_t boot_ms, int64_t wall_ms)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    struct launch_started started;
+    struct launch_spec spec;
+    if (dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0 ||
+        file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        return;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0) {
+        record_clear(&launch_started_record, &started);
+        return;
+    }
+    struct watched *watched = xcalloc(1, sizeof(*watched));
+    watched->id = *id;
+    watched->spec = spec;
+    watched->started = started;
+    watched->is_there = true;
+    open_meter(watched, dirfd, boot_ms, wall_ms);
+    watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
+    watch->watched[watch->count++] = watched;
+}
+
+static bool has_ended(const struct gpu_watch *watch, const struct watched *watched)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    return dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+}
+
+static void read_spool(struct gpu_watch *watch, int64_t boot_ms, int64_t wall_ms)
+{
+    int fd = openat(watch->spool_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        struct spool_id id;
+        if (!spool_parse_name(entry->d_name, &id))
+            continue;
+        struct watched *known = find(watch, &id);
+        if (known == NULL) {
+            watch_entry(watch, &id, boot_ms, wall_ms);
+            continue;
+        }
+        known->is_there = true;
+        known->is_over = known->is_over || has_ended(watch, known);
+    }
+    (void)closedir(dir);
+}
+
+static void drop_gone(struct gpu_watch *watch)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched *watched = watch->watched[i];
+        if (watched->is_there)
+            watch->watched[kept++] = watched;
+        else
+            watched_free(watched);
+    }
+    for (size_t i = 0; i < kept; i++)
+        watch->watched[i]->is_there = false;
+    watch->count = kept;
+}
+
+static void find_owners(struct gpu_watch *watch, struct record_list *gpus)
+{
+    struct gpu_claim *claims = xcalloc(watch->count, sizeof(*claims));
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct watched *watched = watch->watched[i];
+        claims[i] = (struct gpu_claim){
+            .job = watched->id.job,
+            .attempt = watched->id.attempt,
+            .cgroup = watched->spec.job_cgroup,
+            .init_pid = (pid_t)watched->started.init_pid,
+            .init_start = watched->started.init_start,
+        };
+    }
+    gpu_owners_fill(watch->owners, gpus, claims, watch->count);
+    free(claims);
+}
+
+static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
+{
+    struct usage_sample own = *sample;
+    usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
+    usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
+    if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
+        keep(watch, watched, sample->boot_ms);
+}
+
+void gpu_watch_add(struct gpu_watch *watch, struct record_list *gpus, int64_t boot_ms, int64_t wall_ms)
+{
+    struct usage_sample sample = { .boot_ms = boot_ms, .wall_ms = wall_ms, .gpus = gpus };
+    read_spool(watch, boot_ms, wall_ms);
+    drop_gone(watch);
+    find_owners(watch, gpus);
+    for (size_t i = 0; i < watch->count; i++)
+        if (!watch->watched[i]->is_over)
+            measure(watch, watch->watched[i], &sample);
+}
+
+void gpu_watch_usages(const struct gpu_watch *watch, struct record_list *ret)
+{
+    struct attempt_usage *usages = xcalloc(watch->count, sizeof(*usages));
+    *ret = (struct record_list){ usages, 0 };
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct watched *watched = watch->watched[i];
+        struct job_usage *usage = watched->is_over ? NULL : usage_meter_read(&watched->meter);
+        if (usage == NULL)
+            continue;
+        usages[ret->count++] = (struct attempt_usage){
+            .job = watched->id.job,
+            .attempt = watched->id.attempt,
+            .token = watched->spec.token,
+            .usage = { usage, 1 },
+        };
+    }
+}
+
+void gpu_watch_clear(struct record_list *usages)
+{
+    struct attempt_usage *items = usages->items;
+    for (size_t i = 0; i < usages->count; i++)
+        record_clear(&attempt_usage_record, &items[i]);
+    free(items);
+    *usages = (struct record_list){ 0 };
+}
+
+struct job_usage *gpu_watch_end(struct gpu_watch *watch, const struct spool_id *id)
+{
+    struct watched *watched = find(watch, id);
+    struct usage_meter meter;
+    if (watched != NULL) {
+        if (!watched->is_over || watched->kept_ms < watched->meter.last_ms)
+            keep(watch, watched, watched->meter.last_ms);
+        watched->is_over = true;
+        return usage_meter_read(&watched->meter);
+    }
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    if (dirfd < 0 || !load_meter(dirfd, id, &meter))
+        return NULL;
+    struct job_usage *usage = usage_meter_read(&meter);
+    usage_meter_clear(&meter);
+    return usage;
+}
+
+struct gpu_watch *gpu_watch_new(int spool_fd, const char *proc)
+{
+    struct gpu_watch *watch = xcalloc(1, sizeof(*watch));
+    watch->spool_fd = spool_fd;
+    watch->proc = xstrdup(proc);
+    watch->owners = gpu_owners_new(proc);
+    return watch;
+}
+
+void gpu_watch_free(struct gpu_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    for (size_t i = 0; i < watch->count; i++) {
+        if (!watch->watched[i]->is_over)
+            keep(watch, watch->watched[i], watch->watched[i]->meter.last_ms);
+        watched_free(watch->watched[i]);
+    }
+    free(watch->watched);
+    gpu_owners_free(watch->owners);
+    free(watch->proc);
+    free(watch);
+}

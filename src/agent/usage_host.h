@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* CPU time and memory of the host that a step uses, from its cgroup or else from its processes. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "agent/usage_meter.h"
+
+/* `cgroup` is the step's directory, or NULL: then what descends from the init is counted. `proc` is where
+ * procfs is mounted. What cannot be known is said to be so. */
+void usage_host_read(const char *proc, const char *cgroup, pid_t init_pid, struct usage_host *ret);

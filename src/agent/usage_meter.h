@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Adds up what one attempt makes of what it was given, sample by sample. It knows no clock and no file: a
+ * sample carries everything, and what must outlive an agent is a record.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "job/usage.h"
+#include "wire/message.h"
+
+/* What the attempt's processes use of the host; see agent/usage_host.h. */
+struct usage_host {
+    bool is_cpu_known, is_memory_known;
+    uint64_t cpu_ms; // so far
+    uint64_t memory; // bytes now, or the most there ever were
+};
+
+struct usage_sample {
+    int64_t boot_ms, wall_ms;
+    const struct record_list *gpus; // struct gpu_state, their processes with their owners
+    struct usage_host host;
+};
+
+/* A granted GPU as the last sample showed it. */
+struct meter_gpu {
+    uint64_t energy_mj; // counter; 0: not known
+    uint64_t memory_used;
+};
+
+struct usage_meter {
+    uint64_t job;
+    uint32_t attempt;
+    int64_t last_ms;         // boot clock, of the last sample or the start
+    uint64_t busy_ms;        // GPU time weighted with utilization, in thousandths
+    uint64_t gpu_ms;         // GPU time in which utilization was known
+    uint64_t cpu_ms;         // of the host, at the last sample
+    struct record_list gpus; // struct meter_gpu, one per grant
+    /* The bucket of the timeline that is being filled. */
+    uint64_t bucket_ms;
+    uint32_t busy, memory, power; // percent; USAGE_NOT_KNOWN
+    struct record_list usage;     // exactly one struct job_usage
+};
+
+/* What an agent leaves for the next one. */
+extern const struct record_type usage_meter_record;
+
+/* `started_ms`: on the boot clock. */
+void usage_meter_init(
+    struct usage_meter *meter, uint64_t job, uint32_t attempt, size_t n_grants, int64_t started_ms);
+void usage_meter_clear(struct usage_meter *meter);
+
+/* `grants` (struct gpu_grant) are the same ones every time. */
+void usage_meter_add(
+    struct usage_meter *meter, const struct record_list *grants, const struct usage_sample *sample);
+
+/* A copy of what there is so far, to be freed with job_usage_free(); NULL before the first sample. */
+struct job_usage *usage_meter_read(const struct usage_meter *meter);

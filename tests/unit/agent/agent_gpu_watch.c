@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* With a spool and a procfs made of plain files. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/gpu_watch.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/event.h"
+#include "job/launch.h"
+
+static char root[64];
+static int spool_fd;
+static struct gpu_watch *watch;
+static const struct spool_id id = { .job = 42, .attempt = 1 };
+static char uuid[] = "GPU-0";
+
+static int open_entry(void)
+{
+    (void)mkdirat(spool_fd, "42.1.0.0", 0700);
+    int fd = openat(spool_fd, "42.1.0.0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void put_spec(void)
+{
+    _cleanup_close_ int fd = open_entry();
+    struct launch_spec spec = { .job = 42, .attempt = 1, .token = 99 };
+    (void)gpu_grants_add(&spec.gpus, 0, uuid, 0, 0);
+    assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, false), 0);
+    gpu_grants_clear(&spec.gpus);
+}
+
+static void put_started(void)
+{
+    _cleanup_close_ int fd = open_entry();
+    struct launch_started started = { .job = 42, .attempt = 1, .wall_ms = 1000, .init_pid = 50 };
+    assert_int_equal(file_write_record(fd, SPOOL_STARTED, &launch_started_record, &started, false), 0);
+}
+
+static void put_exit(void)
+{
+    _cleanup_close_ int fd = open_entry();
+    struct launch_exit record = { .job = 42, .attempt = 1 };
+    assert_int_equal(file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    return remove(path);
+}
+
+static int setup(void **state)
+{
+    (void)snprintf(root, sizeof(root), "/tmp/mgpu-watch-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    spool_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    watch = gpu_watch_new(spool_fd, root);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    gpu_watch_free(watch);
+    closep(&spool_fd);
+    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A report in which the GPU is that busy; the number of usages that are said then. */
+static size_t add(int64_t boot_ms, uint32_t percent)
+{
+    struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION, .utilization_percent = percent };
+    struct record_list gpus = { &gpu, 1 }, usages;
+    gpu_watch_add(watch, &gpus, boot_ms, boot_ms);
+    gpu_watch_usages(watch, &usages);
+    size_t count = usages.count;
+    if (count > 0)
+        assert_int_equal(((struct attempt_usage *)usages.items)->token, 99);
+    gpu_watch_clear(&usages);
+    return count;
+}
+
+static uint64_t sampled_at_end(void)
+{
+    struct job_usage *usage = gpu_watch_end(watch, &id);
+    uint64_t sampled_ms = usage != NULL ? usage->sampled_ms : 0;
+    job_usage_free(usage);
+    return sampled_ms;
+}
+
+static void an_attempt_is_measured_from_its_start_to_its_end(void **state)
+{
+    put_spec();
+    assert_int_equal(add(1000, 50), 0);
+    put_started();
+    assert_int_equal(add(2000, 50), 1);
+    assert_int_equal(add(3000, 50), 1);
+    put_exit();
+    assert_int_equal(add(4000, 0), 0);
+    assert_int_equal(sampled_at_end(), 2000);
+}
+
+static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
+{
+    struct stat st;
+    put_spec();
+    put_started();
+    put_exit();
+    (void)add(2000, 50);
+    assert_null(gpu_watch_end(watch, &id));
+    assert_int_equal(fstatat(spool_fd, "42.1.0.0/" SPOOL_USAGE, &st, 0), -1);
+}
+
+static void usage_outlives_a_killed_agent(void **state)
+{
+    put_spec();
+    put_started();
+    (void)add(2000, 50);
+    (void)add(3000, 50); // not kept yet
+    struct gpu_watch *killed = watch;
+    watch = gpu_watch_new(spool_fd, root);
+    assert_int_equal(add(4000, 50), 1);
+    assert_int_equal(sampled_at_end(), 3000);
+    gpu_watch_free(watch);
+    watch = gpu_watch_new(spool_fd, root);
+    assert_int_equal(sampled_at_end(), 3000);
+    gpu_watch_free(killed);
+}
+
+static void an_agent_that_leaves_loses_nothing(void **state)
+{
+    put_spec();
+    put_started();
+    (void)add(2000, 50);
+    (void)add(3000, 50);
+    gpu_watch_free(watch);
+    watch = gpu_watch_new(spool_fd, root);
+    put_exit();
+    assert_int_equal(sampled_at_end(), 2000);
+}
+
+static void a_damaged_file_is_not_believed(void **state)
+{
+    put_spec();
+    put_started();
+    _cleanup_close_ int fd = open_entry();
+    assert_int_equal(file_write(fd, SPOOL_USAGE, "nonsense", 8, false), 0);
+    assert_int_equal(add(2000, 50), 1);
+    assert_int_equal(sampled_at_end(), 1000);
+}
+
+static void a_removed_attempt_is_forgotten(void **state)
+{
+    put_spec();
+    put_started();
+    assert_int_equal(add(2000, 50), 1);
+    assert_int_equal(spool_remove(spool_fd, "42.1.0.0"), 0);
+    assert_int_equal(add(3000, 50), 0);
+    assert_null(gpu_watch_end(watch, &id));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(an_attempt_is_measured_from_its_start_to_its_end),
+        CASE(an_attempt_that_was_never_sampled_has_no_usage),
+        CASE(usage_outlives_a_killed_agent),
+        CASE(an_agent_that_leaves_loses_nothing),
+        CASE(a_damaged_file_is_not_believed),
+        CASE(a_removed_attempt_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/usage_meter.h"
+#include "base/memory.h"
+#include "job/event.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define ALL (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_POWER | GPU_POWER_LIMIT | GPU_ENERGY | GPU_PROCESSES)
+
+static char uuids[4][8] = { "GPU-0", "GPU-1", "GPU-2", "GPU-3" };
+
+/* A box with four GPUs on which the test turns the values. */
+struct box {
+    struct usage_meter meter;
+    struct record_list grants;
+    struct gpu_state gpus[4];
+    struct gpu_process process; // of the attempt, where a test puts it
+    struct usage_host host;
+    int64_t boot_ms;
+    struct job_usage *usage; // as read last
+};
+
+static int setup(void **state)
+{
+    struct box *box = xcalloc(1, sizeof(*box));
+    for (uint32_t i = 0; i < 4; i++)
+        box->gpus[i] = (struct gpu_state){
+            .index = i, .uuid = uuids[i], .memory_bytes = 80 * GIB, .valid = ALL, .power_limit_mw = 400000
+        };
+    box->process = (struct gpu_process){
+        .pid = 7, .start = 70, .is_memory_known = 1, .memory_bytes = 10 * GIB, .job = 42, .attempt = 1
+    };
+    box->boot_ms = 100000;
+    *state = box;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct box *box = *state;
+    usage_meter_clear(&box->meter);
+    gpu_grants_clear(&box->grants);
+    job_usage_free(box->usage);
+    free(box);
+    return 0;
+}
+
+static void grant(struct box *box, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        (void)gpu_grants_add(&box->grants, i, uuids[i], 0, 0);
+    usage_meter_init(&box->meter, 42, 1, n, box->boot_ms);
+}
+
+static struct job_usage *add(struct box *box, int64_t passed_ms)
+{
+    struct record_list gpus = { box->gpus, 4 };
+    box->boot_ms += passed_ms;
+    struct usage_sample sample = {
+        .boot_ms = box->boot_ms, .wall_ms = 5000000 + box->boot_ms, .gpus = &gpus, .host = box->host
+    };
+    usage_meter_add(&box->meter, &box->grants, &sample);
+    job_usage_free(box->usage);
+    box->usage = usage_meter_read(&box->meter);
+    return box->usage;
+}
+
+static void before_the_first_sample_there_is_no_usage(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    assert_null(usage_meter_read(&box->meter));
+}
+
+static void utilization_is_the_mean_over_time_and_gpus(void **state)
+{
+    struct box *box = *state;
+    grant(box, 2);
+    box->gpus[0].utilization_percent = 100;
+    (void)add(box, 1000);
+    box->gpus[0].utilization_percent = 0;
+    box->gpus[1].utilization_percent = 40;
+    const struct job_usage *usage = add(box, 3000);
+    assert_int_equal(usage->sampled_ms, 4000);
+    assert_int_equal(usage->utilization_milli, (1000 * 1 + 400 * 3) / 8);
+    assert_int_equal(usage->utilization_peak_milli, 1000);
+}
+
+static void what_was_not_measured_is_not_claimed(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->gpus[0].valid = 0;
+    const struct job_usage *usage = add(box, 1000);
+    assert_int_equal(usage->valid, 0);
+    assert_int_equal(usage->idle_since_ms, 0);
+    struct usage_bucket bucket;
+    assert_true(usage_bucket_read(usage, 0, &bucket));
+    assert_int_equal(bucket.busy, USAGE_NOT_KNOWN);
+}
+
+static void a_long_gap_counts_as_a_short_one(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    assert_int_equal(add(box, 60000)->sampled_ms, 1000);
+    assert_int_equal(add(box, 60000)->sampled_ms, 6000);
+}
+
+static void memory_is_its_own_where_processes_are_told_apart(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->gpus[0].memory_used_bytes = 60 * GIB;
+    box->gpus[0].processes = (struct record_list){ &box->process, 1 };
+    assert_int_equal(add(box, 1000)->gpu_memory_peak, 10 * GIB);
+    box->process.memory_bytes = 5 * GIB;
+    const struct job_usage *usage = add(box, 1000);
+    assert_int_equal(usage->gpu_memory_peak, 10 * GIB);
+    assert_int_equal(usage->gpu_memory_size, 80 * GIB);
+}
+
+static void memory_is_the_gpus_where_they_are_not(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->gpus[0].memory_used_bytes = 60 * GIB;
+    box->gpus[0].processes = (struct record_list){ &box->process, 1 };
+    box->process.is_memory_known = 0;
+    assert_int_equal(add(box, 1000)->gpu_memory_peak, 60 * GIB);
+}
+
+static void of_a_shared_gpu_another_jobs_memory_does_not_count(void **state)
+{
+    struct box *box = *state;
+    gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB)->share = 250;
+    usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
+    box->gpus[0].memory_used_bytes = 60 * GIB;
+    box->process.job = 43;
+    box->gpus[0].processes = (struct record_list){ &box->process, 1 };
+    assert_int_equal(add(box, 1000)->gpu_memory_peak, 0);
+}
+
+static void energy_is_the_difference_of_the_counter(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->gpus[0].energy_mj = 1000000;
+    box->gpus[0].power_mw = 200000;
+    assert_int_equal(add(box, 1000)->energy_mj, 200000);
+    box->gpus[0].energy_mj = 1500000;
+    assert_int_equal(add(box, 60000)->energy_mj, 700000);
+    box->gpus[0].energy_mj = 10; // the driver was loaded anew
+    assert_int_equal(add(box, 1000)->energy_mj, 900000);
+}
+
+static void without_a_counter_energy_is_power_times_time_and_its_share(void **state)
+{
+    struct box *box = *state;
+    gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB)->share = 250;
+    usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
+    box->gpus[0].valid = GPU_POWER;
+    box->gpus[0].power_mw = 200000;
+    assert_int_equal(add(box, 1000)->energy_mj, 50000);
+}
+
+static void it_is_idle_only_while_all_its_gpus_are(void **state)
+{
+    struct box *box = *state;
+    grant(box, 2);
+    const struct job_usage *usage = add(box, 1000);
+    int64_t since_ms = usage->idle_since_ms;
+    assert_int_equal(since_ms, 5000000 + box->boot_ms);
+    usage = add(box, 1000);
+    assert_int_equal(usage->idle_since_ms, since_ms);
+    assert_int_equal(usage->idle_gpu_ms, 4000);
+    box->gpus[1].utilization_percent = 50;
+    usage = add(box, 1000);
+    assert_int_equal(usage->idle_since_ms, 0);
+    assert_int_equal(usage->idle_gpu_ms, 5000);
+}
+
+static void loading_data_is_not_idling(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->host.is_cpu_known = true;
+    box->host.cpu_ms = 900;
+    assert_int_equal(add(box, 1000)->idle_since_ms, 0);
+    box->host.cpu_ms = 910;
+    assert_int_not_equal(add(box, 1000)->idle_since_ms, 0);
+    box->gpus[0].memory_used_bytes = GIB;
+    assert_int_equal(add(box, 1000)->idle_since_ms, 0);
+}
+
+static void a_job_without_gpus_is_never_idle(void **state)
+{
+    struct box *box = *state;
+    grant(box, 0);
+    box->host = (struct usage_host){ .is_memory_known = true, .memory = GIB };
+    const struct job_usage *usage = add(box, 1000);
+    assert_int_equal(usage->idle_since_ms, 0);
+    assert_int_equal(usage->valid, USAGE_MEMORY);
+    assert_int_equal(usage->memory_peak, GIB);
+    assert_null(usage->timeline);
+}
+
+static void a_gpu_it_was_not_given_is_named_once(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->gpus[0].processes = (struct record_list){ &box->process, 1 };
+    box->gpus[3].processes = (struct record_list){ &box->process, 1 };
+    assert_string_equal(add(box, 1000)->stray, "3");
+    box->gpus[1].processes = (struct record_list){ &box->process, 1 };
+    assert_string_equal(add(box, 1000)->stray, "3,1");
+}
+
+static void a_process_of_an_earlier_attempt_is_not_its_own(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    box->process.attempt = 2;
+    box->gpus[3].processes = (struct record_list){ &box->process, 1 };
+    assert_null(add(box, 1000)->stray);
+}
+
+static void the_timeline_shows_every_second_then_every_other(void **state)
+{
+    struct box *box = *state;
+    struct usage_bucket bucket;
+    grant(box, 1);
+    box->gpus[0].memory_used_bytes = 40 * GIB;
+    for (uint32_t i = 0; i < 61; i++) {
+        box->gpus[0].utilization_percent = i;
+        box->gpus[0].power_mw = 100000;
+        (void)add(box, 1000);
+    }
+    assert_int_equal(box->usage->bucket_s, 2);
+    assert_true(usage_bucket_read(box->usage, 0, &bucket));
+    assert_int_equal(bucket.busy, 1);
+    assert_int_equal(bucket.memory, 50);
+    assert_int_equal(bucket.power, 25);
+    assert_true(usage_bucket_read(box->usage, 30, &bucket));
+    assert_int_equal(bucket.busy, 60);
+    assert_false(usage_bucket_read(box->usage, 31, &bucket));
+}
+
+static void a_meter_comes_back_from_its_record(void **state)
+{
+    struct box *box = *state;
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct usage_meter again;
+    grant(box, 2);
+    box->gpus[0].energy_mj = 1000;
+    box->gpus[1].utilization_percent = 100;
+    (void)add(box, 700);
+    record_encode(&usage_meter_record, &box->meter, &bytes);
+    assert_int_equal(record_decode(&usage_meter_record, bytes.bytes, bytes.length, &again, NULL), 0);
+    usage_meter_clear(&box->meter);
+    box->meter = again;
+    box->gpus[0].energy_mj = 3000;
+    const struct job_usage *usage = add(box, 1000);
+    assert_int_equal(usage->energy_mj, 2000);
+    assert_int_equal(usage->sampled_ms, 1700);
+    assert_int_equal(usage->utilization_milli, 500);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(before_the_first_sample_there_is_no_usage),
+        CASE(utilization_is_the_mean_over_time_and_gpus),
+        CASE(what_was_not_measured_is_not_claimed),
+        CASE(a_long_gap_counts_as_a_short_one),
+        CASE(memory_is_its_own_where_processes_are_told_apart),
+        CASE(memory_is_the_gpus_where_they_are_not),
+        CASE(of_a_shared_gpu_another_jobs_memory_does_not_count),
+        CASE(energy_is_the_difference_of_the_counter),
+        CASE(without_a_counter_energy_is_power_times_time_and_its_share),
+        CASE(it_is_idle_only_while_all_its_gpus_are),
+        CASE(loading_data_is_not_idling),
+        CASE(a_job_without_gpus_is_never_idle),
+        CASE(a_gpu_it_was_not_given_is_named_once),
+        CASE(a_process_of_an_earlier_attempt_is_not_its_own),
+        CASE(the_timeline_shows_every_second_then_every_other),
+        CASE(a_meter_comes_back_from_its_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
