@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "sched/node_index.h"
 
 #define BUCKETS_FIRST 16U
@@ -218,9 +219,28 @@ bool cluster_gpu_is_empty(const struct cluster_gpu *gpu)
     return !gpu->is_exclusive && gpu->share_slots == 0;
 }
 
+bool cluster_gpu_is_whole(const struct cluster_gpu *gpu)
+{
+    return cluster_gpu_is_empty(gpu) && gpu->memory_foreign == 0;
+}
+
+bool cluster_gpu_takes_share(const struct cluster_gpu *gpu)
+{
+    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
+        return false;
+    return gpu->share_slots == 0 || (gpu->closed & DEVICE_CROWDED) == 0;
+}
+
+uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu)
+{
+    uint64_t left = gpu->memory_booked < gpu->memory_bytes ? gpu->memory_bytes - gpu->memory_booked : 0;
+    return gpu->memory_foreign < left ? left - gpu->memory_foreign : 0;
+}
+
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu)
 {
-    return gpu->is_present && !gpu->is_paused && node->is_up && !node->is_drained;
+    bool is_closed = gpu->is_paused || (gpu->closed & ~(uint32_t)DEVICE_CROWDED) != 0;
+    return gpu->is_present && !is_closed && node->is_up && !node->is_drained;
 }
 
 /* --- the index's row --- */
@@ -228,11 +248,11 @@ bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_g
 static void offer_gpu(const struct cluster_gpu *gpu, struct node_offer *offer)
 {
     offer->open++;
-    offer->whole += cluster_gpu_is_empty(gpu);
-    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
+    offer->whole += cluster_gpu_is_whole(gpu);
+    if (!cluster_gpu_takes_share(gpu))
         return;
     uint32_t share = SHARE_WHOLE - (gpu->share_booked < SHARE_WHOLE ? gpu->share_booked : SHARE_WHOLE);
-    uint64_t memory = gpu->memory_booked < gpu->memory_bytes ? gpu->memory_bytes - gpu->memory_booked : 0;
+    uint64_t memory = cluster_gpu_memory_left(gpu);
     uint64_t part = gpu->memory_bytes > 0 ? ((memory + 1) * SHARE_WHOLE - 1) / gpu->memory_bytes + 1 : share;
     part = part < share ? part : share;
     offer->share = share > offer->share ? share : offer->share;

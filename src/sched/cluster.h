@@ -31,10 +31,12 @@ struct cluster_gpu {
     bool is_known;        // the node has it, whether or not it answers now
     bool is_present;      // it is known and answers
     bool is_paused;       // no new jobs, said an administrator
+    uint32_t closed;      // bits of enum device_closed: why nothing new may start there
     bool is_exclusive;    // one job has all of it
     uint64_t share_slots; // bit n: slot n is taken, n in 1..SHARE_SLOTS_MAX
     uint32_t share_booked;
     uint64_t memory_booked;
+    uint64_t memory_foreign; // taken by what is no job: the others share the rest, and nobody gets all of it
     /* Kept for the plan's blocked jobs: from hold_from_ms on this much must be free for them. */
     int64_t hold_from_ms; // TIME_NEVER: nothing is kept
     uint32_t hold_share;  // SHARE_WHOLE: all of it
@@ -147,7 +149,14 @@ void allocation_copy(struct allocation *to, const struct allocation *from);
 
 /* Nothing at all is booked on it. */
 bool cluster_gpu_is_empty(const struct cluster_gpu *gpu);
-/* It can be given to new jobs: present, not paused, and its node up and not drained. */
+/* One job may have all of it: it is empty, and nobody else is on it. */
+bool cluster_gpu_is_whole(const struct cluster_gpu *gpu);
+/* It is no job's own, has a slot left, and is not too full or too busy for one more. */
+bool cluster_gpu_takes_share(const struct cluster_gpu *gpu);
+/* Neither booked nor taken by others. */
+uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu);
+/* It can be given to new jobs: present, neither paused nor closed, and its node up and not drained. A crowded
+ * one is open: what is on it can end. */
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu);
 /* The request's model and allowed set admit it. */
 bool cluster_gpu_suits(

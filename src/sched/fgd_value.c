@@ -29,17 +29,16 @@ uint32_t fgd_memory_share(uint64_t gpu_mem, uint64_t gpu_bytes)
 
 static uint16_t free_share(const struct cluster_gpu *gpu)
 {
-    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX || gpu->share_booked >= SHARE_WHOLE)
+    if (!cluster_gpu_takes_share(gpu) || gpu->share_booked >= SHARE_WHOLE)
         return 0;
     uint32_t share = SHARE_WHOLE - gpu->share_booked;
-    if (gpu->memory_booked == 0 || gpu->memory_bytes == 0)
-        return (uint16_t)(cluster_gpu_is_empty(gpu) ? SHARE_WHOLE
+    bool is_memory_free = gpu->memory_booked == 0 && gpu->memory_foreign == 0;
+    if (is_memory_free || gpu->memory_bytes == 0)
+        return (uint16_t)(cluster_gpu_is_whole(gpu) ? SHARE_WHOLE
                           : share < SHARE_WHOLE     ? share
                                                     : SHARE_WHOLE - 1);
-    if (gpu->memory_booked >= gpu->memory_bytes)
-        return 0;
     /* Booked memory was rounded down, so that the rest is rounded down as well. */
-    double rest = (double)(gpu->memory_bytes - gpu->memory_booked) / (double)gpu->memory_bytes * SHARE_WHOLE;
+    double rest = (double)cluster_gpu_memory_left(gpu) / (double)gpu->memory_bytes * SHARE_WHOLE;
     return (uint16_t)(rest < share ? rest : share);
 }
 

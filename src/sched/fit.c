@@ -2,7 +2,8 @@
 /*
  * What of one node may be given to whom now. Three things speak against a GPU that is not taken: what is held
  * for the plan's blocked jobs (counts against those expected to end after the hold begins), reservations
- * (count against those whose certain end lies behind their begin), and that somebody has closed it.
+ * (count against those whose certain end lies behind their begin), and that somebody has closed it or is on
+ * it without being a job.
  */
 #include "sched/placement.h"
 
@@ -50,7 +51,7 @@ static bool is_reserved(const struct cluster_gpu *gpu, const struct fit *fit)
 static bool share_fits(
     const struct cluster_gpu *gpu, const struct sched_request *request, const struct fit *fit)
 {
-    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
+    if (!cluster_gpu_takes_share(gpu))
         return false;
     bool is_kept = is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
     /* A request by memory alone books no share, but the GPU must have some left. */
@@ -59,8 +60,8 @@ static bool share_fits(
         return false;
     if (gpu->memory_bytes == 0)
         return request->gpu_mem == 0;
-    uint64_t used = gpu->memory_booked + (is_kept ? gpu->hold_memory : 0);
-    return used <= gpu->memory_bytes && share_memory(gpu, request) <= gpu->memory_bytes - used;
+    uint64_t left = cluster_gpu_memory_left(gpu), held = is_kept ? gpu->hold_memory : 0;
+    return held <= left && share_memory(gpu, request) <= left - held;
 }
 
 bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
@@ -70,7 +71,7 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
         return false;
     if (request_is_shared(request))
         return share_fits(gpu, request, fit);
-    return cluster_gpu_is_empty(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
+    return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
 }
 
 bool fit_host(const struct cluster_node *node, const struct sched_request *request, const struct fit *fit)
@@ -134,7 +135,7 @@ static void add_host(
 static bool is_tighter(
     const struct cluster_gpu *a, const struct cluster_gpu *b, const struct sched_request *request)
 {
-    uint64_t memory_a = a->memory_bytes - a->memory_booked, memory_b = b->memory_bytes - b->memory_booked;
+    uint64_t memory_a = cluster_gpu_memory_left(a), memory_b = cluster_gpu_memory_left(b);
     if (request->share > 0 && a->share_booked != b->share_booked)
         return a->share_booked > b->share_booked;
     if (memory_a != memory_b)

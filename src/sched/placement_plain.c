@@ -29,7 +29,7 @@ static bool place_first_fit(void *state, const struct cluster *cluster, const st
 static uint64_t left_over(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     return request->share > 0 ? SHARE_WHOLE - gpu->share_booked - request->share
-                              : gpu->memory_bytes - gpu->memory_booked - request->gpu_mem;
+                              : cluster_gpu_memory_left(gpu) - request->gpu_mem;
 }
 
 static bool place_share(const struct cluster *cluster, const struct sched_request *request,

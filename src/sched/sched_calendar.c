@@ -49,7 +49,7 @@ static bool can_reserve(const struct sched *sched, uint32_t node, uint32_t gpu,
     const struct cluster_gpu *what = &where->gpus[gpu];
     return what->is_known && cluster_gpu_suits(&sched->cluster, what, request) &&
            !overlaps(what, reservation->from_ms, reservation->until_ms) &&
-           (!must_be_free || cluster_gpu_is_empty(what));
+           (!must_be_free || (cluster_gpu_is_whole(what) && what->closed == 0));
 }
 
 static void add(struct sched_reservation *reservation, uint32_t node, uint32_t gpu)

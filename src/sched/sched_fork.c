@@ -16,6 +16,8 @@ static void copy_gpu(
         to, node, gpu->index, gpu->uuid, from->models[gpu->model], gpu->memory_bytes, gpu->is_present);
     copy->is_known = gpu->is_known;
     copy->is_paused = gpu->is_paused;
+    copy->closed = gpu->closed;
+    copy->memory_foreign = gpu->memory_foreign;
     copy->numa = gpu->numa;
     copy->pcie_switch = gpu->pcie_switch;
     copy->links = gpu->links;

@@ -55,7 +55,7 @@ static void offer_of(const struct sched *sched, uint32_t node, struct queue_offe
         if (gpu->hold_from_ms == TIME_NEVER)
             continue;
         held_ms = gpu->hold_from_ms > held_ms || held_ms == TIME_NEVER ? gpu->hold_from_ms : held_ms;
-        if (cluster_gpu_is_open(where, gpu) && cluster_gpu_is_empty(gpu) && ret->any.whole > 0)
+        if (cluster_gpu_is_open(where, gpu) && cluster_gpu_is_whole(gpu) && ret->any.whole > 0)
             ret->any.whole--;
     }
     ret->window_ms = held_ms == TIME_NEVER ? TIME_NEVER : held_ms - sched->now_ms;

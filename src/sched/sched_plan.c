@@ -173,9 +173,12 @@ static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_t
     size_t count = 0;
     sched_node_free_times(sched, node, free_ms);
     for (uint32_t i = 0; i < where->n_gpus; i++) {
+        bool is_shared = request_is_shared(search->request);
         if (free_ms[i] == TIME_NEVER || !cluster_gpu_suits(&sched->cluster, &where->gpus[i], search->request))
             continue;
-        int64_t at = request_is_shared(search->request) ? share_free(search, node, i) : free_ms[i];
+        if (!is_shared && where->gpus[i].memory_foreign > 0)
+            continue;
+        int64_t at = is_shared ? share_free(search, node, i) : free_ms[i];
         if (at < sched->now_ms)
             at = sched->now_ms;
         at = at < TIME_NEVER ? past_holds(search, node, i, at) : at;

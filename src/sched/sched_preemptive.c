@@ -150,10 +150,10 @@ static bool is_free_for(const struct cluster *cluster, const struct allocation *
     for (size_t i = 0; i < allocation->n_gpus; i++) {
         const struct alloc_gpu *held = &allocation->gpus[i];
         const struct cluster_gpu *gpu = &cluster->nodes[held->node].gpus[held->gpu];
-        bool is_free = held->slot == 0 ? cluster_gpu_is_empty(gpu)
+        bool is_free = held->slot == 0 ? cluster_gpu_is_whole(gpu)
                                        : !gpu->is_exclusive && (gpu->share_slots & 1ULL << held->slot) == 0 &&
                                              gpu->share_booked + held->share <= SHARE_WHOLE &&
-                                             held->memory <= gpu->memory_bytes - gpu->memory_booked;
+                                             held->memory <= cluster_gpu_memory_left(gpu);
         if (!is_free)
             return false;
     }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "sched/sched_private.h"
 
 static const char *const names[WHY_CODES] = {
@@ -169,11 +170,35 @@ static bool fits(const struct sched *sched, const struct queue_class *class, boo
     return is_found;
 }
 
-struct tally {
-    uint32_t suitable, open, free;  // GPUs
-    uint32_t paused, drained, down; // suitable ones that are closed
-    struct why_reason closed[3];    // their names: paused, drained, down
+/* How a GPU is closed; of several the last in this order is told. */
+enum closure {
+    CLOSED_OUTSIDE,
+    CLOSED_UNCLEAN,
+    CLOSED_UNHEALTHY,
+    CLOSED_PAUSED,
+    CLOSED_DRAINED,
+    CLOSED_DOWN,
+    CLOSURES
 };
+
+struct tally {
+    uint32_t suitable, open, free, crowded; // GPUs
+    uint32_t n_closed[CLOSURES];            // suitable ones that are closed
+    struct why_reason closed[CLOSURES];     // their names
+};
+
+static enum closure closure_of(const struct cluster_node *node, const struct cluster_gpu *gpu)
+{
+    if (!node->is_up || !gpu->is_present)
+        return CLOSED_DOWN;
+    if (node->is_drained)
+        return CLOSED_DRAINED;
+    if (gpu->is_paused)
+        return CLOSED_PAUSED;
+    if ((gpu->closed & DEVICE_UNHEALTHY) != 0)
+        return CLOSED_UNHEALTHY;
+    return (gpu->closed & DEVICE_UNCLEAN) != 0 ? CLOSED_UNCLEAN : CLOSED_OUTSIDE;
+}
 
 static void count_gpus(const struct sched *sched, const struct queue_class *class, struct tally *tally)
 {
@@ -189,37 +214,43 @@ static void count_gpus(const struct sched *sched, const struct queue_class *clas
             if (cluster_gpu_is_open(node, gpu)) {
                 tally->open++;
                 tally->free += fit_gpu(cluster, node, gpu, &class->key.request, &fit);
-                continue;
+                tally->crowded += gpu->share_slots != 0 && (gpu->closed & DEVICE_CROWDED) != 0;
+                /* One that is shared with somebody outside is open, but not for a job that needs all of it.
+                 */
+                if (gpu->memory_foreign == 0 || request_is_shared(&class->key.request))
+                    continue;
             }
-            bool is_down = !node->is_up || !gpu->is_present;
-            uint32_t *count = is_down ? &tally->down : node->is_drained ? &tally->drained : &tally->paused;
-            (*count)++;
-            add_gpu(&tally->closed[is_down ? 2 : node->is_drained ? 1 : 0], n, g);
+            enum closure closure = cluster_gpu_is_open(node, gpu) ? CLOSED_OUTSIDE : closure_of(node, gpu);
+            tally->n_closed[closure]++;
+            add_gpu(&tally->closed[closure], n, g);
         }
     }
 }
 
 static void explain_closed(const struct tally *tally, struct why *why)
 {
-    const struct {
-        uint32_t count;
+    static const struct {
         enum why_code code;
         const char *text;
-    } rows[] = {
-        { tally->paused, WHY_GPU_PAUSED, "paused by an administrator" },
-        { tally->drained, WHY_NODE_DRAINED, "on drained nodes" },
-        { tally->down, WHY_NODE_DOWN, "on nodes that do not answer" },
+    } rows[CLOSURES] = {
+        [CLOSED_PAUSED] = { WHY_GPU_PAUSED, "paused by an administrator" },
+        [CLOSED_UNHEALTHY] = { WHY_GPU_PAUSED, "not healthy" },
+        [CLOSED_UNCLEAN] = { WHY_GPU_PAUSED, "not yet clean of the job before" },
+        [CLOSED_OUTSIDE] = { WHY_GPU_EXTERNAL, "used outside mgpu" },
+        [CLOSED_DRAINED] = { WHY_NODE_DRAINED, "on drained nodes" },
+        [CLOSED_DOWN] = { WHY_NODE_DOWN, "on nodes that do not answer" },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].count == 0)
+    for (size_t i = 0; i < CLOSURES; i++) {
+        uint32_t count = tally->n_closed[i];
+        if (count == 0)
             continue;
         struct why_reason *reason = add(why, rows[i].code, TIME_NEVER);
         if (reason == NULL)
             return;
         for (size_t k = 0; k < tally->closed[i].n_gpus; k++)
             add_gpu(reason, tally->closed[i].gpus[k].node, tally->closed[i].gpus[k].gpu);
-        (void)snprintf(reason->text, sizeof(reason->text), "%u GPU%s that would suit it %s %s", rows[i].count,
-            rows[i].count == 1 ? "" : "s", rows[i].count == 1 ? "is" : "are", rows[i].text);
+        (void)snprintf(reason->text, sizeof(reason->text), "%u GPU%s that would suit it %s %s", count,
+            count == 1 ? "" : "s", count == 1 ? "is" : "are", rows[i].text);
     }
 }
 
@@ -276,6 +307,10 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
             "%s asked; %u of %u such GPUs are free, but not together with the CPUs and memory it asks for on "
             "one node",
             asked, tally->free, tally->open);
+    else if (request_is_shared(request) && tally->crowded > 0)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "%s asked, %u of %u such free now; %u shared %s too full or too busy for one more job", asked,
+            tally->free, tally->open, tally->crowded, tally->crowded == 1 ? "one is" : "ones are");
     else
         (void)snprintf(reason->text, sizeof(reason->text), "%s asked, %u of %u such free now", asked,
             tally->free, tally->open);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched/from_record.h"
 #include "sched/node_index.h"
 
 static int open_box(void **state)
@@ -171,6 +172,47 @@ static void an_offer_follows_what_is_booked_and_closed(void **state)
     assert_int_equal(offer.gpus, 2);
 }
 
+static void an_offer_leaves_out_what_is_closed_and_what_others_take(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_node *node = &c->nodes[0];
+    node->gpus[0].closed = DEVICE_EXTERNAL;
+    node->gpus[1].memory_foreign = 30 * GIB;
+    cluster_touch(c, node);
+    struct node_offer offer = *node_index_offer(c->index, 0);
+    assert_int_equal(offer.open, 1);
+    assert_int_equal(offer.whole, 0);
+    assert_true(offer.gpu_mem == 70 * GIB);
+    assert_in_range(offer.part, 700, 701);
+    node->gpus[1].share_slots = 2;
+    node->gpus[1].closed = DEVICE_CROWDED;
+    cluster_touch(c, node);
+    offer = *node_index_offer(c->index, 0);
+    assert_int_equal(offer.open, 1);
+    assert_int_equal(offer.share + offer.gpu_mem, 0);
+}
+
+static void a_record_says_what_is_closed(void **state)
+{
+    struct cluster *c = *state;
+    char name[] = "new", first[] = "GPU-a", second[] = "GPU-b";
+    struct cluster_device devices[] = {
+        { .uuid = first, .memory_bytes = GIB, .closed = DEVICE_UNCLEAN },
+        { .uuid = second, .index = 1, .memory_bytes = GIB, .memory_foreign = GIB / 4 },
+    };
+    struct cluster_change up = {
+        .kind = CHANGE_NODE_UP, .node = name, .devices = { .items = devices, .count = 2 }
+    };
+    const struct cluster_node *node = cluster_take_node(c, &up);
+    assert_int_equal(node->gpus[0].closed, DEVICE_UNCLEAN);
+    assert_true(node->gpus[1].memory_foreign == GIB / 4);
+    devices[0].closed = 0;
+    devices[1].memory_foreign = 0;
+    node = cluster_take_node(c, &up);
+    assert_int_equal(node->gpus[0].closed, 0);
+    assert_true(node->gpus[1].memory_foreign == 0);
+}
+
 static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)
 {
     struct cluster *c = *state;
@@ -212,6 +254,8 @@ int main(void)
         CASE(a_booking_survives_that_its_gpu_is_described_later),
         CASE(indexes_may_move_and_bookings_stay_with_the_card),
         CASE(an_offer_follows_what_is_booked_and_closed),
+        CASE(an_offer_leaves_out_what_is_closed_and_what_others_take),
+        CASE(a_record_says_what_is_closed),
         CASE(a_touched_node_is_listed_once_until_it_was_looked_at),
         CASE(thousands_of_nodes_are_found_by_name),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "clusters.h"
 
+#include "job/cluster_change.h"
 #include "sched/topology.h"
 
 static const struct sched_request whole = { .gpus = 1 }, half = { .gpus = 1, .share = 500 };
@@ -71,6 +72,55 @@ static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void *
     assert_true(fits(c, &whole, &fit));
     gpu->hold_owner = fit.owner = NULL; // several owners are nobody's
     assert_false(fits(c, &whole, &fit));
+}
+
+static void what_its_node_calls_closed_is_given_to_nobody(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
+    struct fit fit = clusters_fit();
+    const uint32_t bits[] = { DEVICE_EXTERNAL, DEVICE_UNHEALTHY, DEVICE_UNCLEAN, 1U << 20 };
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+        gpu->closed = bits[i];
+        assert_false(fits(c, &whole, &fit));
+        assert_false(fits(c, &half, &fit));
+    }
+    gpu->closed = 0;
+    assert_true(fits(c, &whole, &fit));
+}
+
+static void a_crowded_gpu_takes_no_further_share(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
+    struct fit fit = clusters_fit();
+    gpu->share_slots = 2;
+    gpu->share_booked = 100;
+    gpu->closed = DEVICE_CROWDED;
+    assert_false(fits(c, &half, &fit));
+    gpu->share_slots = 0; // those who crowded it have gone
+    gpu->share_booked = 0;
+    assert_true(fits(c, &half, &fit));
+    assert_true(fits(c, &whole, &fit));
+    gpu->closed = 0;
+}
+
+static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
+    struct fit fit = clusters_fit();
+    struct sched_request rest = { .gpus = 1, .gpu_mem = 30 * GIB };
+    gpu->memory_foreign = 70 * GIB;
+    assert_false(fits(c, &whole, &fit));
+    assert_false(fits(c, &half, &fit));
+    assert_true(fits(c, &rest, &fit));
+    gpu->memory_booked = 1;
+    gpu->share_slots = 2;
+    assert_false(fits(c, &rest, &fit));
+    gpu->memory_foreign = UINT64_MAX;
+    assert_false(fits(c, &(struct sched_request){ .gpus = 1, .gpu_mem = 1 }, &fit));
+    gpu->memory_foreign = gpu->memory_booked = gpu->share_slots = 0;
 }
 
 static void held_cpus_and_memory_are_kept_as_well(void **state)
@@ -225,6 +275,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_share_fits_while_thousandths_memory_and_slots_are_left),
         CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before),
+        CASE(what_its_node_calls_closed_is_given_to_nobody),
+        CASE(a_crowded_gpu_takes_no_further_share),
+        CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole),
         CASE(held_cpus_and_memory_are_kept_as_well),
         CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time),
         CASE(model_and_allowed_set_decide_which_gpus_suit),

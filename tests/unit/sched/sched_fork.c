@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "job/cluster_change.h"
 #include "scene.h"
 
 #define SEEDS     15U
@@ -70,6 +71,16 @@ static void happens(struct scene *scene)
     }
 }
 
+/* Some GPUs are closed or taken in part, so that a copy that forgets it decides otherwise. */
+static void close_some(struct scene *scene)
+{
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct cluster_node *node = &cluster->nodes[chance((uint32_t)cluster->n_nodes)];
+    node->gpus[chance(4)].closed = DEVICE_EXTERNAL;
+    node->gpus[chance(4)].memory_foreign = 1ULL << 30;
+    cluster_touch(cluster, node);
+}
+
 static void decide_alike(struct scene *scene, struct scene *fork)
 {
     size_t before = scene->n_starts;
@@ -96,6 +107,8 @@ static void check_policy(const char *policy)
         scene->settings.reservations = 1 + seed % 4;
         random_state = seed;
         scene_open(scene, 1 + seed % 4, 4);
+        if (seed % 3 == 0)
+            close_some(scene);
         for (size_t i = 0; i < 60; i++)
             happens(scene);
         struct scene *fork = scene_fork(scene, SIZE_MAX);

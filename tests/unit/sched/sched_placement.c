@@ -256,6 +256,8 @@ static void add_random_nodes(struct cluster *c, uint32_t *seed)
                 cluster_set_gpu(c, node, k, uuid, models[draw(seed, 8) == 0 ? 0 : model], 80 * GIB, true);
             gpu->pcie_switch = (int16_t)(k / 2);
             gpu->is_paused = draw(seed, 20) == 0;
+            gpu->closed = draw(seed, 20) == 0 ? 1U << draw(seed, 4) : 0;
+            gpu->memory_foreign = draw(seed, 20) == 0 ? draw(seed, 90) * GIB : 0;
         }
         node->is_drained = draw(seed, 20) == 0;
         cluster_touch(c, node);

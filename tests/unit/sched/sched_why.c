@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "job/cluster_change.h"
 #include "sched/why.h"
 #include "scene.h"
 
@@ -118,6 +119,54 @@ static void closed_gpus_are_told(void **state)
     node->is_up = false;
     cluster_touch(cluster, node);
     assert_int_equal(reason_of(scene, job, WHY_NODE_DOWN, &why)->n_gpus, 4);
+}
+
+static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct cluster_node *node = &cluster->nodes[0];
+    node->gpus[2].closed = DEVICE_EXTERNAL;
+    cluster_touch(cluster, node);
+    uint64_t job = scene_add(scene, 4, 60);
+    const struct why_reason *reason = reason_of(scene, job, WHY_GPU_EXTERNAL, &why);
+    assert_int_equal(reason->n_gpus, 1);
+    assert_int_equal(reason->gpus[0].gpu, 2);
+    assert_string_equal(reason->text, "1 GPU that would suit it is used outside mgpu");
+    node->gpus[2].closed = 0;
+    node->gpus[3].memory_foreign = 1ULL << 30;
+    cluster_touch(cluster, node);
+    assert_int_equal(reason_of(scene, job, WHY_GPU_EXTERNAL, &why)->gpus[0].gpu, 3);
+    node->gpus[3].closed = DEVICE_UNCLEAN;
+    cluster_touch(cluster, node);
+    assert_string_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->text,
+        "1 GPU that would suit it is not yet clean of the job before");
+    node->gpus[3].closed = DEVICE_UNHEALTHY | DEVICE_EXTERNAL;
+    cluster_touch(cluster, node);
+    assert_string_equal(
+        reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
+}
+
+static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    scene_add(scene, 3, 600);
+    spec.key.request.share = 400;
+    (void)scene_submit(scene, &spec);
+    cluster->nodes[0].gpus[3].closed = DEVICE_CROWDED;
+    cluster_touch(cluster, &cluster->nodes[0]);
+    spec = scene_job(scene, 1, 60);
+    spec.key.request.share = 400;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_false(scene_runs(scene, job));
+    const struct why_reason *reason = reason_of(scene, job, WHY_RESOURCES, &why);
+    assert_non_null(strstr(reason->text, "1 shared one is too full or too busy for one more job"));
+    scene_end(scene, 2);
+    assert_true(scene_runs(scene, job)); // alone there, nothing is crowded
 }
 
 static void what_is_kept_for_others_is_told_as_priority(void **state)
@@ -318,6 +367,8 @@ int main(void)
         CASE(the_holders_of_what_it_needs_are_told),
         CASE(gpu_memory_is_told_when_memory_was_asked),
         CASE(closed_gpus_are_told),
+        CASE(gpus_that_others_use_or_that_are_not_well_are_told),
+        CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so),
         CASE(what_is_kept_for_others_is_told_as_priority),
         CASE(limits_are_told),
         CASE(reservations_are_told),
