@@ -72,11 +72,17 @@ static void grow(struct fairshare *fairshare)
         enter_bucket(fairshare, account);
 }
 
-struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group)
+static struct account *find(const struct fairshare *fairshare, uint32_t id, bool is_group)
 {
     struct account *account = fairshare->buckets[bucket_of(fairshare, id, is_group)];
     while (account != NULL && (account->id != id || account->is_group != is_group))
         account = account->chain;
+    return account;
+}
+
+struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    struct account *account = find(fairshare, id, is_group);
     if (account != NULL)
         return account;
     if (fairshare->n_accounts >= fairshare->n_buckets * 2)
@@ -212,10 +218,29 @@ int64_t fairshare_limit_ends(const struct fairshare *fairshare, const struct acc
     return wait_ms < 1e15 ? now_ms + (int64_t)ceil(wait_ms) + 1 : TIME_NEVER; // surely below by then
 }
 
+const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    const struct account *account = find(fairshare, id, is_group);
+    if (account != NULL)
+        return &account->limits;
+    return is_group ? &fairshare->group_limits : &fairshare->user_limits;
+}
+
+/* The other limits are on what its owner's other jobs do: each of these ends, and usage decays. */
+bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli)
+{
+    return limits->gpu_milli > 0 && gpu_milli > limits->gpu_milli;
+}
+
 bool fairshare_is_limited(const struct fairshare *fairshare, const struct account *account, int64_t now_ms,
     uint32_t gpu_milli, char *text, size_t size)
 {
     const struct account_limits *limits = &account->limits;
+    if (account_limits_exclude(limits, gpu_milli)) {
+        (void)snprintf(text, size, "it asks for %g GPUs, the limit is %g at a time", gpu_milli / 1000.0,
+            limits->gpu_milli / 1000.0);
+        return true;
+    }
     if (limits->jobs > 0 && account->running >= limits->jobs) {
         (void)snprintf(text, size, "running jobs: %" PRIu32 " of at most %" PRIu32 " run", account->running,
             limits->jobs);

@@ -87,6 +87,12 @@ void fairshare_charge(
  */
 double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
+/* The limits of this account, also before it has any job. */
+const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group);
+
+/* A job of so many GPUs can never start under these limits, whoever else ends. */
+bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli);
+
 /* One more job of so many GPUs would break a limit: which, as a sentence in `text`; false: none. */
 bool fairshare_is_limited(const struct fairshare *fairshare, const struct account *account, int64_t now_ms,
     uint32_t gpu_milli, char *text, size_t size);

@@ -178,7 +178,8 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
             return error_set(err, -ELOOP, "job %llu waits for job %llu, which would wait for it",
                 (unsigned long long)named, (unsigned long long)spec->id);
     }
-    return cluster_check(&sched->cluster, &spec->key.request, err);
+    int r = cluster_check(&sched->cluster, &spec->key.request, err);
+    return r < 0 ? r : sched_check_limits(sched, &spec->key, err);
 }
 
 void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec)

@@ -3,6 +3,7 @@
  * Limits of users and groups. A class whose owner is at a limit leaves the tree for its account's list of
  * parked classes, so that passes do not look at it, and comes back when a job of that account is over.
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include "sched/sched_private.h"
@@ -16,6 +17,35 @@ struct account *sched_limiting(const struct sched *sched, const struct class_key
     if (fairshare_is_limited(&sched->fairshare, group, sched->now_ms, gpu_milli, text, size))
         return group;
     return NULL;
+}
+
+int sched_check_limits(const struct sched *sched, const struct class_key *key, struct error *err)
+{
+    int64_t gpu_milli = request_gpu_milli(&sched->cluster, &key->request);
+    const struct {
+        uint32_t id;
+        bool is_group;
+        const char *whose, *key;
+    } rows[] = { { key->uid, false, "owner", "user" }, { key->gid, true, "group", "group" } };
+    for (size_t i = 0; i < 2; i++) {
+        const struct account_limits *limits =
+            fairshare_limits(&sched->fairshare, rows[i].id, rows[i].is_group);
+        if (!account_limits_exclude(limits, gpu_milli))
+            continue;
+        (void)error_set(err, -ERANGE, "the job asks for %g GPUs, the limit of its %s is %g at a time",
+            (double)gpu_milli / SHARE_WHOLE, rows[i].whose, (double)limits->gpu_milli / SHARE_WHOLE);
+        return error_hint(
+            err, "ask for fewer GPUs; administrators set the limit: --%s-max-gpus of mgpud", rows[i].key);
+    }
+    return 0;
+}
+
+int64_t sched_limit_ends(
+    const struct sched *sched, const struct class_key *key, const struct account *account)
+{
+    if (account_limits_exclude(&account->limits, request_gpu_milli(&sched->cluster, &key->request)))
+        return TIME_NEVER;
+    return fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);
 }
 
 /* The limit on GPU-seconds ends by decay alone: looked at again then. */

@@ -177,6 +177,11 @@ void sched_calendar_copy(struct sched *to, const struct sched *from);
 /* The account at a limit that keeps the class back (the sentence in `text`), NULL: none. */
 struct account *sched_limiting(const struct sched *sched, const struct class_key *key, struct account *user,
     struct account *group, char *text, size_t size);
+/* -ERANGE with a sentence: it asks for more than its user or group may ever have. */
+int sched_check_limits(const struct sched *sched, const struct class_key *key, struct error *err);
+/* When this account's limit ends by itself for the class; TIME_NEVER: not by itself. */
+int64_t sched_limit_ends(
+    const struct sched *sched, const struct class_key *key, const struct account *account);
 void sched_park(struct sched *sched, struct queue_class *class, struct account *account);
 void sched_unpark(struct sched *sched, struct account *account);
 void sched_unpark_all(struct sched *sched);

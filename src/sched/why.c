@@ -135,7 +135,7 @@ static void explain_limit(const struct sched *sched, const struct queue_class *c
         sched_limiting(sched, &class->key, class->account, class->group, text, sizeof(text));
     if (account == NULL)
         return;
-    int64_t until = fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);
+    int64_t until = sched_limit_ends(sched, &class->key, account);
     enum why_code code = until != TIME_NEVER ? WHY_QUOTA
                          : account->is_group ? WHY_GROUP_LIMIT
                                              : WHY_USER_LIMIT;

@@ -137,7 +137,11 @@ static void submit(struct world *world, size_t number)
     struct error err = { 0 };
     bool is_too_wide = world->settings.user_limits.gpu_milli > 0 &&
                        counted_milli(values) > world->settings.user_limits.gpu_milli;
-    if (waits < 0 || is_too_wide || sched_check(world->sched, &spec, &err) < 0) {
+    bool is_refused = waits < 0 || sched_check(world->sched, &spec, &err) < 0;
+    if (is_too_wide && !is_refused)
+        (void)error_set(&world->error, -EPROTO, "job %lld is taken though it is above its user's limit",
+            (long long)values[JOB_ID]);
+    if (is_refused) {
         job->state = CASE_NEVER;
     } else {
         job->state = CASE_WAITS;

@@ -154,6 +154,15 @@ def test_a_deadline_that_passes_gives_the_job_up(box, full):
     assert box.mgpu('wait', job).code == 125
 
 
+def test_a_job_above_its_owners_limit_is_refused(make_instance):
+    instance = make_instance(gpus='sim:4x8G', arguments=['--user-max-gpus', '2', '--group-max-gpus', '3'])
+    done = instance.mgpu('submit', '-g', '3', '--', 'true')
+    assert done.code == 2 and 'asks for 3 GPUs, the limit of its owner is 2' in done.err, done
+    assert '--user-max-gpus' in done.err
+    job = instance.submit('-g', '2', '--', 'true')
+    assert instance.wait(job)['state'] == 'done'
+
+
 # --- dependencies ---
 
 def test_a_job_waits_for_another_and_for_how_it_ends(box, gate):

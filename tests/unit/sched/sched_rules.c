@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "sched/why.h"
 #include "scene.h"
 
 static int open_scene(void **state)
@@ -224,6 +225,48 @@ static void a_used_up_quota_ends_by_decay(void **state)
     assert_true(scene_runs(scene, second));
 }
 
+static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
+{
+    struct scene *scene = *state;
+    struct fairshare *fairshare = sched_fairshare(scene->sched);
+    struct error err = { 0 };
+    fairshare->user_limits.gpu_milli = 2000;
+    struct sched_job_spec spec = scene_job(scene, 4, 60);
+    assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
+    assert_string_equal(err.message, "the job asks for 4 GPUs, the limit of its owner is 2 at a time");
+    fairshare_account(fairshare, 1, false)->limits.gpu_milli = 0;
+    fairshare_account(fairshare, 1, true)->limits.gpu_milli = 3500;
+    assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
+    assert_string_equal(err.message, "the job asks for 4 GPUs, the limit of its group is 3.5 at a time");
+    spec.key.request.gpus = 3;
+    assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
+    /* These leave room as others end and use decays, however long the job may run. */
+    fairshare_account(fairshare, 1, true)->limits = (struct account_limits){ .jobs = 1, .gpu_seconds = 60 };
+    spec.key.limit_ms = 3600 * 1000;
+    assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
+    assert_true(scene_runs(scene, scene_submit(scene, &spec)));
+}
+
+static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60);
+    struct account *account = fairshare_account(sched_fairshare(scene->sched), 1, false);
+    account->limits = (struct account_limits){ .jobs = 1, .gpu_milli = 2000, .gpu_seconds = 1 };
+    account->usage = 2;
+    for (int i = 0; i < 2; i++) {
+        why_reasons(scene->sched, scene->now_ms, second, false, &why);
+        assert_int_equal(why.reasons[0].code, WHY_USER_LIMIT);
+        assert_int_equal(why.reasons[0].until_ms, TIME_NEVER);
+        assert_string_equal(
+            why.reasons[0].text, "limit of its owner: it asks for 4 GPUs, the limit is 2 at a time");
+        if (i == 0)
+            scene_end(scene, first);
+    }
+    assert_false(scene_runs(scene, second));
+}
+
 static void a_box_runs_only_so_many_jobs(void **state)
 {
     struct scene *scene = *state;
@@ -267,6 +310,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             limits_of_a_group_count_gpus_of_all_its_users, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_used_up_quota_ends_by_decay, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            what_is_above_its_owners_limit_is_refused_by_name, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_limit_that_is_lowered_is_why_a_job_waits, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_box_runs_only_so_many_jobs, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_cancelled_job_lets_its_class_go_on, open_scene, close_scene),
     };
