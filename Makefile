@@ -24,7 +24,7 @@ check:
 	tools/install-packages check
 	tools/run-tests
 
-# The long version of the recovery campaign: CYCLES kills (300), SEED to replay one.
+# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one.
 soak:
 	tools/install-packages check
 	tools/run-tests --soak
