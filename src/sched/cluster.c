@@ -245,19 +245,51 @@ bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_g
 
 /* --- the index's row --- */
 
-static void offer_gpu(const struct cluster_gpu *gpu, struct node_offer *offer)
+/* How much of what there is no one else has or keeps. */
+static uint64_t left_of(uint64_t all, uint64_t booked, uint64_t held)
 {
+    return booked < all && held < all - booked ? all - booked - held : 0;
+}
+
+static void offer_gpu(const struct cluster_gpu *gpu, enum cluster_held held, struct node_offer *offer)
+{
+    bool is_kept = held == HELD_IS_TAKEN && gpu->hold_from_ms < TIME_NEVER;
     offer->open++;
-    offer->whole += cluster_gpu_is_whole(gpu);
+    offer->whole += cluster_gpu_is_whole(gpu) && !is_kept;
     if (!cluster_gpu_takes_share(gpu))
         return;
-    uint32_t share = SHARE_WHOLE - (gpu->share_booked < SHARE_WHOLE ? gpu->share_booked : SHARE_WHOLE);
-    uint64_t memory = cluster_gpu_memory_left(gpu);
+    uint32_t share = (uint32_t)left_of(SHARE_WHOLE, gpu->share_booked, is_kept ? gpu->hold_share : 0);
+    uint64_t memory = left_of(cluster_gpu_memory_left(gpu), 0, is_kept ? gpu->hold_memory : 0);
     uint64_t part = gpu->memory_bytes > 0 ? ((memory + 1) * SHARE_WHOLE - 1) / gpu->memory_bytes + 1 : share;
     part = part < share ? part : share;
     offer->share = share > offer->share ? share : offer->share;
     offer->part = part > offer->part ? (uint32_t)part : offer->part;
     offer->gpu_mem = memory > offer->gpu_mem ? memory : offer->gpu_mem;
+}
+
+void cluster_offer(const struct cluster_node *node, enum cluster_held held, struct node_offer *ret)
+{
+    struct node_offer offer = { 0 };
+    bool is_kept = held == HELD_IS_TAKEN && node->hold_from_ms < TIME_NEVER;
+    uint32_t jobs = node->jobs + (is_kept ? node->hold_jobs : 0);
+    bool is_full = node->jobs_max > 0 && jobs >= node->jobs_max;
+    if (node->is_up && !node->is_drained && !is_full) {
+        offer.cpu_milli =
+            (uint32_t)left_of(node->cpu_milli, node->cpu_booked, is_kept ? node->hold_cpu_milli : 0);
+        offer.memory = left_of(node->memory, node->memory_booked, is_kept ? node->hold_memory : 0);
+        if (node->memory == 0)
+            offer.memory = UINT64_MAX;
+    }
+    for (size_t i = 0; i < node->n_gpus; i++) {
+        const struct cluster_gpu *gpu = &node->gpus[i];
+        if (!gpu->is_known)
+            continue;
+        offer.gpus++;
+        offer.models |= 1ULL << (gpu->model % 64);
+        if (cluster_gpu_is_open(node, gpu) && !is_full)
+            offer_gpu(gpu, held, &offer);
+    }
+    *ret = offer;
 }
 
 static void mark_dirty(struct cluster *cluster, struct cluster_node *node)
@@ -284,22 +316,8 @@ uint32_t cluster_width(const struct cluster *cluster)
 
 void cluster_touch(struct cluster *cluster, struct cluster_node *node)
 {
-    struct node_offer offer = { 0 };
-    if (node->is_up && !node->is_drained && !cluster_node_is_full(node)) {
-        offer.cpu_milli = node->cpu_milli > node->cpu_booked ? node->cpu_milli - node->cpu_booked : 0;
-        offer.memory = node->memory > node->memory_booked ? node->memory - node->memory_booked : 0;
-        if (node->memory == 0)
-            offer.memory = UINT64_MAX;
-    }
-    for (size_t i = 0; i < node->n_gpus; i++) {
-        const struct cluster_gpu *gpu = &node->gpus[i];
-        if (!gpu->is_known)
-            continue;
-        offer.gpus++;
-        offer.models |= 1ULL << (gpu->model % 64);
-        if (cluster_gpu_is_open(node, gpu) && !cluster_node_is_full(node))
-            offer_gpu(gpu, &offer);
-    }
+    struct node_offer offer;
+    cluster_offer(node, HELD_IS_FREE, &offer);
     if (node->is_counted)
         cluster->widths[node_index_offer(cluster->index, node->position)->open]--;
     node->is_counted = true;

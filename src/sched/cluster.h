@@ -70,6 +70,7 @@ struct cluster_node {
 };
 
 struct node_index;
+struct node_offer;
 
 struct cluster {
     struct cluster_node *nodes;
@@ -136,6 +137,10 @@ void cluster_forget_gpus(struct cluster_node *node);
 
 /* After any change of a node that matters to a fit: its row of the index is made anew, it is dirty. */
 void cluster_touch(struct cluster *cluster, struct cluster_node *node);
+
+/* What the node offers now, what is held for the plan's blocked jobs counted as free or as taken. */
+enum cluster_held { HELD_IS_FREE, HELD_IS_TAKEN };
+void cluster_offer(const struct cluster_node *node, enum cluster_held held, struct node_offer *ret);
 
 /* The number of GPUs that may be given of every node that has any, when it is the same for all; else 0. */
 uint32_t cluster_width(const struct cluster *cluster);

@@ -47,16 +47,13 @@ static void add_preemptible(const struct node_runs *runs, struct queue_offer *re
 static void offer_of(const struct sched *sched, uint32_t node, struct queue_offer *ret)
 {
     const struct cluster_node *where = &sched->cluster.nodes[node];
-    *ret = (struct queue_offer){ .any = *node_index_offer(sched->cluster.index, node) };
-    ret->brief = ret->any;
+    *ret = (struct queue_offer){ .brief = *node_index_offer(sched->cluster.index, node) };
+    cluster_offer(where, HELD_IS_TAKEN, &ret->any);
     int64_t held_ms = where->hold_from_ms;
     for (size_t i = 0; i < where->n_gpus; i++) {
-        const struct cluster_gpu *gpu = &where->gpus[i];
-        if (gpu->hold_from_ms == TIME_NEVER)
-            continue;
-        held_ms = gpu->hold_from_ms > held_ms || held_ms == TIME_NEVER ? gpu->hold_from_ms : held_ms;
-        if (cluster_gpu_is_open(where, gpu) && cluster_gpu_is_whole(gpu) && ret->any.whole > 0)
-            ret->any.whole--;
+        int64_t from_ms = where->gpus[i].hold_from_ms;
+        if (from_ms < TIME_NEVER)
+            held_ms = from_ms > held_ms || held_ms == TIME_NEVER ? from_ms : held_ms;
     }
     ret->window_ms = held_ms == TIME_NEVER ? TIME_NEVER : held_ms - sched->now_ms;
     if (sched->n_preemptible > 0 && node < sched->n_nodes)

@@ -164,6 +164,29 @@ static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
     assert_true(scene_runs(scene, third));
 }
 
+static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 2);
+    scene_add(scene, 1, 100);
+    uint64_t first = scene_add(scene, 1, 50);
+    scene_add(scene, 2, 100); // both GPUs are kept for it in 100 s
+    for (uint32_t uid = 10; uid < 30; uid++) {
+        struct sched_job_spec longer = scene_job(scene, 1, 1000);
+        longer.key.uid = uid;
+        longer.key.request.share = 500;
+        scene_submit(scene, &longer);
+    }
+    struct sched_job_spec brief = scene_job(scene, 1, 40);
+    brief.key.request.share = 500;
+    uint64_t last = scene_submit(scene, &brief);
+    uint64_t before = sched_counts(scene->sched)->classes_tried;
+    scene_wait(scene, 50);
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, last));
+    assert_true(sched_counts(scene->sched)->classes_tried - before < 10);
+}
+
 static void a_pass_without_news_looks_at_nothing(void **state)
 {
     struct scene *scene = *state;
@@ -303,6 +326,8 @@ int main(void)
             wide_jobs_get_whole_nodes_and_are_not_starved, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             a_share_waits_for_its_part_and_others_share_the_gpu, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            shares_that_would_delay_the_head_are_not_tried_one_by_one, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
