@@ -86,6 +86,14 @@ static int set_log_dir(void *target, const char *value, struct error *err)
     return set_absolute(&options->log_dir, value, "--log-dir", err);
 }
 
+static int set_cgroup(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    if (*value != '/')
+        return error_set(err, -EINVAL, "--cgroup: '%.60s' does not begin with '/'", value);
+    return set_text(&options->cgroup, value);
+}
+
 static int set_shepherd(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -152,6 +160,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
+    { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: the agent's own)", set_cgroup },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
     { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
     { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
@@ -216,5 +225,6 @@ void agent_options_clear(struct agent_options *options)
     free(options->shepherd);
     free(options->log_dir);
     free(options->nvml_library);
+    free(options->cgroup);
     *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
 }

@@ -14,6 +14,7 @@ struct agent_options {
     char *run_dir, *state_dir, *node, *shepherd;
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own
+    char *cgroup;       // where cells are made; NULL: below the agent's own
     struct gpu_spec gpus;
     bool is_root_job_allowed;
     bool is_verbose;

@@ -21,8 +21,9 @@ struct confine {
     const char *name;
 
     /* Finds out whether this kind works here, for the instance that lives in `run_dir`, and takes it into
-     * use. On failure `err` says what is missing, with a hint for `mgpu doctor`. */
-    int (*open)(const char *run_dir, struct confine_state **ret, struct error *err);
+     * use. `parent` is the cgroup that a service manager gave for jobs, as in /proc/PID/cgroup, or NULL. On
+     * failure `err` says what is missing, with a hint for `mgpu doctor`. */
+    int (*open)(const char *run_dir, const char *parent, struct confine_state **ret, struct error *err);
 
     /* Makes the cell of a step; one that is there already is fine. *ret_job_cgroup: directory for struct
      * launch_spec, which the caller frees, or NULL. *ret_shepherd_fd: directory to clone the shepherd into,

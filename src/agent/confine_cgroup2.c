@@ -3,14 +3,15 @@
  * Confinement by cgroup v2. Needs no controller, only membership and cgroup.kill, so it also works on hosts
  * where the v1 hierarchies hold all controllers and v2 is mounted beside them.
  *
- *   <own cgroup>/mgpu.<hash of run dir>/       the instance; outlives agents
+ *   <parent>/mgpu.<hash of run dir>/           the instance; outlives agents
  *     shepherds/                               all shepherds: never killed with a job
  *     j42.1/                                   an attempt
  *       step0.0/                               one step's task: only processes of the job
  *
- * The attempt's directory has no processes of its own: it is where limits for all its steps belong. Nothing
- * is deleted recursively: a directory with a living process or a child refuses rmdir(2), which is the proof
- * that it was empty.
+ * The parent is our own cgroup, or one that a service manager keeps for jobs, so that ours may end before
+ * them. The attempt's directory has no processes of its own: it is where limits for all its steps belong.
+ * Nothing is deleted recursively: a directory with a living process or a child refuses rmdir(2), which is the
+ * proof that it was empty.
  */
 #include "agent/confine.h"
 
@@ -31,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/cgroup_clear.h"
 #include "base/crc32c.h"
 #include "base/buffer.h"
 #include "base/files.h"
@@ -44,6 +46,7 @@
 #define CELL_NAME_SIZE 96
 
 struct confine_state {
+    char *parent;     // directory of the cgroup that was given for jobs, or NULL
     char *path;       // the instance's directory
     int fd;           // the same
     int shepherds_fd; // its SHEPHERDS
@@ -99,16 +102,18 @@ static int remember_path(const char *run_dir, const char *path)
 
 /*
  * The instance's directory. An agent that runs inside an instance's cgroup (a test within a job) makes its
- * own below that; one whose place was given by a service manager stays inside it.
+ * own below that.
  */
-static char *instance_path(const char *mount, const char *run_dir)
+static char *instance_path(const char *mount, const char *parent, const char *run_dir)
 {
     _cleanup_free_ char *own = own_cgroup();
-    if (own == NULL)
+    if (parent == NULL)
+        parent = own;
+    if (parent == NULL)
         return NULL;
-    bool is_root_group = strcmp(own, "/") == 0;
+    bool is_root_group = strcmp(parent, "/") == 0;
     return xasprintf(
-        "%s%s/mgpu.%08" PRIx32, mount, is_root_group ? "" : own, crc32c(0, run_dir, strlen(run_dir)));
+        "%s%s/mgpu.%08" PRIx32, mount, is_root_group ? "" : parent, crc32c(0, run_dir, strlen(run_dir)));
 }
 
 static int make_directory(int dirfd, const char *name)
@@ -142,12 +147,14 @@ static void cgroup2_close(struct confine_state *state)
 {
     if (state == NULL)
         return;
-    if (state->fd >= 0)
-        (void)unlinkat(state->fd, SHEPHERDS, AT_REMOVEDIR);
     closep(&state->shepherds_fd);
     closep(&state->fd);
-    if (state->path != NULL)
+    if (state->path != NULL) {
+        _cleanup_free_ char *shepherds = xasprintf("%s/" SHEPHERDS, state->path);
+        (void)rmdir(shepherds);
         (void)rmdir(state->path);
+    }
+    free(state->parent);
     free(state->path);
     free(state);
 }
@@ -157,27 +164,38 @@ static void closep_state(struct confine_state **state)
     cgroup2_close(*state);
 }
 
+/* A failure leaves `state` as it was. */
 static int take_into_use(struct confine_state *state, struct error *err)
 {
+    _cleanup_close_ int fd = -1, shepherds_fd = -1;
+    if (state->parent != NULL && access(state->parent, F_OK) < 0)
+        return error_set_errno(err, -errno, "cannot use the cgroup %s", state->parent);
+    if (state->parent != NULL)
+        (void)cgroup_clear(state->parent); // only controllers need it
     int r = make_directory(AT_FDCWD, state->path);
     if (r == 0)
-        r = state->fd = open_directory(AT_FDCWD, state->path);
+        r = fd = open_directory(AT_FDCWD, state->path);
     if (r >= 0)
-        r = make_directory(state->fd, SHEPHERDS);
+        r = make_directory(fd, SHEPHERDS);
     if (r == 0)
-        r = state->shepherds_fd = open_directory(state->fd, SHEPHERDS);
+        r = shepherds_fd = open_directory(fd, SHEPHERDS);
     if (r < 0)
         return error_set_errno(err, r, "cannot make cgroup %s", state->path);
-    if (faccessat(state->shepherds_fd, "cgroup.kill", W_OK, 0) < 0)
+    if (faccessat(shepherds_fd, "cgroup.kill", W_OK, 0) < 0)
         return error_set_errno(
             err, -errno, "cgroup %s cannot be killed as a whole (needs Linux 5.14)", state->path);
-    r = try_clone(state->shepherds_fd);
+    r = try_clone(shepherds_fd);
     if (r < 0)
         return error_set_errno(err, r, "cannot start a process in cgroup %s", state->path);
+    closep(&state->shepherds_fd);
+    closep(&state->fd);
+    state->fd = take_fd(&fd);
+    state->shepherds_fd = take_fd(&shepherds_fd);
     return 0;
 }
 
-static int cgroup2_open(const char *run_dir, struct confine_state **ret, struct error *err)
+static int cgroup2_open(
+    const char *run_dir, const char *parent, struct confine_state **ret, struct error *err)
 {
     const char *mount = find_mount();
     if (mount == NULL) {
@@ -187,15 +205,18 @@ static int cgroup2_open(const char *run_dir, struct confine_state **ret, struct 
     }
     _cleanup_(closep_state) struct confine_state *state = xcalloc(1, sizeof(*state));
     state->fd = state->shepherds_fd = -1;
+    state->parent = parent == NULL ? NULL : xasprintf("%s%s", mount, parent);
     state->path = remembered_path(run_dir);
     if (state->path == NULL)
-        state->path = instance_path(mount, run_dir);
+        state->path = instance_path(mount, parent, run_dir);
     if (state->path == NULL)
         return error_set(err, -ENOSYS, "%s names no cgroup v2 group", OWN_CGROUP);
     int r = take_into_use(state, err);
     if (r < 0) {
-        (void)error_hint(
-            err, "run mgpud as root, or give this user a delegated cgroup (systemd: Delegate=yes)");
+        (void)error_hint(err, "%s",
+            parent != NULL
+                ? "start the unit that keeps it (systemctl start mgpu-jobs), then restart mgpud"
+                : "run mgpud as root, or give this user a delegated cgroup (systemd: Delegate=yes)");
         return r;
     }
     r = remember_path(run_dir, state->path);
@@ -218,15 +239,26 @@ static void cell_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
         name, CELL_NAME_SIZE, "j%" PRIu64 ".%u/step%u.%u", id->job, id->attempt, id->step, id->task);
 }
 
+static int make_cell(struct confine_state *state, const char *attempt, const char *cell)
+{
+    int r = make_directory(state->fd, attempt);
+    return r == 0 ? make_directory(state->fd, cell) : r;
+}
+
 static int cgroup2_prepare(struct confine_state *state, const struct spool_id *id, char **ret_job_cgroup,
     int *ret_shepherd_fd, struct error *err)
 {
     char attempt[CELL_NAME_SIZE], cell[CELL_NAME_SIZE];
     attempt_name(id, attempt);
     cell_name(id, cell);
-    int r = make_directory(state->fd, attempt);
-    if (r == 0)
-        r = make_directory(state->fd, cell);
+    int r = make_cell(state, attempt, cell);
+    /* A service manager that made our parent anew took the instance's directory with it. */
+    if (r == -ENOENT) {
+        r = take_into_use(state, err);
+        if (r < 0)
+            return r;
+        r = make_cell(state, attempt, cell);
+    }
     if (r < 0)
         return error_set_errno(err, r, "cannot make cgroup %s/%s", state->path, cell);
     *ret_job_cgroup = xasprintf("%s/%s", state->path, cell);

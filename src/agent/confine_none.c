@@ -18,7 +18,7 @@ struct confine_state {
 
 static struct confine_state nothing;
 
-static int none_open(const char *run_dir, struct confine_state **ret, struct error *err)
+static int none_open(const char *run_dir, const char *parent, struct confine_state **ret, struct error *err)
 {
     *ret = &nothing;
     return 0;

@@ -152,7 +152,8 @@ static int open_cells(struct worker *worker, struct error *err)
     for (size_t i = 0; confine_kinds[i] != NULL; i++) {
         struct error why = { 0 };
         worker->confine = confine_kinds[i];
-        if (worker->confine->open(worker->options->run_dir, &worker->cells, &why) == 0)
+        if (worker->confine->open(worker->options->run_dir, worker->options->cgroup, &worker->cells, &why) ==
+            0)
             return 0;
         if (worker->confine_err.code == 0)
             worker->confine_err = why;

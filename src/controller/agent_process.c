@@ -44,6 +44,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     strings_take(command, xasprintf("--node=%s", options->node));
     strings_take(command, xasprintf("--log-dir=%s", options->log_dir));
     strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));
+    if (options->cgroup != NULL)
+        strings_take(command, xasprintf("--cgroup=%s", options->cgroup));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
     if (options->is_verbose)

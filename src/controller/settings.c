@@ -113,6 +113,15 @@ static int set_node(void *target, const char *value, struct error *err)
     return replace(&((struct parsed *)target)->options->node, value);
 }
 
+static int set_cgroup(void *target, const char *value, struct error *err)
+{
+    if (value[0] != '/') {
+        (void)error_set(err, -EINVAL, "--cgroup: '%.60s' does not begin with '/'", value);
+        return error_hint(err, "name it as /proc/PID/cgroup does, such as /system.slice/mgpu-jobs.service");
+    }
+    return replace(&((struct parsed *)target)->options->cgroup, value);
+}
+
 static int set_allow_root_jobs(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->allow_root_jobs = value == NULL || strcmp(value, "true") == 0;
@@ -161,6 +170,7 @@ static const struct option_row setting_rows[] = {
         set_nvml_library },
     { 0, "user", "NAME", "user to become when started as root (default mgpu)", set_user },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
+    { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs },
     { 'v', "verbose", NULL, "log every message", set_verbose },
     { 0, NULL, NULL, NULL, NULL },
@@ -290,7 +300,7 @@ void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
         options->nvml_library, options->user, options->node, options->log_dir, options->program_dir,
-        options->priority_group };
+        options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     free(options->accounts);

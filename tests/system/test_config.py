@@ -25,6 +25,7 @@ def refuse(place, text):
     ('gpus: sim:2x8G\nlisen: none\n', '/mgpu.yaml:2', 'did you mean listen?'),
     ('gpus: [1,\n', '/mgpu.yaml:', 'expected'),
     ('gpus: lots\n', '/mgpu.yaml:1', 'lots'),
+    ('cgroup: jobs\n', '/mgpu.yaml:1', 'does not begin with'),
     ('- gpus\n', '/mgpu.yaml:1', 'mapping'),
     ('gpus:\n  - none\n', '/mgpu.yaml:1', 'single value'),
 ])

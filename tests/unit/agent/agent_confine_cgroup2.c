@@ -8,11 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +38,7 @@ static int setup(void **state)
     (void)snprintf(place->run_dir, sizeof(place->run_dir), "/tmp/mgpu-confine.XXXXXX");
     assert_non_null(mkdtemp(place->run_dir));
     *state = place;
-    if (confine_cgroup2.open(place->run_dir, &place->cells, &err) < 0) {
+    if (confine_cgroup2.open(place->run_dir, NULL, &place->cells, &err) < 0) {
         assert_true(err.message[0] != '\0' && err.hint[0] != '\0');
         return 0;
     }
@@ -70,10 +72,10 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A child that sleeps in the cell. */
-static pid_t enter(const struct place *place)
+/* A child that sleeps in the cgroup. */
+static pid_t enter(const char *cgroup)
 {
-    _cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", place->cell);
+    _cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", cgroup);
     pid_t pid = fork();
     if (pid == 0)
         for (;;)
@@ -101,7 +103,7 @@ static void a_cell_knows_whether_it_is_empty(void **state)
     if (place->cells == NULL)
         skip();
     assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 0);
-    pid_t pid = enter(place);
+    pid_t pid = enter(place->cell);
     assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 1);
     assert_int_equal(confine_cgroup2.remove(place->cells, &id), -EBUSY);
     assert_int_equal(confine_cgroup2.kill(place->cells, &id), 0);
@@ -142,9 +144,117 @@ static void cells_are_found_again_by_the_next_agent(void **state)
     if (place->cells == NULL)
         skip();
     confine_cgroup2.close(place->cells);
-    assert_int_equal(confine_cgroup2.open(place->run_dir, &place->cells, NULL), 0);
+    assert_int_equal(confine_cgroup2.open(place->run_dir, NULL, &place->cells, NULL), 0);
     assert_int_equal(confine_cgroup2.list(place->cells, note_cell, &count), 0);
     assert_int_equal(count, 1);
+}
+
+/* The directory of a cgroup beside the instance, and its name as /proc/PID/cgroup has it. */
+static char *parent_beside(const struct place *place, const char **ret_name)
+{
+    _cleanup_free_ char *beside = xstrdup(place->cell);
+    for (int level = 0; level < 3; level++)
+        *strrchr(beside, '/') = '\0';
+    char *parent = xasprintf("%s/mgpu-test.%d", beside, (int)getpid());
+    static const char unified[] = "/sys/fs/cgroup/unified", plain[] = "/sys/fs/cgroup";
+    bool is_unified = strncmp(parent, unified, strlen(unified)) == 0;
+    *ret_name = parent + (is_unified ? strlen(unified) : strlen(plain));
+    return parent;
+}
+
+/* Its pid, or 0. */
+static pid_t first_process(const char *cgroup)
+{
+    _cleanup_free_ char *procs = xasprintf("%s/cgroup.procs", cgroup);
+    _cleanup_buffer_ struct buffer text = { 0 };
+    assert_int_equal(file_read(AT_FDCWD, procs, 4096, &text), 0);
+    return text.length == 0 ? 0 : atoi(buffer_text(&text));
+}
+
+static char *instance_in(const char *parent)
+{
+    glob_t found;
+    _cleanup_free_ char *pattern = xasprintf("%s/mgpu.*", parent);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    char *instance = xstrdup(found.gl_pathv[0]);
+    globfree(&found);
+    return instance;
+}
+
+/* As a service manager does it: a cgroup with a process that keeps it, and an instance that is told of it. */
+struct given {
+    char run_dir[64];
+    char *parent;
+    struct confine_state *cells;
+    pid_t pid;
+};
+
+static void open_given(const struct place *place, struct given *given)
+{
+    const char *name;
+    *given = (struct given){ .run_dir = "/tmp/mgpu-given.XXXXXX", .parent = parent_beside(place, &name) };
+    assert_non_null(mkdtemp(given->run_dir));
+    assert_int_equal(confine_cgroup2.open(given->run_dir, name, &given->cells, NULL), -ENOENT);
+    assert_int_equal(mkdir(given->parent, 0755), 0);
+    given->pid = enter(given->parent);
+    assert_int_equal(confine_cgroup2.open(given->run_dir, name, &given->cells, NULL), 0);
+}
+
+static void end_holder(const struct given *given)
+{
+    _cleanup_free_ char *holder = xasprintf("%s/holder", given->parent);
+    assert_int_equal(kill(given->pid, SIGKILL), 0);
+    assert_int_equal(waitpid(given->pid, NULL, 0), given->pid);
+    assert_int_equal(rmdir(holder), 0);
+}
+
+static void close_given(struct given *given)
+{
+    _cleanup_free_ char *remembered = xasprintf("%s/cgroup", given->run_dir);
+    assert_int_equal(confine_cgroup2.remove(given->cells, &id), 0);
+    confine_cgroup2.close(given->cells);
+    assert_int_equal(rmdir(given->parent), 0);
+    assert_int_equal(unlink(remembered), 0);
+    assert_int_equal(rmdir(given->run_dir), 0);
+    free(given->parent);
+}
+
+static void a_given_cgroup_has_the_cells_and_no_process_of_its_own(void **state)
+{
+    struct place *place = *state;
+    struct given given;
+    if (place->cells == NULL)
+        skip();
+    open_given(place, &given);
+    _cleanup_free_ char *holder = xasprintf("%s/holder", given.parent), *cell = NULL;
+    int shepherd_fd;
+    assert_int_equal(first_process(given.parent), 0);
+    assert_int_equal(first_process(holder), given.pid);
+    assert_int_equal(confine_cgroup2.prepare(given.cells, &id, &cell, &shepherd_fd, NULL), 0);
+    assert_memory_equal(cell, given.parent, strlen(given.parent));
+    end_holder(&given);
+    close_given(&given);
+}
+
+static void a_given_cgroup_that_was_made_anew_is_used_again(void **state)
+{
+    struct place *place = *state;
+    struct given given;
+    if (place->cells == NULL)
+        skip();
+    open_given(place, &given);
+    _cleanup_free_ char *instance = instance_in(given.parent), *cell = NULL;
+    _cleanup_free_ char *shepherds = xasprintf("%s/shepherds", instance);
+    int shepherd_fd;
+    end_holder(&given);
+    assert_int_equal(rmdir(shepherds), 0);
+    assert_int_equal(rmdir(instance), 0);
+    assert_int_equal(rmdir(given.parent), 0);
+    assert_int_equal(confine_cgroup2.prepare(given.cells, &id, &cell, &shepherd_fd, NULL), -ENOENT);
+    assert_int_equal(mkdir(given.parent, 0755), 0);
+    assert_int_equal(confine_cgroup2.prepare(given.cells, &id, &cell, &shepherd_fd, NULL), 0);
+    assert_int_equal(access(cell, F_OK), 0);
+    close_given(&given);
 }
 
 static void the_last_kind_always_opens(void **state)
@@ -156,7 +266,7 @@ static void the_last_kind_always_opens(void **state)
     for (size_t i = 0; confine_kinds[i] != NULL; i++)
         last = confine_kinds[i];
     assert_string_equal(last->name, "none");
-    assert_int_equal(last->open("/nosuchdir", &cells, NULL), 0);
+    assert_int_equal(last->open("/nosuchdir", NULL, &cells, NULL), 0);
     assert_int_equal(last->prepare(cells, &id, &cell, &shepherd_fd, NULL), 0);
     assert_null(cell);
     assert_int_equal(shepherd_fd, -1);
@@ -174,6 +284,8 @@ int main(void)
         CASE(a_cell_knows_whether_it_is_empty),
         CASE(preparing_and_removing_twice_is_harmless),
         CASE(cells_are_found_again_by_the_next_agent),
+        CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own),
+        CASE(a_given_cgroup_that_was_made_anew_is_used_again),
         cmocka_unit_test(the_last_kind_always_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static int setup(void **state)
     node->state_dir = xasprintf("%s/state", node->top);
     assert_int_equal(mkdir(node->run_dir, 0755), 0);
     for (size_t i = 0; confine_kinds[i] != NULL && node->confine == NULL; i++)
-        if (confine_kinds[i]->open(node->run_dir, &node->cells, NULL) == 0)
+        if (confine_kinds[i]->open(node->run_dir, NULL, &node->cells, NULL) == 0)
             node->confine = confine_kinds[i];
     open_launcher(node);
     bind_notify(node);

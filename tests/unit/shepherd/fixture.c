@@ -93,7 +93,7 @@ int fixture_setup_cgroup(void **state)
     int shepherd_fd;
     int r = fixture_setup(state);
     struct fixture *f = *state;
-    if (confine_cgroup2.open(f->run_dir, &f->cells, &err) < 0)
+    if (confine_cgroup2.open(f->run_dir, NULL, &f->cells, &err) < 0)
         return r;
     assert_int_equal(confine_cgroup2.prepare(f->cells, &f->id, &f->spec.job_cgroup, &shepherd_fd, &err), 0);
     return r;
