@@ -26,8 +26,9 @@ struct gpu_backend {
      * -1. The strings are the caller's. */
     void (*describe)(void *state, size_t i, struct gpu_state *gpu);
 
-    /* Fills what is measured, a bit in `valid` for each value that could be read, and is_lost. The state is
-     * the one of the sample before, or fresh from `describe`; a list of processes that it holds is replaced.
+    /* Fills what is measured, a bit in `valid` for each value that could be read, is_lost, and the xid
+     * fields. The state is the one of the sample before, or fresh from `describe`; a list of processes that
+     * it holds is replaced.
      */
     void (*sample)(void *state, size_t i, struct gpu_state *gpu);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/gpu_nvml_api.h"
+#include "agent/gpu_nvml_events.h"
 #include "agent/gpu_nvml_processes.h"
 #include "agent/gpu_nvml_values.h"
 #include "base/memory.h"
@@ -31,7 +32,8 @@ struct nvml_gpu {
 struct nvml {
     struct nvml_api api;
     bool is_initialised;
-    struct nvml_gpu *gpus; // in PCI order
+    struct nvml_gpu *gpus;      // in PCI order
+    struct nvml_events *events; // of the GPUs, by their position; NULL: none will come
     size_t count;
 };
 
@@ -40,6 +42,7 @@ static void nvml_close(void *state)
     struct nvml *nvml = state;
     if (nvml == NULL)
         return;
+    nvml_events_stop(nvml->events);
     if (nvml->is_initialised && nvml->api.shutdown != NULL)
         (void)nvml->api.shutdown();
     nvml_api_unload(&nvml->api);
@@ -89,6 +92,14 @@ static int find_gpus(struct nvml *nvml, struct error *err)
     return 0;
 }
 
+static void start_events(struct nvml *nvml)
+{
+    nvml_device devices[NODE_GPUS_MAX];
+    for (size_t i = 0; i < nvml->count; i++)
+        devices[i] = nvml->gpus[i].device;
+    nvml->events = nvml_events_start(&nvml->api, devices, nvml->count);
+}
+
 static int nvml_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
 {
     _cleanup_(nvml_closep) struct nvml *nvml = xcalloc(1, sizeof(*nvml));
@@ -106,6 +117,7 @@ static int nvml_open(const struct gpu_spec *spec, void **ret_state, struct error
     r = find_gpus(nvml, err);
     if (r < 0)
         return r;
+    start_events(nvml);
     *ret_state = take_ptr(nvml);
     return 0;
 }
@@ -191,6 +203,7 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
 static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
+    nvml_events_read(nvml->events, i, gpu);
     nvml_read_values(&nvml->api, nvml->gpus[i].device, gpu);
     nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }

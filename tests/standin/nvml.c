@@ -29,7 +29,7 @@
 
 #define GPUS_MAX          16
 #define LINKS_MAX         64
-#define PROCESSES_MAX     1024
+#define PROCESSES_MAX     2048
 #define EVENTS_MAX        64
 #define FAILS_MAX         16
 #define BAD_ARGUMENT      2

@@ -16,6 +16,7 @@
 
 #include "agent/gpu.h"
 #include "agent/gpu_helper.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define TWO_GPUS                                                                                             \
@@ -221,6 +222,65 @@ static void processes_that_left_are_not_told_again(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
+#define BOTH_TELL "more 0 0 1 1 1 1 0 0\n" MORE
+
+/* Samples until `count` errors of this GPU were seen. Each sample reads files, so the loop is no busy one. */
+static void await_xids(void *nvml, size_t i, struct gpu_state *gpu, uint32_t count)
+{
+    int64_t deadline_ms = clock_boot_ms() + 20000;
+    do {
+        assert_true(clock_boot_ms() < deadline_ms);
+        gpu_nvml.sample(nvml, i, gpu);
+    } while (gpu->xid_count < count);
+    assert_int_equal(gpu->xid_count, count);
+}
+
+static void errors_of_the_driver_are_counted_for_their_gpu(void **state)
+{
+    void *nvml;
+    struct gpu_state first = { 0 }, second = { 0 };
+    machine_is(TWO_GPUS BOTH_TELL "xid 1 43\n"); // before anybody watched
+    open_gpus(&nvml, 2);
+    int64_t before_ms = clock_wall_ms();
+    gpu_nvml.sample(nvml, 0, &first);
+    assert_int_equal(first.xid_count, 0);
+    machine_is(TWO_GPUS BOTH_TELL "xid 1 43\nxid 1 31\nxid 0 13\nxid 1 48\n");
+    await_xids(nvml, 0, &first, 2);
+    assert_int_equal(first.xid, 48);
+    assert_in_range(first.xid_wall_ms, before_ms, clock_wall_ms());
+    await_xids(nvml, 1, &second, 1);
+    assert_int_equal(second.xid, 13);
+    gpu_nvml.close(nvml);
+}
+
+/* "Fell off the bus" is itself an error, number 79. */
+static void a_lost_gpu_still_tells_its_last_error(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    machine_is(TWO_GPUS BOTH_TELL);
+    open_gpus(&nvml, 2);
+    machine_is(TWO_GPUS BOTH_TELL "lost 1\nxid 1 79\n");
+    await_xids(nvml, 0, &gpu, 1);
+    assert_int_equal(gpu.xid, 79);
+    assert_int_equal(gpu.is_lost, 1);
+    gpu_nvml.close(nvml);
+}
+
+static void without_events_everything_else_works(void **state)
+{
+    static const char *const lines[] = { "fail nvmlDeviceGetSupportedEventTypes 3\n",
+        "fail nvmlDeviceRegisterEvents 999\n" };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct gpu_state gpu = { 0 };
+        _cleanup_free_ char *machine = xasprintf("%s%s", TWO_GPUS BOTH_TELL, lines[i]);
+        sample_first(machine, &gpu);
+        assert_int_equal(gpu.valid, BASIC_VALUES | MORE_VALUES);
+        assert_int_equal(gpu.xid_count, 0);
+        record_clear(&gpu_state_record, &gpu);
+    }
+}
+
 static void a_driver_that_is_not_loaded_is_no_driver(void **state)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
@@ -258,6 +318,8 @@ static void a_library_given_by_its_path_is_the_one_that_is_loaded(void **state)
 struct watcher {
     struct event_base *base;
     int reports, lost_reports;
+    int64_t first_ms; // most time for the first report, 0: short
+    size_t processes; // of all GPUs in the last report
     uint32_t is_on;
     char backend[16], text[512];
     int stop_after_lost, stop_after_on; // leave the loop at the so-manieth such report
@@ -269,6 +331,9 @@ static void on_report(void *arg, const struct gpu_report *report)
     struct watcher *watcher = arg;
     const struct gpu_state *gpus = report->gpus.items;
     watcher->reports++;
+    watcher->processes = 0;
+    for (size_t i = 0; i < report->gpus.count; i++)
+        watcher->processes += gpus[i].processes.count;
     watcher->is_on = report->is_on;
     (void)snprintf(watcher->backend, sizeof(watcher->backend), "%s", report->backend);
     (void)snprintf(watcher->text, sizeof(watcher->text), "%s", report->text);
@@ -287,7 +352,8 @@ static void on_report(void *arg, const struct gpu_report *report)
 /* Runs the loop until the watcher leaves it; a deadline keeps a failing test from hanging. */
 static struct gpu_helper *run(struct watcher *watcher, struct gpu_helper *helper)
 {
-    const struct gpu_helper_timing timing = { 20, 400, 200, 20, 100 };
+    const struct gpu_helper_timing timing = { 20, watcher->first_ms != 0 ? watcher->first_ms : 400, 200, 20,
+        100 };
     const struct timeval deadline = { 20, 0 };
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     if (helper == NULL) {
@@ -312,6 +378,27 @@ static void a_helper_that_hangs_is_replaced_when_the_driver_answers_again(void *
     watcher.stop_after_on = 1;
     (void)run(&watcher, helper);
     assert_int_equal(watcher.is_on, 1);
+    gpu_helper_free(helper);
+    event_base_free(watcher.base);
+}
+
+static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **state)
+{
+    struct watcher watcher = { .stop_after_on = 1, .first_ms = 20000 };
+    _cleanup_free_ char *machine = xstrdup("");
+    for (unsigned i = 0; i < 10; i++) {
+        char *longer = xasprintf("%sgpu 0 %x 24576 0 0 40 9000 GPU-%u One\n", machine, i + 1, i);
+        free(machine);
+        machine = longer;
+    }
+    for (int i = 0; i < 10 * 120; i++) {
+        char *longer = xasprintf("%sprocess %d compute %d 1\n", machine, i % 10, i + 1);
+        free(machine);
+        machine = longer;
+    }
+    machine_is(machine);
+    struct gpu_helper *helper = run(&watcher, NULL);
+    assert_int_equal(watcher.processes, NODE_PROCESSES_MAX / 10 * 10);
     gpu_helper_free(helper);
     event_base_free(watcher.base);
 }
@@ -373,11 +460,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(processes_come_once_with_all_their_kinds_and_the_largest_first),
         cmocka_unit_test(of_300_processes_the_largest_are_told),
         cmocka_unit_test(processes_that_left_are_not_told_again),
+        cmocka_unit_test(errors_of_the_driver_are_counted_for_their_gpu),
+        cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
+        cmocka_unit_test(without_events_everything_else_works),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
         cmocka_unit_test(a_sick_driver_is_not_taken_for_none),
         cmocka_unit_test(a_library_given_by_its_path_is_the_one_that_is_loaded),
         cmocka_unit_test(a_helper_that_hangs_is_replaced_when_the_driver_answers_again),
+        cmocka_unit_test(a_node_full_of_processes_tells_as_many_as_a_report_holds),
     };
     const struct CMUnitTest old[] = {
         cmocka_unit_test(an_old_driver_gives_what_it_has),
