@@ -179,6 +179,9 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 /* --- reading, for the API; pointers are good until the next input --- */
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
+/* What it makes of what it was given: while it runs, as its agent said last; then what is in its record.
+ * NULL: nothing was measured, or not yet. */
+const struct job_usage *core_usage(const struct core *core, uint64_t job);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
 /* The foremost reason why a queued job waits: its word, and a sentence in `text`; "" when there is none. */
 const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);

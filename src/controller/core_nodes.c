@@ -55,6 +55,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
     event->type = job->is_requeued && !is_own_end ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
+    core_drop_usage(entry);
 }
 
 static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text)
@@ -290,8 +291,9 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
 {
     const struct message_gpus *gpus = message;
     struct core_node *known = core_find_node(core, node->name);
-    struct message_gpus copy;
-    record_copy(&message_gpus_record, &copy, gpus);
+    struct message_gpus seen = { .gpus = gpus->gpus }, copy;
+    record_copy(&message_gpus_record, &copy, &seen);
+    core_take_usages(core, &gpus->usages);
     struct message_gpus old = { .gpus = known->hello.gpus };
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);

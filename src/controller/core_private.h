@@ -9,13 +9,15 @@
 /* A job with what the controller needs around it. */
 struct core_job {
     struct job *job;
-    struct job_spec *spec; // while resident; NULL: fetch it from the store when it is needed
-    size_t spec_bytes;     // what it counts against RESIDENT_SPECS_MAX
-    uint64_t changed_in;   // batch of its latest change: it may be acted on when that one is durable
-    int64_t grace_ms;      // of the latest cancel; -1: the default
-    int64_t due_ms;        // boot clock: its deadline while it waits, its time limit while it runs
-    size_t timer;          // its place in the heap of those plus 1; 0: none is set
-    bool is_fetching;      // its spec was asked for
+    struct job_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
+    size_t spec_bytes;       // what it counts against RESIDENT_SPECS_MAX
+    uint64_t changed_in;     // batch of its latest change: it may be acted on when that one is durable
+    int64_t grace_ms;        // of the latest cancel; -1: the default
+    int64_t due_ms;          // boot clock: its deadline while it waits, its time limit while it runs
+    size_t timer;            // its place in the heap of those plus 1; 0: none is set
+    bool is_fetching;        // its spec was asked for
+    struct job_usage *usage; // while it runs: what its agent said last; else NULL
+    uint64_t usage_token;    // of the attempt that this is about
     struct core_job *array, *members;              // an element's array, while in memory; an array's elements
     struct core_job *member_before, *member_after; // elements of the same array
     struct core_job *before, *after;               // all jobs, in order of id
@@ -232,6 +234,10 @@ void core_clear_outlook(struct core *core);
 void core_act(struct core *core, struct core_job *entry);
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over
 void core_drop_spec(struct core *core, struct core_job *entry);
+
+/* --- core_usage.c --- */
+void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
+void core_drop_usage(struct core_job *entry);
 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);

@@ -276,6 +276,44 @@ static void last_lines_need_no_measured_usage(void **state)
     assert_int_equal(job->usage->valid, 0);
 }
 
+static int say_usage(struct bench *b, const struct sent *launch, uint64_t peak)
+{
+    struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = peak };
+    struct attempt_usage said = {
+        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
+    };
+    struct gpu_state gpus[2] = { { .index = 0 }, { .index = 1 } };
+    struct message_gpus message = { .gpus = { gpus, 2 }, .usages = { &said, 1 } };
+    struct error err;
+    return core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_GPUS, &message, &err);
+}
+
+static void what_a_running_job_uses_is_known_until_its_end_says_more(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    (void)bench_started(b, 1, launch);
+    assert_null(core_usage(b->core, 11));
+    assert_int_equal(say_usage(b, launch, 7), 0);
+    assert_int_equal(core_usage(b->core, 11)->gpu_memory_peak, 7);
+    assert_int_equal(say_usage(b, launch, 9), 0);
+    assert_int_equal(core_usage(b->core, 11)->gpu_memory_peak, 9);
+    (void)bench_exited(b, 1, launch, END_EXIT, 0);
+    bench_settle(b);
+    assert_null(core_usage(b->core, 11)); // its agent had nothing for the record
+}
+
+static void a_word_on_another_attempt_is_not_its_usage(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = *launch_one(b);
+    launch.token++;
+    assert_int_equal(say_usage(b, &launch, 7), 0);
+    assert_null(core_usage(b->core, 11));
+    launch.job = 4711;
+    assert_int_equal(say_usage(b, &launch, 7), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
@@ -298,6 +336,8 @@ int main(void)
         CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
         CASE(what_a_failed_job_said_last_is_in_its_record),
         CASE(last_lines_need_no_measured_usage),
+        CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
+        CASE(a_word_on_another_attempt_is_not_its_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

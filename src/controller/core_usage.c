@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What running jobs make of their GPUs, as their agents said last. It is for display and for the rules about
+ * idleness; it is in no batch, and after a restart of the controller it is there again a second later. What
+ * counts in the end comes with the end.
+ */
+#include "controller/core_private.h"
+
+#include "job/usage.h"
+
+static bool is_live(const struct core_job *entry)
+{
+    return entry->usage != NULL && job_state_is_active(entry->job->state) &&
+           entry->usage_token == entry->job->token;
+}
+
+void core_take_usages(struct core *core, const struct record_list *usages)
+{
+    const struct attempt_usage *items = usages->items;
+    for (size_t i = 0; i < usages->count; i++) {
+        struct core_job *entry = core_find(core, items[i].job);
+        /* A late word on an attempt that was given up says nothing about the present one. */
+        if (entry == NULL || entry->job->token != items[i].token || items[i].usage.count != 1 ||
+            !job_state_is_active(entry->job->state))
+            continue;
+        job_usage_free(entry->usage);
+        entry->usage = job_usage_copy(items[i].usage.items);
+        entry->usage_token = items[i].token;
+    }
+}
+
+void core_drop_usage(struct core_job *entry)
+{
+    job_usage_free(entry->usage);
+    entry->usage = NULL;
+    entry->usage_token = 0;
+}
+
+const struct job_usage *core_usage(const struct core *core, uint64_t job)
+{
+    const struct core_job *entry = core_find(core, job);
+    if (entry == NULL)
+        return NULL;
+    if (job_state_is_active(entry->job->state))
+        return is_live(entry) ? entry->usage : NULL;
+    return entry->job->usage;
+}
