@@ -61,7 +61,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .job = job,
         .names = serve->names,
         .now_wall_ms = clock_wall_ms(),
-        .usage = job->usage,
+        .usage = core_usage(core, job->id),
     };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {

@@ -149,7 +149,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "starts_now", json_boolean(why != NULL && why->n_reasons == 0));
     (void)json_object_set_new(object, "reasons", reasons);
     (void)json_object_set_new(
-        object, "position", why != NULL ? json_integer((json_int_t)why->n_before + 1) : json_null());
+        object, "position", from->position != 0 ? json_integer((json_int_t)from->position) : json_null());
     (void)json_object_set_new(object, "eta", write_time(from->eta_ms));
     (void)json_object_set_new(object, "eta_basis", write_basis(from->eta_basis));
     (void)json_object_set_new(object, "eta_latest", write_time(from->latest_ms));

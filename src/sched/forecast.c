@@ -27,10 +27,15 @@ static uint64_t note_start(void *arg, uint64_t job, const struct allocation *all
 {
     struct forecast_run *run = arg;
     struct forecast *forecast = run->forecast;
-    (void)allocation;
     run->is_found |= job == run->wanted;
-    forecast->rows = xreallocarray(forecast->rows, forecast->n_rows + 1, sizeof(*forecast->rows));
-    forecast->rows[forecast->n_rows++] = (struct forecast_row){ job, run->now_ms };
+    if (forecast->n_rows == forecast->capacity) {
+        forecast->capacity = forecast->capacity > 0 ? forecast->capacity * 2 : 64;
+        forecast->rows = xreallocarray(forecast->rows, forecast->capacity, sizeof(*forecast->rows));
+    }
+    struct forecast_row *row = &forecast->rows[forecast->n_rows++];
+    *row = (struct forecast_row){ .job = job, .start_ms = run->now_ms };
+    if (run->wanted != 0)
+        allocation_copy(&row->allocation, allocation);
     return ELEMENT | forecast->n_rows; // elements of arrays need ids of their own
 }
 
@@ -65,6 +70,7 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
     struct forecast_run run = { .forecast = ret, .now_ms = now_ms, .wanted = always };
     struct sched_callbacks callbacks = { .arg = &run, .start = note_start, .preempt = stop_at_once };
     run.copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
+    sched_keep_reservations(run.copy, is_certain);
     for (size_t steps = 0; steps < STEPS_MAX; steps++) {
         sched_pass(run.copy, run.now_ms);
         bool is_waited_for = always != 0 && !run.is_found;
@@ -77,14 +83,22 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
 
 void forecast_clear(struct forecast *forecast)
 {
+    for (size_t i = 0; i < forecast->n_rows; i++)
+        allocation_clear(&forecast->rows[i].allocation);
     free(forecast->rows);
     *forecast = (struct forecast){ 0 };
 }
 
-int64_t forecast_find(const struct forecast *forecast, uint64_t job)
+const struct forecast_row *forecast_row(const struct forecast *forecast, uint64_t job)
 {
     for (size_t i = 0; i < forecast->n_rows; i++)
         if (forecast->rows[i].job == job)
-            return forecast->rows[i].start_ms;
-    return TIME_NEVER;
+            return &forecast->rows[i];
+    return NULL;
+}
+
+int64_t forecast_find(const struct forecast *forecast, uint64_t job)
+{
+    const struct forecast_row *row = forecast_row(forecast, job);
+    return row != NULL ? row->start_ms : TIME_NEVER;
 }

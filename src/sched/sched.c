@@ -339,8 +339,7 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
         ret->certain_end_ms = limit > 0 ? since + limit : TIME_NEVER;
         return true;
     }
-    if (job->entry.class != NULL)
-        ret->position = queue_position(&sched->queue, &job->entry);
+    ret->position = sched_position(sched, job);
     for (size_t i = 0; i < sched->n_holds; i++)
         if (sched->holds[i].class == job->entry.class && job->class->first == &job->entry)
             ret->shadow_ms = sched->holds[i].from_ms;

@@ -132,6 +132,7 @@ struct sched_reservation {
     struct alloc_gpu *gpus; // the GPUs, chosen by sched_reserve() unless named
     size_t n_gpus;
     int64_t used_ms; // when one of its users' jobs last ran on it
+    bool is_kept;    // never returned before its end, used or not
 };
 /* -EINVAL in the past or empty, -EBUSY overlapping, -ERANGE more GPUs than there are: one sentence each.
  * `request` says how many or which; `reservation->gpus` is filled in. */
@@ -160,7 +161,7 @@ const struct sched_counts *sched_counts(const struct sched *sched);
 struct sched_look {    // of one job
     uint32_t blockers; // enum sched_blocker
     bool is_running;
-    uint64_t position; // 0: not in the queue
+    uint64_t position; // 1 is next; 0: not in the queue, or kept out of it by a limit
     int64_t begin_ms, deadline_ms, backoff_ms;
     int64_t expected_end_ms, certain_end_ms; // while it runs; TIME_NEVER: not known
     int64_t shadow_ms;                       // its reservation begins; TIME_NEVER: it has none
@@ -180,6 +181,9 @@ void sched_history_key(const struct sched *sched, const struct class_key *key, s
  */
 struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     const struct sched_callbacks *callbacks);
+/* In a fork: reservations are taken to be used to their ends; those of users who wait for nothing only if
+ * `keeps_all`. */
+void sched_keep_reservations(struct sched *sched, bool keeps_all);
 /* In a fork: when each running job ends by expectation (or for certain); the next one to end. 0: none runs.
  */
 uint64_t sched_next_end(const struct sched *sched, bool is_certain, int64_t *ret_end_ms);

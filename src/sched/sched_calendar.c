@@ -130,6 +130,11 @@ static void unbook(struct sched *sched, const struct sched_reservation *reservat
     }
 }
 
+static bool is_returnable(const struct sched *sched, const struct sched_reservation *reservation)
+{
+    return sched->settings.unused_ms > 0 && !reservation->is_kept;
+}
+
 /* The next moment at which a reservation begins, ends, or has been unused for too long. */
 static void arm(struct sched *sched)
 {
@@ -139,7 +144,7 @@ static void arm(struct sched *sched)
         int64_t next = reservation->from_ms > sched->now_ms ? reservation->from_ms : reservation->until_ms;
         int64_t used =
             reservation->used_ms > reservation->from_ms ? reservation->used_ms : reservation->from_ms;
-        if (sched->settings.unused_ms > 0 && reservation->from_ms <= sched->now_ms &&
+        if (is_returnable(sched, reservation) && reservation->from_ms <= sched->now_ms &&
             used + sched->settings.unused_ms < next)
             next = used + sched->settings.unused_ms;
         at = next < at ? next : at;
@@ -244,8 +249,8 @@ void sched_reservation_timer(struct sched *sched)
         bool has_begun = reservation->from_ms <= sched->now_ms;
         if (has_begun && is_in_use(sched, reservation))
             reservation->used_ms = used = sched->now_ms;
-        bool is_unused =
-            has_begun && sched->settings.unused_ms > 0 && used + sched->settings.unused_ms <= sched->now_ms;
+        bool is_unused = has_begun && is_returnable(sched, reservation) &&
+                         used + sched->settings.unused_ms <= sched->now_ms;
         if (reservation->until_ms > sched->now_ms && !is_unused) {
             for (size_t k = 0; has_begun && k < reservation->n_gpus; k++)
                 cluster_touch(&sched->cluster, &sched->cluster.nodes[reservation->gpus[k].node]);
@@ -279,4 +284,21 @@ void sched_calendar_copy(struct sched *to, const struct sched *from)
         struct sched_request request = { .gpus = (uint32_t)copy.n_gpus };
         (void)sched_reserve(to, from->now_ms, &request, &copy, &(struct error){ 0 });
     }
+}
+
+static bool has_waiting_user(struct sched *sched, const struct sched_reservation *reservation)
+{
+    for (size_t i = 0; i < reservation->n_uids; i++)
+        if (fairshare_account(&sched->fairshare, reservation->uids[i], false)->waiting > 0)
+            return true;
+    return false;
+}
+
+void sched_keep_reservations(struct sched *sched, bool keeps_all)
+{
+    for (size_t i = 0; i < sched->n_reservations; i++) {
+        struct sched_reservation *reservation = &sched->reservations[i];
+        reservation->is_kept |= keeps_all || has_waiting_user(sched, reservation);
+    }
+    arm(sched);
 }

@@ -48,6 +48,16 @@ int64_t sched_limit_ends(
     return fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);
 }
 
+uint64_t sched_position(const struct sched *sched, const struct sched_job *job)
+{
+    const struct queue_class *class = job->entry.class;
+    char text[160];
+    if (class == NULL || class->is_parked ||
+        sched_limiting(sched, &class->key, class->account, class->group, text, sizeof(text)) != NULL)
+        return 0;
+    return queue_position(&sched->queue, &job->entry);
+}
+
 /* The limit on GPU-seconds ends by decay alone: looked at again then. */
 static void arm(struct sched *sched, const struct account *account)
 {

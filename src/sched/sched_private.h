@@ -174,6 +174,8 @@ void sched_calendar_clear(struct sched *sched);
 void sched_calendar_copy(struct sched *to, const struct sched *from);
 
 /* --- sched_limit.c --- */
+/* Its place in the queue, 1 is next; 0: it is not in it, or a limit keeps it out. */
+uint64_t sched_position(const struct sched *sched, const struct sched_job *job);
 /* The account at a limit that keeps the class back (the sentence in `text`), NULL: none. */
 struct account *sched_limiting(const struct sched *sched, const struct class_key *key, struct account *user,
     struct account *group, char *text, size_t size);
@@ -192,9 +194,10 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
     size_t max, struct fit *ret);
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
 
-/* --- why.c --- */
+/* --- why_ahead.c --- */
 struct why;
 struct forecast;
+/* Who stands between the job and its GPUs, and on what its expected and its latest start rest. */
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
 /* --- sched_preempt.c --- */

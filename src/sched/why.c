@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "job/cluster_change.h"
@@ -170,7 +171,7 @@ static bool fits(const struct sched *sched, const struct queue_class *class, boo
     return is_found;
 }
 
-/* How a GPU is closed; of several the last in this order is told. */
+/* How a GPU is closed; several may be so. */
 enum closure {
     CLOSED_OUTSIDE,
     CLOSED_UNCLEAN,
@@ -183,46 +184,82 @@ enum closure {
 
 struct tally {
     uint32_t suitable, open, free, crowded; // GPUs
+    uint32_t taken;                         // of the suitable ones, by jobs
     uint32_t n_closed[CLOSURES];            // suitable ones that are closed
     struct why_reason closed[CLOSURES];     // their names
 };
 
-static enum closure closure_of(const struct cluster_node *node, const struct cluster_gpu *gpu)
+static bool is_picked(const struct sched_request *request, const char *node, uint32_t index)
 {
-    if (!node->is_up || !gpu->is_present)
-        return CLOSED_DOWN;
-    if (node->is_drained)
-        return CLOSED_DRAINED;
-    if (gpu->is_paused)
-        return CLOSED_PAUSED;
-    if ((gpu->closed & DEVICE_UNHEALTHY) != 0)
-        return CLOSED_UNHEALTHY;
-    return (gpu->closed & DEVICE_UNCLEAN) != 0 ? CLOSED_UNCLEAN : CLOSED_OUTSIDE;
+    for (size_t i = 0; i < request->n_picks; i++)
+        if (request->picks[i].index == index &&
+            (request->picks[i].node == NULL || strcmp(request->picks[i].node, node) == 0))
+            return true;
+    return request->n_picks == 0;
+}
+
+/* The job could get this GPU if it were free and open. */
+static bool suits(const struct sched *sched, const struct sched_request *request,
+    const struct cluster_node *node, const struct cluster_gpu *gpu)
+{
+    return gpu->is_known && cluster_gpu_suits(&sched->cluster, gpu, request) &&
+           is_picked(request, node->name, gpu->index);
+}
+
+/* One that is shared with somebody outside is open, but not for a job that needs all of it. */
+static bool is_used_outside(const struct cluster_gpu *gpu, const struct sched_request *request)
+{
+    return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_foreign > 0 && !request_is_shared(request));
+}
+
+static void count_closed(const struct cluster_node *node, const struct cluster_gpu *gpu,
+    const struct sched_request *request, struct tally *tally)
+{
+    uint32_t at = (uint32_t)(gpu - node->gpus);
+    const bool is_so[CLOSURES] = {
+        [CLOSED_OUTSIDE] = is_used_outside(gpu, request),
+        [CLOSED_UNCLEAN] = (gpu->closed & DEVICE_UNCLEAN) != 0,
+        [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0,
+        [CLOSED_PAUSED] = gpu->is_paused,
+        [CLOSED_DRAINED] = node->is_drained,
+        [CLOSED_DOWN] = !node->is_up || !gpu->is_present,
+    };
+    for (size_t i = 0; i < CLOSURES; i++) {
+        if (!is_so[i])
+            continue;
+        tally->n_closed[i]++;
+        add_gpu(&tally->closed[i], node->position, at);
+    }
+}
+
+/* By jobs, so that it could not serve the request even if it were open. */
+static bool is_taken(const struct cluster_gpu *gpu, const struct sched_request *request)
+{
+    if (!request_is_shared(request))
+        return !cluster_gpu_is_empty(gpu);
+    return gpu->is_exclusive || gpu->share_booked + request->share > SHARE_WHOLE ||
+           gpu->memory_booked + request->gpu_mem > gpu->memory_bytes;
 }
 
 static void count_gpus(const struct sched *sched, const struct queue_class *class, struct tally *tally)
 {
     const struct cluster *cluster = &sched->cluster;
+    const struct sched_request *request = &class->key.request;
     struct fit fit = { .now_ms = sched->now_ms, .end_ms = sched->now_ms, .limit_ms = sched->now_ms };
     for (uint32_t n = 0; n < cluster->n_nodes; n++) {
         const struct cluster_node *node = &cluster->nodes[n];
         for (uint32_t g = 0; g < node->n_gpus; g++) {
             const struct cluster_gpu *gpu = &node->gpus[g];
-            if (!gpu->is_known || !cluster_gpu_suits(cluster, gpu, &class->key.request))
+            if (!suits(sched, request, node, gpu))
                 continue;
             tally->suitable++;
+            tally->taken += is_taken(gpu, request);
+            count_closed(node, gpu, request, tally);
             if (cluster_gpu_is_open(node, gpu)) {
                 tally->open++;
-                tally->free += fit_gpu(cluster, node, gpu, &class->key.request, &fit);
+                tally->free += fit_gpu(cluster, node, gpu, request, &fit);
                 tally->crowded += gpu->share_slots != 0 && (gpu->closed & DEVICE_CROWDED) != 0;
-                /* One that is shared with somebody outside is open, but not for a job that needs all of it.
-                 */
-                if (gpu->memory_foreign == 0 || request_is_shared(&class->key.request))
-                    continue;
             }
-            enum closure closure = cluster_gpu_is_open(node, gpu) ? CLOSED_OUTSIDE : closure_of(node, gpu);
-            tally->n_closed[closure]++;
-            add_gpu(&tally->closed[closure], n, g);
         }
     }
 }
@@ -264,14 +301,16 @@ static int compare_ends(const void *a, const void *b)
 /* The running jobs on GPUs that would suit it, soonest end first. */
 static size_t holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret)
 {
+    const struct sched_request *request = &class->key.request;
     struct sched_run **runs = xcalloc(sched->n_runs + 1, sizeof(struct sched_run *));
     size_t count = 0;
     for (size_t i = 0; i < sched->n_runs; i++) {
         const struct allocation *held = &sched->runs[i]->allocation;
-        bool is_in_the_way = class->key.request.gpus == 0;
-        for (size_t k = 0; k < held->n_gpus && !is_in_the_way; k++)
-            is_in_the_way = cluster_gpu_suits(&sched->cluster,
-                &sched->cluster.nodes[held->gpus[k].node].gpus[held->gpus[k].gpu], &class->key.request);
+        bool is_in_the_way = request->gpus == 0;
+        for (size_t k = 0; k < held->n_gpus && !is_in_the_way; k++) {
+            const struct cluster_node *node = &sched->cluster.nodes[held->gpus[k].node];
+            is_in_the_way = suits(sched, request, node, &node->gpus[held->gpus[k].gpu]);
+        }
         if (is_in_the_way)
             runs[count++] = sched->runs[i];
     }
@@ -298,7 +337,11 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
             runs[0]->expected_end_ms > sched->now_ms ? runs[0]->expected_end_ms : sched->now_ms + 1;
     free(runs);
     request_text(request, asked, sizeof(asked));
-    if (request->gpus == 0)
+    if (request->gpus > 0 && tally->open == 0)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "%s asked; jobs have %u of the %u GPU%s that would suit it", asked, tally->taken, tally->suitable,
+            tally->suitable == 1 ? "" : "s");
+    else if (request->gpus == 0)
         (void)snprintf(reason->text, sizeof(reason->text), "%s asked, no node has that free", asked);
     else if (request->n_picks > 0)
         (void)snprintf(reason->text, sizeof(reason->text), "a GPU that it names is not free");
@@ -316,33 +359,90 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
             tally->free, tally->open);
 }
 
-/* Jobs of a better rank; how many, and which. */
-static uint64_t explain_order(
+static bool admits(const struct sched_request *request, const struct gpu_pick *pick)
+{
+    bool is_allowed = request->n_allow == 0, is_named = request->n_picks == 0;
+    for (size_t i = 0; i < request->n_allow; i++)
+        is_allowed |= request->allow[i] == pick->index;
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const struct gpu_pick *own = &request->picks[i];
+        bool is_same_node = own->node == NULL || pick->node == NULL || strcmp(own->node, pick->node) == 0;
+        is_named |= own->index == pick->index && is_same_node;
+    }
+    return is_allowed && is_named;
+}
+
+/* One of the two can be in the other's way: some GPU could serve either, or both want CPUs or memory. */
+static bool contend(const struct sched *sched, const struct sched_request *a, const struct sched_request *b)
+{
+    const struct cluster *cluster = &sched->cluster;
+    bool is_strict = sched->settings.policy->backfill == BACKFILL_NONE;
+    bool is_any = is_strict || sched->settings.node_jobs > 0 || (a->cpu_milli > 0 && b->cpu_milli > 0) ||
+                  (a->memory > 0 && b->memory > 0);
+    if (is_any || a->gpus == 0 || b->gpus == 0)
+        return is_any;
+    if ((cluster_models(cluster, a) & cluster_models(cluster, b)) == 0)
+        return false;
+    const struct sched_request *named = a->n_picks > 0 ? a : b, *other = named == a ? b : a;
+    bool can_meet = named->n_picks == 0 && (a->n_allow == 0 || b->n_allow == 0);
+    for (size_t i = 0; i < named->n_picks; i++)
+        can_meet |= admits(other, &named->picks[i]);
+    for (size_t i = 0; i < a->n_allow && named->n_picks == 0; i++)
+        can_meet |= admits(b, &(struct gpu_pick){ .index = a->allow[i] });
+    return can_meet;
+}
+
+static uint64_t count_jobs(
+    const struct queue_class *class, const struct queue_entry *until, struct why_reason *reason)
+{
+    uint64_t count = until == NULL ? class->length : 0;
+    for (const struct queue_entry *entry = class->first; entry != until; entry = entry->after) {
+        count += until != NULL;
+        if (reason->n_jobs < sizeof(reason->jobs) / sizeof(reason->jobs[0]))
+            add_job(reason, entry->job);
+        else if (until == NULL)
+            break;
+    }
+    return count;
+}
+
+/* Those that have what is free kept for them: of each such class the head. */
+static void add_keepers(const struct sched *sched, const struct sched_job *job, struct why_reason *reason)
+{
+    const struct sched_request *request = &job->class->key.request;
+    for (size_t i = 0; i < sched->n_holds; i++) {
+        const struct queue_class *class = sched->holds[i].class;
+        if (class != NULL && class->first != NULL && class != job->class &&
+            contend(sched, &class->key.request, request))
+            add_job(reason, class->first->job);
+    }
+}
+
+/* Jobs of a better rank that want what it wants: how many, and which. */
+static void explain_order(
     const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
 {
-    uint64_t before = queue_position(&sched->queue, &job->entry) - 1;
-    if (before == 0 && !does_fit)
-        return 0;
-    struct why_reason *reason = add(why, WHY_PRIORITY, TIME_NEVER);
-    if (reason == NULL)
-        return before;
-    for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != job->class;
+    const struct queue_class *own = job->class;
+    struct why_reason before = { .n_jobs = 0 };
+    uint64_t count = 0;
+    for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != own;
          class = queue_next(class))
-        for (const struct queue_entry *entry = class->first; entry != NULL && reason->n_jobs < 8;
-             entry = entry->after)
-            add_job(reason, entry->job);
-    for (const struct queue_entry *entry = job->class->first;
-         entry != NULL && entry != &job->entry && reason->n_jobs < 8; entry = entry->after)
-        add_job(reason, entry->job);
-    if (does_fit && before > 0)
+        if (contend(sched, &class->key.request, &own->key.request))
+            count += count_jobs(class, NULL, &before);
+    count += count_jobs(own, &job->entry, &before);
+    struct why_reason *reason = count > 0 ? add(why, WHY_PRIORITY, TIME_NEVER) : NULL;
+    if (reason == NULL) // it fits and is first: the next pass starts it
+        return;
+    if (does_fit)
+        add_keepers(sched, job, reason);
+    for (size_t i = 0; i < before.n_jobs && (!does_fit || sched->n_holds == 0); i++)
+        add_job(reason, before.jobs[i]);
+    if (does_fit)
         (void)snprintf(reason->text, sizeof(reason->text),
             "what it asks for is free now but kept for jobs before it, which it would delay");
-    else if (before > 0)
-        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
-            (unsigned long long)before, before == 1 ? " is" : "s are");
     else
-        why->n_reasons--; // it fits and is first: the next pass starts it
-    return before;
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
+            (unsigned long long)count, count == 1 ? " is" : "s are");
 }
 
 static void explain_cluster(const struct sched *sched, const struct sched_job *job, struct why *why)
@@ -368,11 +468,12 @@ static void explain_cluster(const struct sched *sched, const struct sched_job *j
             (void)snprintf(
                 reason->text, sizeof(reason->text), "the GPUs that are free are reserved for others");
     } else if (!does_fit) {
-        if (class->key.request.gpus == 0 || tally.open > 0)
+        bool is_short_anyway = tally.suitable - tally.taken < class->key.request.gpus;
+        if (class->key.request.gpus == 0 || tally.open > 0 || is_short_anyway)
             explain_resources(sched, class, &tally, shadow, why);
         explain_closed(&tally, why);
     }
-    why->n_before = explain_order(sched, job, does_fit, why);
+    explain_order(sched, job, does_fit, why);
 }
 
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
@@ -383,6 +484,8 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
         sched->now_ms = now_ms;
     if (job == NULL || job->run != NULL)
         return;
+    if (!is_brief)
+        ret->position = sched_position(sched, job);
     explain_blockers(sched, job, ret);
     if (is_brief && ret->n_reasons > 0)
         return;
@@ -391,25 +494,4 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
         return;
     if (job->blockers == 0 && job->entry.class != NULL && !job->class->is_parked)
         explain_cluster(sched, job, ret);
-}
-
-/* --- who is ahead --- */
-
-void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why)
-{
-    const struct sched_job *job = sched_find(sched, id);
-    const size_t max = sizeof(why->ahead) / sizeof(why->ahead[0]);
-    if (job == NULL || job->run != NULL)
-        return;
-    struct sched_run **runs;
-    size_t count = holders(sched, job->class, &runs);
-    for (size_t i = 0; i < count && why->n_ahead < max / 2; i++)
-        why->ahead[why->n_ahead++] = (struct why_ahead){ runs[i]->job->entry.job, runs[i]->allocated_ms,
-            runs[i]->expected_end_ms > sched->now_ms ? runs[i]->expected_end_ms : sched->now_ms + 1, true };
-    free(runs);
-    for (size_t i = 0; i < why->n_reasons; i++)
-        for (size_t k = 0; why->reasons[i].code == WHY_PRIORITY && k < why->reasons[i].n_jobs; k++)
-            if (why->n_ahead < max)
-                why->ahead[why->n_ahead++] = (struct why_ahead){ why->reasons[i].jobs[k],
-                    forecast_find(forecast, why->reasons[i].jobs[k]), TIME_NEVER, false };
 }

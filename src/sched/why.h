@@ -51,9 +51,9 @@ struct why_ahead {
 struct why {
     struct why_reason reasons[8]; // the one that lasts longest first; empty: it starts in the next pass
     size_t n_reasons;
-    struct why_ahead ahead[8];
+    struct why_ahead ahead[8]; // that stand between it and its GPUs
     size_t n_ahead;
-    uint64_t n_before;         // jobs before it in the queue
+    uint64_t position;         // in the queue, 1 is next; 0: something keeps it out of the queue
     int64_t eta_ms, latest_ms; // TIME_NEVER: not known
     char eta_basis[128], latest_basis[128];
     bool has_change;          // the cheapest change that would start it now

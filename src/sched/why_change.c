@@ -179,22 +179,6 @@ static void find_times(const struct sched *sched, uint64_t id, struct why *why)
     forecast_run(sched, sched->now_ms, FORECAST_JOBS, id, true, &latest);
     why->eta_ms = forecast_find(&likely, id);
     why->latest_ms = forecast_find(&latest, id);
-    uint64_t endless = 0;
-    for (size_t i = 0; i < sched->n_runs && endless == 0; i++)
-        if (sched->runs[i]->job->class->key.limit_ms == 0)
-            endless = sched->runs[i]->job->entry.job;
-    if (why->eta_ms != TIME_NEVER)
-        (void)snprintf(
-            why->eta_basis, sizeof(why->eta_basis), "if the jobs before it take as long as alike jobs did");
-    if (why->latest_ms != TIME_NEVER)
-        (void)snprintf(
-            why->latest_basis, sizeof(why->latest_basis), "by the time limits of the jobs before it");
-    else if (endless != 0)
-        (void)snprintf(why->latest_basis, sizeof(why->latest_basis), "not known: job %llu has no time limit",
-            (unsigned long long)endless);
-    else
-        (void)snprintf(
-            why->latest_basis, sizeof(why->latest_basis), "not known: a job before it has no time limit");
     why_list_ahead(sched, &likely, id, why);
     forecast_clear(&likely);
     forecast_clear(&latest);

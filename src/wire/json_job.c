@@ -407,7 +407,10 @@ static const struct {
     { { "cpu_seconds", "number|null", "user + system time, when it is over" }, make_cpu_seconds },
     { { "max_rss_bytes", "integer|null", "most memory of one process, when it is over" }, make_max_rss },
     { { "usage", "object|null", "what it made of its GPUs: see [usage](#usage)" }, make_usage },
-    { { "position", "integer|null", "place in the queue, 1 is next" }, make_position },
+    { { "position", "integer|null",
+          "place in the queue, 1 is next; null while something keeps it out of the queue: a limit, a hold, a "
+          "dependency, a begin time" },
+        make_position },
     { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
     { { "reason_text", "string|null", "the same in words" }, make_reason_text },
     { { "eta", "string|null", "about when it starts" }, make_eta },

@@ -147,7 +147,7 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
 bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret)
 {
     const struct job *found = core_job(core, job);
-    *ret = (struct why){ .n_reasons = 1, .eta_ms = wall_ms + 60000, .latest_ms = TIME_NEVER, .n_before = 2 };
+    *ret = (struct why){ .n_reasons = 1, .eta_ms = wall_ms + 60000, .latest_ms = TIME_NEVER, .position = 3 };
     ret->reasons[0].until_ms = TIME_NEVER;
     (void)snprintf(ret->reasons[0].text, sizeof(ret->reasons[0].text), "waits for a GPU");
     return found != NULL && found->state == JOB_QUEUED;

@@ -180,7 +180,7 @@ static void what_is_kept_for_others_is_told_as_priority(void **state)
     const struct why_reason *reason = reason_of(scene, job, WHY_PRIORITY, &why);
     assert_int_equal(reason->n_jobs, 1);
     assert_int_equal(reason->jobs[0], head);
-    assert_int_equal(why.n_before, 1);
+    assert_int_equal(why.position, 2);
     assert_int_equal(why.n_reasons, 1);
 }
 
@@ -326,6 +326,160 @@ static void a_job_that_does_not_exist_yet_can_be_asked_about(void **state)
     assert_int_equal(sched_queue(scene->sched)->length, 0);
 }
 
+/* GPUs 2 and 3 are for user 9 alone, for 4 h; user 1 has the other two for 6 h. */
+static uint64_t wait_beside_a_reservation(struct scene *scene)
+{
+    struct sched_request request = { .gpus = 2 };
+    uint32_t uid = 9;
+    char name[] = "class";
+    struct sched_job_spec spec = scene_job(scene, 2, 21600);
+    spec.key.limit_ms = 21600000;
+    scene_submit(scene, &spec);
+    struct sched_reservation reservation = { .id = 1,
+        .name = name,
+        .uids = &uid,
+        .n_uids = 1,
+        .from_ms = scene->now_ms,
+        .until_ms = scene->now_ms + 14400000 };
+    assert_int_equal(
+        sched_reserve(scene->sched, scene->now_ms, &request, &reservation, &(struct error){ 0 }), 0);
+    free(reservation.gpus);
+    return scene_add(scene, 2, 60);
+}
+
+static void a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    uint64_t job = wait_beside_a_reservation(scene);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, scene->now_ms + 1800000);
+    assert_int_equal(why.latest_ms, scene->now_ms + 14400000);
+    why_clear(&why);
+}
+
+static void a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    uint64_t job = wait_beside_a_reservation(scene);
+    struct sched_job_spec spec = scene_job(scene, 4, 60); // does not start on the two alone
+    spec.key.uid = 9;
+    spec.key.priority = -1;
+    scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, scene->now_ms + 14400000);
+    why_clear(&why);
+}
+
+static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_look look;
+    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.jobs = 1;
+    scene_add(scene, 1, 60);
+    for (uint32_t gpus = 1; gpus <= 3; gpus++) { // each in a class of its own
+        uint64_t job = scene_add(scene, gpus, 60);
+        assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
+        assert_int_equal(look.position, 0);
+        why_reasons(scene->sched, scene->now_ms, job, false, &why);
+        assert_int_equal(why.position, 0);
+    }
+}
+
+static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 3, 600);
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct cluster_node *node = &cluster->nodes[0];
+    node->gpus[3].is_paused = true;
+    node->is_drained = true;
+    cluster_touch(cluster, node);
+    uint64_t job = scene_add(scene, 2, 60);
+    assert_int_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->gpus[0].gpu, 3);
+    assert_int_equal(reason_of(scene, job, WHY_NODE_DRAINED, &why)->n_gpus, 4);
+    assert_non_null(strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs have 3 of the 4 GPUs"));
+}
+
+static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct gpu_pick first = { NULL, 0 }, last = { NULL, 3 };
+    struct sched_job_spec spec = scene_job(scene, 1, 100);
+    spec.key.request.picks = &first;
+    spec.key.request.n_picks = 1;
+    uint64_t holder = scene_submit(scene, &spec);
+    scene_add(scene, 2, 50); // on GPUs that it does not want
+    spec = scene_job(scene, 1, 30);
+    spec.key.request.picks = &last;
+    spec.key.request.n_picks = 1;
+    scene_submit(scene, &spec);
+    spec.id = scene_job(scene, 1, 30).id; // waits before it, for another GPU
+    scene_submit(scene, &spec);
+    spec = scene_job(scene, 1, 10);
+    spec.key.request.picks = &first;
+    spec.key.request.n_picks = 1;
+    uint64_t job = scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.n_ahead, 1);
+    assert_int_equal(why.ahead[0].job, holder);
+    assert_int_equal(why.n_reasons, 1);
+    assert_int_equal(why.reasons[0].code, WHY_RESOURCES);
+    assert_int_equal(why.reasons[0].n_jobs, 1);
+    why_clear(&why);
+}
+
+static void under_a_strict_policy_every_job_before_it_is_in_the_way(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct gpu_pick first = { NULL, 0 };
+    scene_free(scene);
+    *state = scene = scene_new();
+    scene->settings.policy = policy_find("fifo");
+    scene_open(scene, 1, 4);
+    struct sched_job_spec spec = scene_job(scene, 1, 100);
+    spec.key.request.picks = &first;
+    spec.key.request.n_picks = 1;
+    scene_submit(scene, &spec);
+    spec.id = scene_job(scene, 1, 100).id;
+    uint64_t head = scene_submit(scene, &spec);
+    struct gpu_pick other = { NULL, 2 };
+    spec = scene_job(scene, 1, 100);
+    spec.key.request.picks = &other;
+    spec.key.request.n_picks = 1;
+    const struct why_reason *reason = reason_of(scene, scene_submit(scene, &spec), WHY_PRIORITY, &why);
+    assert_int_equal(reason->jobs[0], head);
+}
+
+static void the_basis_of_a_start_is_the_true_one(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    scene_add(scene, 4, 0); // no estimate, and nothing has ended yet
+    uint64_t job = scene_add(scene, 4, 10);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_non_null(strstr(why.eta_basis, "assumed until jobs have ended here"));
+    why_clear(&why);
+    scene_free(scene);
+    *state = scene = scene_new();
+    scene_open(scene, 1, 4);
+    struct sched_job_spec spec = scene_job(scene, 4, 0);
+    spec.key.uid = 7; // somebody else's
+    uint64_t ended = scene_submit(scene, &spec);
+    scene_wait(scene, 600);
+    scene_end(scene, ended);
+    scene_add(scene, 4, 0);
+    job = scene_add(scene, 4, 10);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_non_null(strstr(why.eta_basis, "as long as jobs here did"));
+    why_clear(&why);
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -379,6 +533,13 @@ int main(void)
         CASE(a_begin_time_is_the_likely_start),
         CASE(the_cheapest_change_is_told),
         CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
+        CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain),
+        CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end),
+        CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position),
+        CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken),
+        CASE(only_jobs_between_it_and_its_gpus_are_ahead),
+        CASE(under_a_strict_policy_every_job_before_it_is_in_the_way),
+        CASE(the_basis_of_a_start_is_the_true_one),
         CASE(forecasts_of_large_queues_and_endless_jobs_end_soon),
 #undef CASE
     };
