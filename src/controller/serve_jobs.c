@@ -54,6 +54,12 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found)
     store_fetch_job(controller->store, id, on_row, search);
 }
 
+const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job)
+{
+    const struct core *core = serve->controller->core;
+    return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job->usage;
+}
+
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
 {
     const struct core *core = serve->controller->core;
@@ -61,7 +67,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .job = job,
         .names = serve->names,
         .now_wall_ms = clock_wall_ms(),
-        .usage = core_usage(core, job->id),
+        .usage = jobs_usage(serve, job),
     };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {

@@ -15,6 +15,9 @@ typedef void (*jobs_found_fn)(struct request *request, const struct job *job);
  */
 void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found);
 
+/* What it makes of what it was given, also of a job read from the store; NULL: nothing was measured. */
+const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job);
+
 /* The job's object. `is_queue_shown`: with its position and why it waits, which costs a look at the queue. */
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown);
 

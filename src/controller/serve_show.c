@@ -43,7 +43,7 @@ static void reply_show(struct request *request, const struct job *job)
     if (show->spec != NULL)
         add_spec(object, show->spec);
     if (jobs_may_control(request, job))
-        (void)json_object_set_new(object, "usage", json_usage_write(job->usage, true));
+        (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     (void)json_object_set(object, "events", show->events);
     request_hold_json(request, 200, object);
 }

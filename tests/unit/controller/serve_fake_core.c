@@ -128,6 +128,12 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
         visit(arg, core->jobs[i - 1]);
 }
 
+const struct job_usage *core_usage(const struct core *core, uint64_t id)
+{
+    const struct job *job = core_job(core, id);
+    return job != NULL ? job->usage : NULL;
+}
+
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
     return 3;
