@@ -203,6 +203,9 @@ static void add_gpu(struct allocation *to, uint32_t node, uint32_t gpu, const st
 
 static void add_node(struct allocation *to, uint32_t node, const struct sched_request *request)
 {
+    for (size_t i = 0; i < to->n_nodes; i++)
+        if (to->nodes[i].node == node)
+            return;
     to->nodes = xreallocarray(to->nodes, to->n_nodes + 1, sizeof(*to->nodes));
     to->nodes[to->n_nodes++] = (struct alloc_node){ node, request->cpu_milli, request->memory };
 }
@@ -338,8 +341,12 @@ static int64_t plan_picks(struct search *search, struct allocation *ret)
                 free_at = times[k].free_ms;
                 add_gpu(&tried, node->position, times[k].gpu, request);
             }
+            if (free_at < TIME_NEVER)
+                add_node(&tried, node->position, request);
             at = free_at > at ? free_at : at;
         }
+        for (size_t i = 0; i < tried.n_nodes && at < TIME_NEVER; i++)
+            at = host_free(search, tried.nodes[i].node, at);
         if (at < best_at) {
             allocation_clear(ret);
             *ret = tried;
