@@ -303,7 +303,10 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
     if (job == NULL || job->run == NULL)
         return;
     unsigned stage = job->run->stage;
+    bool is_work_lost = job->run->is_giving_way && done_ms == 0;
     sched_run_over(sched, job);
+    if (is_work_lost)
+        sched_rules(job)->preemptions++;
     if (done_ms != 0 || stage > 0 || job->rules != NULL) {
         sched_rules(job)->done_ms = done_ms;
         sched_rules(job)->stage = stage;

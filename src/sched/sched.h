@@ -97,7 +97,8 @@ const struct queue *sched_queue(const struct sched *sched);
 
 /* --- jobs --- */
 
-/* Could it ever run here, and under its owner's limits? -ERANGE with what would fit; -ELOOP, -ENOENT: its dependencies make no sense. */
+/* Could it ever run here, and under its owner's limits? -ERANGE with what would fit; -ELOOP, -ENOENT: its
+ * dependencies make no sense. */
 int sched_check(const struct sched *sched, const struct sched_job_spec *spec, struct error *err);
 void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);
 /* It is cancelled while it waits. Dependents hear of it by sched_settle(). */
@@ -119,6 +120,8 @@ void sched_ended(struct sched *sched, int64_t now_ms, uint64_t job, int64_t run_
 /* It gave way or came back unstarted: its allocation is free, and it waits again with its old submit time.
  * done_ms: work that is kept (a simulator's; 0 for a job that starts anew). */
 void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
+/* What a preemption costs a job of so many GPUs. */
+int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus);
 /* A job is done, for those that wait for it. */
 void sched_settle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok);
 

@@ -10,6 +10,8 @@
 #include "sched/sched_private.h"
 
 #define LAS_LEVEL (18000.0 * 1000) // GPU-milliseconds: where the first level ends
+#define WIDE_GPUS 8U               // above, a preemption costs more
+#define LOST_MAX  20U              // doublings of the quantum
 
 /* One job that wants to run. */
 struct contender {
@@ -50,9 +52,30 @@ static double key_of(const struct sched *sched, const struct sched_job *job)
     }
 }
 
+int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus)
+{
+    return gpus > WIDE_GPUS ? settings->preempt_cost_wide_ms : settings->preempt_cost_ms;
+}
+
+/* Comparisons with the reference simulators, which have no bound, are made without. */
+static int64_t quantum_of(const struct sched *sched, const struct sched_run *run)
+{
+    int64_t cost_ms = sched_preempt_cost(&sched->settings, run->job->class->key.request.gpus);
+    uint32_t lost = run->job->rules != NULL ? run->job->rules->preemptions : 0;
+    int64_t quantum_ms = sched->settings.quantum_ms;
+    if (sched->settings.counts_gpus_only)
+        return quantum_ms;
+    return (quantum_ms > 2 * cost_ms ? quantum_ms : 2 * cost_ms) << (lost < LOST_MAX ? lost : LOST_MAX);
+}
+
+bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run)
+{
+    return sched->now_ms - run->allocated_ms < quantum_of(sched, run);
+}
+
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run)
 {
-    int64_t movable = run->allocated_ms + sched->settings.quantum_ms;
+    int64_t movable = run->allocated_ms + quantum_of(sched, run);
     if (movable > sched->now_ms)
         return movable;
     if (sched->settings.policy->preempting != PREEMPT_LAS || run->gpu_milli == 0)
@@ -84,7 +107,7 @@ static struct contender contender_of(const struct sched *sched, struct sched_job
         .id = job->entry.job,
         .gpu_milli = (uint64_t)request_gpu_milli(&sched->cluster, &job->class->key.request),
         .elements = run == NULL && job->rules != NULL && job->rules->is_array ? job->rules->elements : 1,
-        .is_kept = run != NULL && sched->now_ms - run->allocated_ms < sched->settings.quantum_ms,
+        .is_kept = run != NULL && sched_run_is_kept(sched, run),
     };
 }
 

@@ -18,11 +18,11 @@ struct job_rules {
     size_t n_after;
     bool is_array, is_at_limit; // at_limit: as many elements run as may
     uint32_t elements, element_limit, elements_open;
-    uint64_t array;  // an element of it
-    int64_t done_ms; // work kept over preemptions
-    double attained; // GPU-milliseconds used over all runs so far
-    unsigned stage;  // how far it is known to get, from earlier runs
-    uint32_t preemptions;
+    uint64_t array;       // an element of it
+    int64_t done_ms;      // work kept over preemptions
+    double attained;      // GPU-milliseconds used over all runs so far
+    unsigned stage;       // how far it is known to get, from earlier runs
+    uint32_t preemptions; // that lost its work
 };
 
 struct sched_job {
@@ -200,15 +200,28 @@ struct forecast;
 /* Who stands between the job and its GPUs, and on what its expected and its latest start rest. */
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
-/* --- sched_preempt.c --- */
-/* Makes preemptible jobs give way to this blocked class's head. True when some were told to. */
-bool sched_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
+/* --- sched_ways.c: whose end makes room for a blocked job --- */
+#define NODE_RUNS_LOOKED 256U // a node with more running jobs is let alone
+struct way_rules {
+    /* May this run be told to give way to that class? */
+    bool (*may_move)(const struct sched *sched, const struct queue_class *class, const struct sched_run *run);
+    int (*compare)(const void *a, const void *b); // pointers to runs: who goes first on a node
+    double (*loss)(const struct sched *sched, const struct sched_run *run);
+    const char *why; // told to those who go
+};
+/* Tells those to give way whose end lets this blocked class's head start, at the least loss. True when some
+ * were told. */
+bool sched_make_ways(struct sched *sched, const struct queue_class *class, const struct fit *fit,
+    const struct way_rules *rules);
 /* Tells it, once. */
 void sched_give_way(struct sched *sched, struct sched_run *run, const char *why);
 
+/* --- sched_preempt.c --- */
+/* Makes preemptible jobs give way to this blocked class's head. True when some were told to. */
+bool sched_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
+
 /* --- sched_learnt.c --- */
-#define NODE_RUNS_LOOKED 256U // a node with more running jobs is let alone
-#define LEARNT_HEADS     64U  // waiting classes that others are made to give way for
+#define LEARNT_HEADS 64U // waiting classes that others are made to give way for
 /* Makes running jobs give way to this blocked class's head that are expected to take much longer. True when
  * some did so at once. */
 bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
@@ -217,5 +230,11 @@ void sched_learnt_near(struct sched *sched, struct queue_class *const *near, siz
 
 /* --- sched_preemptive.c --- */
 void sched_pass_preemptive(struct sched *sched);
+/*
+ * It has not run for as long as it may in peace: for the quantum, or twice as long as a preemption of it
+ * costs, so that it comes on each time; and twice as long again with each preemption that lost its work, so
+ * that it is done after a few.
+ */
+bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run);
 /* When its place among the others changes by itself. */
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run);

@@ -37,9 +37,6 @@ static int64_t length_of(const void *const *list)
 static void make_settings(struct sim_case *ret, struct random *random)
 {
     ret->settings[SET_POLICY] = up_to(random, length_of((const void *const *)policies) - 1);
-    /* SRTF is an oracle for comparing, and with a cost of preemption it may move one job for ever. */
-    if (policies[ret->settings[SET_POLICY]]->preempting == PREEMPT_SRTF)
-        ret->settings[SET_POLICY] = 0;
     ret->settings[SET_PLACEMENT] = up_to(random, length_of((const void *const *)placements) - 1);
     ret->settings[SET_RESERVATIONS] = up_to(random, 4);
     ret->settings[SET_NODE_JOBS] = one_in(random, 6) ? 1 + up_to(random, 4) : 0;

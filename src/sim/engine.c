@@ -18,7 +18,6 @@
 #include "sim/progress.h"
 
 #define ROUNDS_MAX 1000U  // passes of one instant
-#define WIDE_GPUS  8U     // wider jobs pay the higher cost of a preemption
 #define IDLE_MAX   10000U // times that the scheduler's own timers may come to nothing on an idle cluster
 
 static int64_t clock_ns(void)
@@ -177,7 +176,7 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     const struct sched_settings *settings = engine->options.settings;
     (void)why;
     int64_t worked_ms = engine->now_ms - result->since_ms;
-    int64_t cost_ms = job->gpus > WIDE_GPUS ? settings->preempt_cost_wide_ms : settings->preempt_cost_ms;
+    int64_t cost_ms = sched_preempt_cost(settings, job->gpus);
     leave(engine, number);
     result->work_ms += cost_ms - worked_ms;
     result->preemptions++;

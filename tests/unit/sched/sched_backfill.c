@@ -225,6 +225,107 @@ static void preemptible_jobs_give_way_and_lose_the_least(void **state)
     assert_true(scene_runs(scene, idle[3]));
 }
 
+static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_look look;
+    scene_open(scene, 1, 4);
+    struct sched_job_spec holder = scene_job(scene, 1, 100);
+    holder.key.request.memory = 200ULL << 30;
+    scene_submit(scene, &holder);
+    struct gpu_pick pick = { NULL, 3 };
+    struct sched_job_spec spec = scene_job(scene, 1, 50);
+    spec.key.request.picks = &pick;
+    spec.key.request.n_picks = 1;
+    spec.key.request.memory = 200ULL << 30;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 100000);
+    /* Its memory is kept as well. */
+    struct sched_job_spec longer = scene_job(scene, 1, 500);
+    longer.key.request.memory = 60ULL << 30;
+    uint64_t other = scene_submit(scene, &longer);
+    assert_false(scene_runs(scene, other));
+}
+
+static uint64_t add_preemptible(struct scene *scene, uint32_t gpus, uint32_t nodes)
+{
+    struct sched_job_spec spec = scene_job(scene, gpus, 10000);
+    spec.key.is_preemptible = true;
+    spec.key.request.nodes = nodes;
+    uint64_t job = scene_submit(scene, &spec);
+    assert_true(scene_runs(scene, job));
+    scene_wait(scene, 10);
+    return job;
+}
+
+/* Those that were told do so; the job runs then. */
+static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preempted)
+{
+    assert_int_equal(scene->n_preempted, n_preempted);
+    for (size_t i = 0; i < n_preempted; i++)
+        sched_stopped(scene->sched, scene->now_ms, scene->preempted[i], 0);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, job));
+}
+
+static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 4, 2);
+    scene_add(scene, 2, 10000); // one node is nobody's to give
+    uint64_t jobs[6];
+    for (size_t i = 0; i < 6; i++)
+        jobs[i] = add_preemptible(scene, 1, 0);
+    struct sched_job_spec spec = scene_job(scene, 4, 100);
+    spec.key.request.nodes = 2;
+    uint64_t urgent = scene_submit(scene, &spec);
+    for (size_t i = 0; i < scene->n_preempted; i++)
+        assert_true(scene->preempted[i] != jobs[0] && scene->preempted[i] != jobs[1]); // they lose most
+    assert_starts_for(scene, urgent, 4);
+}
+
+static void a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 2, 4);
+    uint64_t wide = add_preemptible(scene, 6, 2);
+    uint64_t narrow = add_preemptible(scene, 1, 0);
+    struct sched_job_spec spec = scene_job(scene, 6, 100);
+    spec.key.request.nodes = 2;
+    uint64_t urgent = scene_submit(scene, &spec);
+    assert_int_equal(scene->preempted[0], wide);
+    assert_starts_for(scene, urgent, 1);
+    assert_true(scene_runs(scene, narrow));
+}
+
+static void nobody_gives_way_when_the_nodes_are_not_enough(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 2, 2);
+    scene_add(scene, 1, 10000);
+    scene_add(scene, 1, 10000);
+    (void)add_preemptible(scene, 2, 0);
+    struct sched_job_spec spec = scene_job(scene, 4, 100);
+    spec.key.request.nodes = 2;
+    scene_submit(scene, &spec);
+    assert_int_equal(scene->n_preempted, 0);
+}
+
+static void the_holders_of_named_gpus_give_way_on_all_nodes(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 2, 2);
+    for (size_t i = 0; i < 4; i++)
+        (void)add_preemptible(scene, 1, 0);
+    char node_0[] = "n0", node_1[] = "n1";
+    struct gpu_pick picks[] = { { node_0, 1 }, { node_1, 0 } };
+    struct sched_job_spec spec = scene_job(scene, 2, 100);
+    spec.key.request.picks = picks;
+    spec.key.request.n_picks = 2;
+    assert_starts_for(scene, scene_submit(scene, &spec), 2);
+}
+
 static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
 {
     struct scene *scene = *state;
@@ -331,6 +432,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_named_gpu_is_promised_for_when_the_host_has_room_as_well, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            preemptible_jobs_give_way_to_a_job_on_several_nodes, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            nobody_gives_way_when_the_nodes_are_not_enough, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            the_holders_of_named_gpus_give_way_on_all_nodes, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_do_not_make_each_other_give_way, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(

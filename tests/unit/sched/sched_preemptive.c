@@ -13,6 +13,7 @@ static struct scene *open_with(const char *policy, uint32_t nodes)
     struct scene *scene = scene_new();
     scene->settings.policy = policy_find(policy);
     scene->settings.quantum_ms = 60000;
+    scene->settings.preempt_cost_ms = 30000;
     scene_open(scene, nodes, 4);
     return scene;
 }
@@ -55,6 +56,26 @@ static void nobody_is_preempted_within_the_quantum(void **state)
     scene_wait(scene, 60);
     assert_int_equal(scene->n_preempted, 1);
     scene_free(scene);
+}
+
+static void who_costs_much_to_preempt_is_left_alone_for_longer(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "srtf", "learnt" };
+    for (size_t i = 0; i < 2; i++) {
+        struct scene *scene = scene_new();
+        scene->settings.policy = policy_find(names[i]);
+        scene->settings.preempt_cost_wide_ms = 300 * 1000; // of more than 8 GPUs
+        scene_open(scene, 3, 4);
+        scene_add(scene, 12, 10000);
+        scene_wait(scene, 100);
+        scene_add(scene, 12, 50);
+        scene_wait(scene, 490);
+        assert_int_equal(scene->n_preempted, 0);
+        scene_wait(scene, 20);
+        assert_int_equal(scene->n_preempted, 1);
+        scene_free(scene);
+    }
 }
 
 static void whoever_used_much_goes_after_those_who_did_not(void **state)
@@ -102,6 +123,37 @@ static void whoever_is_at_a_limit_takes_nobodys_place(void **state)
     scene_free(scene);
 }
 
+/* Shorter jobs come for ever, and all work is lost each time: it is done all the same. */
+static void a_job_is_moved_ever_more_seldom_and_so_ends(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "srtf", "learnt" };
+    for (size_t n = 0; n < 2; n++) {
+        struct scene *scene = open_with(names[n], 1);
+        uint64_t longer = scene_add(scene, 4, 3600);
+        size_t n_preempted = 0;
+        int64_t until_ms = scene->now_ms + INT64_C(48) * 3600 * 1000;
+        bool is_over = false;
+        while (!is_over && scene->now_ms < until_ms) {
+            uint64_t shorter = scene_add(scene, 4, 70);
+            scene_wait(scene, 80);
+            n_preempted += scene->n_preempted;
+            let_go(scene);
+            if (scene_runs(scene, shorter)) {
+                scene_wait(scene, 70);
+                scene_end(scene, shorter);
+            } else {
+                sched_withdraw(scene->sched, scene->now_ms, shorter);
+            }
+            const struct scene_start *start = scene_start_of(scene, longer);
+            is_over = scene_runs(scene, longer) && scene->now_ms - start->at_ms >= 3600 * 1000;
+        }
+        assert_true(is_over);
+        assert_true(n_preempted >= 3 && n_preempted <= 12);
+        scene_free(scene);
+    }
+}
+
 /* Whatever the policy and however jobs lie: as time passes no job is preempted again and again. */
 static void it_comes_to_rest(void **state)
 {
@@ -133,9 +185,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shorter_job_takes_the_place_of_the_longer_one),
         cmocka_unit_test(nobody_is_preempted_within_the_quantum),
+        cmocka_unit_test(who_costs_much_to_preempt_is_left_alone_for_longer),
         cmocka_unit_test(whoever_used_much_goes_after_those_who_did_not),
         cmocka_unit_test(an_array_starts_all_that_there_is_room_for),
         cmocka_unit_test(whoever_is_at_a_limit_takes_nobodys_place),
+        cmocka_unit_test(a_job_is_moved_ever_more_seldom_and_so_ends),
         cmocka_unit_test(it_comes_to_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

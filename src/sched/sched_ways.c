@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Making room for a blocked job on the nodes where it costs least. On each node the running jobs that may be
+ * told to give way are taken out of the ledger one after the other until the job's part fits there; of the
+ * nodes where it does, those of least loss are taken, as many as the job needs. Before anybody is told, all
+ * of them together are tried: who is not needed after all is spared, and nobody goes in vain.
+ *
+ * Who may be told, who goes first and what it costs is the caller's (struct way_rules).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+/* What has to come free on one node, and what that takes. */
+struct way {
+    uint32_t node, gpus;
+    double loss;
+    size_t n_victims;
+};
+
+struct making {
+    struct sched *sched;
+    const struct queue_class *class;
+    const struct fit *fit;
+    const struct way_rules *rules;
+    struct way *ways;
+    size_t n_ways;
+};
+
+/* Runs on the node that may be told, sorted. */
+static size_t collect(const struct making *making, uint32_t node, struct sched_run **ret)
+{
+    const struct node_runs *runs = &making->sched->nodes[node];
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++)
+        if (runs->runs[i]->is_giving_way ||
+            making->rules->may_move(making->sched, making->class, runs->runs[i]))
+            ret[count++] = runs->runs[i];
+    qsort(ret, count, sizeof(struct sched_run *), making->rules->compare);
+    return count;
+}
+
+static uint32_t gpus_held_on(uint32_t node, struct sched_run *const *runs, size_t count)
+{
+    uint32_t held = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < runs[i]->allocation.n_gpus; k++)
+            held += runs[i]->allocation.gpus[k].node == node;
+    return held;
+}
+
+static bool picks_fit(const struct making *making, const struct cluster_node *node)
+{
+    const struct sched_request *request = &making->class->key.request;
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const struct gpu_pick *pick = &request->picks[i];
+        if (pick->node != NULL && strcmp(pick->node, node->name) != 0)
+            continue;
+        const struct cluster_gpu *gpu = cluster_find_index(node, pick->index);
+        if (gpu == NULL || !fit_gpu(&making->sched->cluster, node, gpu, request, making->fit))
+            return false;
+    }
+    return true;
+}
+
+static bool part_fits(const struct making *making, uint32_t node, uint32_t gpus)
+{
+    const struct cluster *cluster = &making->sched->cluster;
+    const struct cluster_node *where = &cluster->nodes[node];
+    const struct sched_request *request = &making->class->key.request;
+    if (!fit_host(where, request, making->fit))
+        return false;
+    if (request->n_picks > 0)
+        return picks_fit(making, where);
+    return fit_count(cluster, where, request, making->fit, gpus) >= gpus;
+}
+
+/* How many of these must go for `gpus` GPUs of the node; more than `count`: it does not help. The ledger is
+ * given back as it was. */
+static size_t needed(
+    const struct making *making, uint32_t node, uint32_t gpus, struct sched_run **victims, size_t count)
+{
+    struct cluster *cluster = &making->sched->cluster;
+    size_t n_dirty = cluster->n_dirty, n = 0;
+    while (!part_fits(making, node, gpus)) {
+        if (n == count) {
+            n = count + 1;
+            break;
+        }
+        cluster_release(cluster, &victims[n++]->allocation);
+    }
+    for (size_t i = 0; i < n && i < count; i++)
+        cluster_book(cluster, &victims[i]->allocation);
+    cluster->n_dirty = n_dirty; // nothing has come free
+    return n;
+}
+
+static double loss_of(const struct making *making, const struct sched_run *run)
+{
+    return run->is_giving_way ? 0 : making->rules->loss(making->sched, run);
+}
+
+/* Looks for a way to so many GPUs on this node. */
+static bool find_way(const struct making *making, uint32_t node, uint32_t gpus, struct way *ret)
+{
+    const struct sched *sched = making->sched;
+    const struct cluster_node *where = &sched->cluster.nodes[node];
+    const struct sched_request *request = &making->class->key.request;
+    struct sched_run *victims[NODE_RUNS_LOOKED];
+    if (!where->is_up || where->n_gpus < gpus || node >= sched->n_nodes ||
+        sched->nodes[node].count > NODE_RUNS_LOOKED)
+        return false;
+    size_t count = collect(making, node, victims);
+    if (gpus > 0 &&
+        gpus_held_on(node, victims, count) + fit_count(&sched->cluster, where, request, making->fit, gpus) <
+            gpus)
+        return false;
+    *ret =
+        (struct way){ .node = node, .gpus = gpus, .n_victims = needed(making, node, gpus, victims, count) };
+    if (ret->n_victims > count)
+        return false;
+    for (size_t i = 0; i < ret->n_victims; i++)
+        ret->loss += loss_of(making, victims[i]);
+    return true;
+}
+
+static bool is_taken(const struct making *making, uint32_t node)
+{
+    for (size_t i = 0; i < making->n_ways; i++)
+        if (making->ways[i].node == node)
+            return true;
+    return false;
+}
+
+static int compare_ways(const void *a, const void *b)
+{
+    const struct way *left = a, *right = b;
+    if (left->loss != right->loss)
+        return left->loss < right->loss ? -1 : 1;
+    return (left->node > right->node) - (left->node < right->node);
+}
+
+/* Adds ways to `gpus` GPUs on each of `parts` nodes more, those of least loss. False: there are not so many.
+ */
+static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
+{
+    const struct cluster *cluster = &making->sched->cluster;
+    struct way *found = xcalloc(cluster->n_nodes + 1, sizeof(*found));
+    size_t n = 0;
+    for (uint32_t node = 0; node < cluster->n_nodes; node++)
+        if (!is_taken(making, node))
+            n += find_way(making, node, gpus, &found[n]);
+    qsort(found, n, sizeof(*found), compare_ways);
+    bool is_enough = n >= parts;
+    making->ways = xreallocarray(making->ways, making->n_ways + parts + 1, sizeof(*making->ways));
+    for (size_t i = 0; is_enough && i < parts; i++)
+        making->ways[making->n_ways++] = found[i];
+    free(found);
+    return is_enough;
+}
+
+/* GPUs that are named, on the nodes that are named with them. */
+static bool add_named(struct making *making)
+{
+    const struct sched_request *request = &making->class->key.request;
+    const struct cluster *cluster = &making->sched->cluster;
+    making->ways = xcalloc(request->n_picks, sizeof(*making->ways));
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const struct cluster_node *node = cluster_find(cluster, request->picks[i].node);
+        if (node == NULL)
+            return false;
+        if (is_taken(making, node->position))
+            continue;
+        if (!find_way(making, node->position, 0, &making->ways[making->n_ways]))
+            return false;
+        making->n_ways++;
+    }
+    return true;
+}
+
+static bool find_all_ways(struct making *making)
+{
+    const struct sched_request *request = &making->class->key.request;
+    const struct cluster *cluster = &making->sched->cluster;
+    uint32_t most = 0;
+    if (request->n_picks > 0)
+        return request->picks[0].node != NULL ? add_named(making) : add_ways(making, 1, 0);
+    if (request->nodes > 1) {
+        uint32_t part = request->gpus / request->nodes, rest = request->gpus % request->nodes;
+        return (rest == 0 || add_ways(making, rest, part + 1)) &&
+               add_ways(making, request->nodes - rest, part);
+    }
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].n_gpus > most)
+            most = (uint32_t)cluster->nodes[i].n_gpus;
+    if (request->gpus <= most)
+        return add_ways(making, 1, request->gpus);
+    if (!request_may_span(request) || most == 0)
+        return false;
+    return add_ways(making, request->gpus / most, most) &&
+           (request->gpus % most == 0 || add_ways(making, 1, request->gpus % most));
+}
+
+/* --- all of them together --- */
+
+struct victim {
+    struct sched_run *run;
+    double loss;
+    bool is_out; // of the ledger
+};
+
+static int compare_losses(const void *a, const void *b)
+{
+    const struct victim *left = a, *right = b;
+    if (left->loss != right->loss)
+        return left->loss > right->loss ? -1 : 1;
+    return (left->run->job->entry.job > right->run->job->entry.job) -
+           (left->run->job->entry.job < right->run->job->entry.job);
+}
+
+/* Those of all the ways, each once (it may be on several of the nodes), the greatest loss first. */
+static size_t list_victims(const struct making *making, struct victim **ret)
+{
+    struct victim *all = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < making->n_ways; i++) {
+        struct sched_run *victims[NODE_RUNS_LOOKED];
+        (void)collect(making, making->ways[i].node, victims);
+        all = xreallocarray(all, n + making->ways[i].n_victims + 1, sizeof(*all));
+        for (size_t k = 0; k < making->ways[i].n_victims; k++) {
+            bool is_listed = false;
+            for (size_t j = 0; j < n && victims[k]->allocation.n_nodes > 1; j++)
+                is_listed |= all[j].run == victims[k];
+            if (!is_listed)
+                all[n++] = (struct victim){ .run = victims[k], .loss = loss_of(making, victims[k]) };
+        }
+    }
+    qsort(all, n, sizeof(*all), compare_losses);
+    *ret = all;
+    return n;
+}
+
+static bool all_parts_fit(const struct making *making)
+{
+    for (size_t i = 0; i < making->n_ways; i++)
+        if (!part_fits(making, making->ways[i].node, making->ways[i].gpus))
+            return false;
+    return true;
+}
+
+static bool has_place(const struct making *making)
+{
+    struct allocation found = { 0 };
+    uint64_t work = 0;
+    bool has = placement_choose(&placement_first_fit, NULL, &making->sched->cluster,
+        &making->class->key.request, making->fit, &found, &work);
+    allocation_clear(&found);
+    return has;
+}
+
+/* Leaves those that must go. False: the job would not start all the same. The ledger is as before. */
+static bool spare(const struct making *making, struct victim *victims, size_t *count)
+{
+    struct cluster *cluster = &making->sched->cluster;
+    size_t n_dirty = cluster->n_dirty, n = 0;
+    for (size_t i = 0; i < *count; i++)
+        cluster_release(cluster, &victims[i].run->allocation);
+    bool is_good = has_place(making);
+    for (size_t i = 0; i < *count; i++) {
+        cluster_book(cluster, &victims[i].run->allocation);
+        victims[i].is_out = is_good && !all_parts_fit(making);
+        if (victims[i].is_out)
+            cluster_release(cluster, &victims[i].run->allocation);
+    }
+    for (size_t i = 0; i < *count; i++) {
+        if (!victims[i].is_out)
+            continue;
+        cluster_book(cluster, &victims[i].run->allocation);
+        victims[n++] = victims[i];
+    }
+    cluster->n_dirty = n_dirty; // nothing has come free
+    *count = n;
+    return is_good;
+}
+
+/* By their ids: a callback may end one at once. */
+static void tell(const struct making *making, const struct victim *victims, size_t count)
+{
+    struct sched *sched = making->sched;
+    uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
+    for (size_t i = 0; i < count; i++)
+        ids[i] = victims[i].run->job->entry.job;
+    for (size_t i = 0; i < count; i++) {
+        struct sched_job *job = sched_find(sched, ids[i]);
+        if (job != NULL && job->run != NULL)
+            sched_give_way(sched, job->run, making->rules->why);
+    }
+    free(ids);
+}
+
+bool sched_make_ways(struct sched *sched, const struct queue_class *class, const struct fit *fit,
+    const struct way_rules *rules)
+{
+    struct making making = { .sched = sched, .class = class, .fit = fit, .rules = rules };
+    struct victim *victims = NULL;
+    size_t count = 0;
+    bool is_found = find_all_ways(&making);
+    if (is_found) {
+        count = list_victims(&making, &victims);
+        is_found = spare(&making, victims, &count) && count > 0;
+    }
+    if (is_found)
+        tell(&making, victims, count);
+    free(victims);
+    free(making.ways);
+    return is_found;
+}
+
+void sched_give_way(struct sched *sched, struct sched_run *run, const char *why)
+{
+    if (run->is_giving_way)
+        return;
+    run->is_giving_way = true;
+    sched->counts.preemptions++;
+    sched->callbacks.preempt(sched->callbacks.arg, run->job->entry.job, why);
+}
