@@ -46,9 +46,7 @@ static int check_fairness(const struct world *world, struct error *err)
 static int check_starvation(struct world *world, struct error *err)
 {
     enum backfill backfill = policies[world->of->settings[SET_POLICY]]->backfill;
-    /* A plan does not reckon with the limit of jobs per node. */
-    bool is_bound = world->of->settings[SET_IS_EXACT] != 0 && backfill >= BACKFILL_EASY &&
-                    world->of->settings[SET_NODE_JOBS] == 0;
+    bool is_bound = world->of->settings[SET_IS_EXACT] != 0 && backfill >= BACKFILL_EASY;
     uint64_t first = 0;
     int64_t shadow_ms = TIME_NEVER;
     for (size_t i = 0; i < world->of->n_jobs && is_bound; i++) {

@@ -71,15 +71,15 @@ static uint64_t head_of(const struct scene *scene, int64_t *ret_shadow_ms)
     return class != NULL ? class->first->job : 0;
 }
 
-static void the_first_that_waits_is_never_delayed(void **state)
+static void run_days(uint32_t node_jobs)
 {
-    (void)state;
     size_t n_held = 0;
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
         struct scene *scene = scene_new();
         int64_t shadow_ms = TIME_NEVER, now_shadow_ms;
         uint64_t head = 0;
         scene->settings.reservations = 1 + seed % 4;
+        scene->settings.node_jobs = node_jobs;
         random_state = seed;
         scene_open(scene, 1 + seed % 5, 4);
         for (size_t i = 0; i < STEPS; i++) {
@@ -102,10 +102,24 @@ static void the_first_that_waits_is_never_delayed(void **state)
     assert_true(n_held > SEEDS * STEPS / 4);
 }
 
+static void the_first_that_waits_is_never_delayed(void **state)
+{
+    (void)state;
+    run_days(0);
+}
+
+static void nor_is_its_slot_of_a_node_given_away(void **state)
+{
+    (void)state;
+    for (uint32_t node_jobs = 1; node_jobs <= 4; node_jobs++)
+        run_days(node_jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_waits_is_never_delayed),
+        cmocka_unit_test(nor_is_its_slot_of_a_node_given_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
