@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume, for administrators. Jobs that run there go on; nothing new starts. */
+/* mgpu gpu pause|resume|policy, for administrators. Jobs that run there go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -11,6 +12,7 @@
 #include "cli/field.h"
 #include "cli/outage.h"
 #include "job/ask.h"
+#include "job/foreign.h"
 
 /* "0,2-3" and "gpu1:0,1" become "0", "2", "3", "gpu1:0", "gpu1:1". */
 static int add_gpus(json_t *names, const char *word, struct error *err)
@@ -59,6 +61,30 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
     return run(call, API_PATH "/gpus/resume", argc, argv, err);
 }
 
+/* The policy stands last, so that a list of GPUs may have any length. */
+static int run_policy(struct call *call, int argc, char **argv, struct error *err)
+{
+    const char *policy = argc > 0 ? argv[argc - 1] : "";
+    _cleanup_json_ json_t *body = json_object();
+    json_t *names = json_array();
+    (void)json_object_set_new(body, "gpus", names);
+    if (strcmp(policy, "default") != 0 && foreign_policy_find(policy) == FOREIGN_POLICIES) {
+        (void)error_set(err, -EINVAL, "no policy given");
+        return error_hint(err, "the last word is one of avoid, fit-around, ignore, default");
+    }
+    if (argc == 1) {
+        (void)error_set(err, -EINVAL, "no GPU given");
+        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+    }
+    for (int i = 0; i < argc - 1; i++) {
+        int r = add_gpus(names, argv[i], err);
+        if (r < 0)
+            return r;
+    }
+    (void)json_object_set_new(body, "policy", json_string(policy));
+    return outage_post(call, API_PATH "/gpus/policy", body, err);
+}
+
 static const struct command pause_command = {
     .name = "gpu pause",
     .aliases = { "pause" },
@@ -79,11 +105,22 @@ static const struct command resume_command = {
     .run = run_resume,
 };
 
-static const struct command *const actions[] = { &pause_command, &resume_command, NULL };
+static const struct command policy_command = {
+    .name = "gpu policy",
+    .usage = "GPU... avoid|fit-around|ignore|default",
+    .help = "Say what it means that others use these GPUs (administrators)",
+    .detail =
+        "avoid: nothing new starts there. fit-around: shares get the memory that is left. ignore: as if\n"
+        "nobody were there. default: as mgpud's --foreign says.",
+    .options_size = sizeof(struct outage_options),
+    .run = run_policy,
+};
+
+static const struct command *const actions[] = { &pause_command, &resume_command, &policy_command, NULL };
 
 const struct command command_gpu = {
     .name = "gpu",
-    .usage = "pause|resume GPU...",
+    .usage = "pause|resume|policy GPU...",
     .help = "Take GPUs out of use, and put them back (administrators)",
     .actions = actions,
 };

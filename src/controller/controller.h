@@ -30,6 +30,7 @@ struct controller_options {
     char *program_dir;    // where mgpu-agent and mgpu-shepherd are
     char *priority_group; // whose members may raise priorities, NULL: administrators alone
     struct sched_settings sched;
+    struct outside_settings outside;
     struct core_account *accounts; // of users and groups with limits of their own
     size_t n_accounts;
     bool is_listen_explicit; // a port that is taken is then an error, not a warning

@@ -40,10 +40,12 @@ void core_free(struct core *core)
         free(core->nodes[i].name);
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
+        core_clear_watches(&core->nodes[i]);
     }
     free(core->nodes);
     core_clear_outlook(core);
     core_clear_marks(core);
+    core_clear_policies(core);
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "controller/core_outside.h"
 #include "job/cluster_change.h"
 #include "job/job.h"
 #include "sched/why.h"
@@ -66,6 +67,7 @@ struct core_options {
     size_t recent_done_max; // ended jobs kept in memory
     int64_t grace_ms;       // between SIGTERM and SIGKILL when a cancel names none
     struct sched_settings sched;
+    struct outside_settings outside;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -129,6 +131,10 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request);
 
+/* What others on these GPUs mean: a foreign_policy by name, or "default". */
+void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *policy, void *request);
+
 /* `wish`: gpus or gpu_ids, users (uids), from_ms (0: now), until_ms, text (its name). The answer's `job` is
  * the reservation. */
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
@@ -143,6 +149,11 @@ const struct sched_reservation *core_reservations(const struct core *core, size_
 /* The same by a place in the cluster: of the GPU, or of its node. */
 const struct cluster_change *core_gpu_mark(
     const struct core *core, const struct alloc_gpu *gpu, bool is_node);
+/* What its node says of a place in the cluster, NULL: nothing. */
+const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu);
+/* What follows from others on this GPU, and whether it was said of this one. `ret_is_own` may be NULL. */
+enum foreign_policy core_gpu_policy(
+    const struct core *core, const char *node, const char *uuid, bool *ret_is_own);
 /* "node:0" of a place in the cluster; the caller frees it. */
 char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu);
 /* "node:0-2,5;other:0" of several, in their order; NULL for none. The caller frees it. */
@@ -209,10 +220,14 @@ struct core_node {
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
+    struct gpu_watch *watches;  // of its GPUs
+    size_t n_watches;
 };
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);
 const struct core_node *core_node(const struct core *core, const char *name);
+/* What is known of others on a GPU, NULL: it has not been looked at. */
+const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid);
 /* Ids of the jobs on this GPU of this node; writes at most `max` and returns how many there are. */
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);

@@ -35,6 +35,17 @@ const struct cluster_change *core_gpu_mark(const struct core *core, const struct
     return find_mark(core, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
 }
 
+const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)
+{
+    const struct cluster_node *place = &sched_cluster(core->sched)->nodes[gpu->node];
+    const struct core_node *node = core_find_node(core, place->name);
+    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
+    for (size_t i = 0; node != NULL && i < node->hello.gpus.count; i++)
+        if (text_equal(gpus[i].uuid, place->gpus[gpu->gpu].uuid))
+            return &gpus[i];
+    return NULL;
+}
+
 /* The ledger as the marks say; what is not known yet is marked when it comes. */
 static void apply_mark(struct core *core, const char *node, const char *uuid, bool is_set)
 {
@@ -124,7 +135,7 @@ void core_run_marks(struct core *core)
 
 /* --- what nodes have --- */
 
-static void describe_node(const struct core_node *node, struct cluster_change *ret)
+static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
     struct cluster_device *devices = xcalloc(node->hello.gpus.count + 1, sizeof(*devices));
@@ -132,7 +143,7 @@ static void describe_node(const struct core_node *node, struct cluster_change *r
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
         if (gpus[i].uuid == NULL)
             continue;
-        devices[count++] = (struct cluster_device){
+        devices[count] = (struct cluster_device){
             .index = gpus[i].index,
             .uuid = xstrdup(gpus[i].uuid),
             .model = xstrdup(gpus[i].model),
@@ -142,6 +153,7 @@ static void describe_node(const struct core_node *node, struct cluster_change *r
             .links = gpus[i].links,
             .is_lost = gpus[i].is_lost != 0,
         };
+        core_close_device(core, node, &devices[count++]);
     }
     *ret = (struct cluster_change){
         .kind = CHANGE_NODE_UP,
@@ -168,7 +180,7 @@ void core_node_changed(struct core *core, struct core_node *node)
 {
     struct cluster_change change;
     struct buffer bytes = { 0 };
-    describe_node(node, &change);
+    describe_node(core, node, &change);
     record_encode(&cluster_change_record, &change, &bytes);
     if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {
         buffer_clear(&bytes);
@@ -196,8 +208,8 @@ void core_node_down(struct core *core, struct core_node *node)
 
 /* --- what administrators ask for --- */
 
-static int check_admin(const struct core *core, const struct identity *who, const char *what,
-    int64_t until_ms, struct error *err)
+int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
+    struct error *err)
 {
     if (!core_is_admin(core, who)) {
         (void)error_set(err, -EPERM, "only administrators may %s", what);
@@ -208,8 +220,7 @@ static int check_admin(const struct core *core, const struct identity *who, cons
     return 0;
 }
 
-/* "node:0", or "0" on the only node. */
-static int find_gpu(const struct core *core, const char *text, const struct core_node **ret_node,
+int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
     const struct gpu_state **ret, struct error *err)
 {
     const char *colon = strrchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
@@ -220,7 +231,7 @@ static int find_gpu(const struct core *core, const char *text, const struct core
         return r;
     if (name == NULL && core->n_nodes != 1)
         return error_set(err, -EINVAL, "GPU %s of which node? write NODE:%s", text, text);
-    const struct core_node *node = name != NULL ? core_find_node(core, name) : &core->nodes[0];
+    struct core_node *node = name != NULL ? core_find_node(core, name) : &core->nodes[0];
     if (node == NULL)
         return error_set(err, -ENOENT, "there is no node %.100s", name);
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -238,16 +249,17 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request)
 {
     struct core_answer answer = { 0 };
-    const struct core_node *node = NULL;
+    struct core_node *node = NULL;
     const struct gpu_state *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
-    answer.code = check_admin(core, who, is_resume ? "resume GPUs" : "pause GPUs", until_ms, &answer.err);
+    answer.code =
+        core_check_admin(core, who, is_resume ? "resume GPUs" : "pause GPUs", until_ms, &answer.err);
     if (answer.code == 0 && gpus->count == 0)
         answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
-        answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
-        (void)find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         if (is_resume && find_mark(core, node->name, gpu->uuid) == NULL)
             continue; // it is not paused
         struct cluster_change change = {
@@ -270,7 +282,8 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     struct core_answer answer = { 0 };
     core_begin(core, boot_ms, wall_ms);
     const struct core_node *node = core_find_node(core, name);
-    answer.code = check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
+    answer.code =
+        core_check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
     if (answer.code == 0 && node == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
     if (answer.code == 0 && (!is_resume || find_mark(core, name, NULL) != NULL)) {

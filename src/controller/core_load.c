@@ -20,6 +20,12 @@ static int load_mark(struct core *core, const struct cluster_change *change, str
     return 0;
 }
 
+static int load_policy(struct core *core, const struct cluster_change *change, struct error *err)
+{
+    (void)core_keep_policy(core, change);
+    return 0;
+}
+
 static int load_change(struct core *core, const uint8_t *bytes, size_t length,
     int (*take)(struct core *core, const struct cluster_change *change, struct error *err), struct error *err)
 {
@@ -37,6 +43,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
     int r = 0;
     if (strcmp(kind, "gpu") == 0 || strcmp(kind, "node") == 0)
         r = load_change(core, bytes, length, load_mark, err);
+    else if (strcmp(kind, "gpu-policy") == 0)
+        r = load_change(core, bytes, length, load_policy, err);
     else if (strcmp(kind, "reservation") == 0)
         r = load_change(core, bytes, length, core_load_reservation, err);
     else if (strcmp(kind, "usage") == 0)

@@ -141,6 +141,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->is_up = true;
     node->link = link;
     core_begin(core, boot_ms, wall_ms);
+    core_watch_gpus(core, node);
     core_node_changed(core, node);
     struct message_welcome welcome = { .epoch = core->epoch };
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
@@ -297,6 +298,7 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     struct message_gpus old = { .gpus = known->hello.gpus };
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
+    core_watch_gpus(core, known);
     core_node_changed(core, known);
 }
 

@@ -107,6 +107,8 @@ struct core {
     size_t n_nodes;
     struct cluster_change *marks; // paused GPUs and drained nodes
     size_t n_marks;
+    struct cluster_change *policies; // of GPUs that have one of their own
+    size_t n_policies;
     struct job_timers timers;
     struct outlook outlook;
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
@@ -218,6 +220,19 @@ void core_set_mark(struct core *core, const struct cluster_change *change); // o
 void core_put_change(
     struct core *core, const char *kind, const char *key, const struct cluster_change *change);
 void core_clear_marks(struct core *core);
+int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
+    struct error *err);
+/* "node:0", or "0" on the only node. */
+int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
+    const struct gpu_state **ret, struct error *err);
+
+/* --- core_outside.c --- */
+void core_watch_gpus(struct core *core, struct core_node *node); // a new sample is there
+void core_clear_watches(struct core_node *node);
+/* Fills in why it is closed and what others have of it. */
+void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device);
+bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none now
+void core_clear_policies(struct core *core);
 
 /* --- core_reserve.c --- */
 void core_unreserved(void *core, uint64_t reservation);

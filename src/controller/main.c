@@ -116,6 +116,7 @@ static int load(struct program *program, struct error *err)
         .recent_done_max = RECENT_DONE_MAX,
         .grace_ms = GRACE_MS,
         .sched = controller->options.sched,
+        .outside = controller->options.outside,
         .accounts = controller->options.accounts,
         .n_accounts = controller->options.n_accounts,
     };

@@ -52,6 +52,23 @@ void handle_resume(struct request *request)
     pause_gpus(request, true);
 }
 
+void handle_policy(struct request *request)
+{
+    struct error err = { 0 };
+    struct policy_request policy = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    int r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&policy_request_record, body, &policy, &err);
+    request->on_answer = on_done;
+    if (r == 0)
+        core_set_policy(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+            &policy.gpus, policy.policy, request);
+    else
+        request_reply_problem(request, &err);
+    record_clear(&policy_request_record, &policy);
+}
+
 static void drain(struct request *request, bool is_resume)
 {
     struct mark_request mark;

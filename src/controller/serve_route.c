@@ -72,6 +72,8 @@ static const struct route routes[] = {
         { { NULL, NULL } }, &mark_request_record },
     { "POST", "/api/v1/gpus/resume", AUTH_ADMIN, handle_resume, "Takes a pause back.", { { NULL, NULL } },
         &mark_request_record },
+    { "POST", "/api/v1/gpus/policy", AUTH_ADMIN, handle_policy,
+        "What it means for these GPUs that others use them.", { { NULL, NULL } }, &policy_request_record },
     { "GET", "/api/v1/nodes", AUTH_KNOWN, handle_nodes, "Nodes and what they can promise.",
         { { NULL, NULL } }, NULL },
     { "POST", "/api/v1/nodes/{name}/drain", AUTH_ADMIN, handle_drain, "No new jobs on this node.",

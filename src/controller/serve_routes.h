@@ -16,6 +16,7 @@ void handle_release(struct request *request);      // serve_rules.c
 void handle_edit(struct request *request);         // serve_rules.c
 void handle_pause(struct request *request);        // serve_cluster.c
 void handle_resume(struct request *request);       // serve_cluster.c
+void handle_policy(struct request *request);       // serve_cluster.c
 void handle_drain(struct request *request);        // serve_cluster.c
 void handle_node_resume(struct request *request);  // serve_cluster.c
 void handle_reserve(struct request *request);      // serve_reservations.c

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/serve_jobs.h"
+#include "controller/serve_outside.h"
 #include "controller/serve_routes.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
@@ -13,6 +14,29 @@
 static json_t *write_time(int64_t at_ms)
 {
     return json_text_time(at_ms == TIME_NEVER ? 0 : at_ms);
+}
+
+/* What a node says of the GPUs that a reason names: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
+static void append_states(struct serve *serve, const struct why_reason *reason, struct buffer *text)
+{
+    const struct core *core = serve->controller->core;
+    size_t count = 0;
+    if (reason->code != WHY_GPU_EXTERNAL && reason->code != WHY_GPU_PAUSED)
+        return;
+    for (size_t i = 0; i < reason->n_gpus; i++) {
+        _cleanup_buffer_ struct buffer words = { 0 };
+        const struct gpu_state *gpu = core_gpu_state(core, &reason->gpus[i]);
+        if (gpu != NULL && reason->code == WHY_GPU_EXTERNAL)
+            outside_write(gpu, serve->names, &words);
+        else if (gpu != NULL && gpu->trouble != NULL && core_gpu_mark(core, &reason->gpus[i], false) == NULL)
+            buffer_append_text(&words, gpu->trouble);
+        if (words.length == 0)
+            continue;
+        _cleanup_free_ char *name = core_gpu_name(core, &reason->gpus[i]);
+        buffer_printf(text, "%s%s: %s", count++ == 0 ? " (" : "; ", name, buffer_text(&words));
+    }
+    if (count > 0)
+        buffer_append_text(text, ")");
 }
 
 /* What administrators said of the GPUs or nodes that a reason names: " (vm:0: fan)"; *until_ms becomes when
@@ -41,12 +65,14 @@ static void append_marks(
         buffer_append_text(text, ")");
 }
 
-static json_t *write_reason(const struct core *core, const struct why_reason *reason)
+static json_t *write_reason(struct serve *serve, const struct why_reason *reason)
 {
+    const struct core *core = serve->controller->core;
     int64_t until_ms = reason->until_ms;
     _cleanup_buffer_ struct buffer text = { 0 };
     buffer_append_text(&text, reason->text);
     append_marks(core, reason, &text, &until_ms);
+    append_states(serve, reason, &text);
     json_t *jobs = json_array(), *gpus = json_array(), *object = json_object();
     for (size_t i = 0; i < reason->n_jobs; i++)
         (void)json_array_append_new(jobs, json_integer((json_int_t)reason->jobs[i]));
@@ -141,7 +167,7 @@ json_t *why_write(
     const struct why *from = why != NULL ? why : &none;
     json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
     for (size_t i = 0; i < from->n_reasons; i++)
-        (void)json_array_append_new(reasons, write_reason(serve->controller->core, &from->reasons[i]));
+        (void)json_array_append_new(reasons, write_reason(serve, &from->reasons[i]));
     for (size_t i = 0; i < from->n_ahead; i++)
         (void)json_array_append_new(ahead, write_ahead(serve, &from->ahead[i]));
     (void)json_object_set_new(object, "job", job != NULL ? json_integer((json_int_t)job->id) : json_null());

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/version.h"
+#include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
@@ -185,12 +186,13 @@ static const struct option_row command_rows[] = {
     { 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct option_row *const tables[] = { setting_rows, sched_rows, command_rows, NULL };
+static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, command_rows,
+    NULL };
 
 int settings_set(struct controller_options *options, const char *key, const char *value, struct error *err)
 {
     struct parsed parsed = { .options = options };
-    const struct option_row *const rows[] = { setting_rows, sched_rows };
+    const struct option_row *const rows[] = { setting_rows, sched_rows, outside_rows };
     const char *names[SETTINGS_MAX + 1] = { NULL };
     size_t count = 0;
     for (size_t table = 0; table < sizeof(rows) / sizeof(rows[0]); table++) {
@@ -233,6 +235,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     struct utsname host;
     *options = (struct controller_options){ 0 };
     sched_settings_init(&options->sched);
+    outside_settings_init(&options->outside);
     options->listen = xstrdup("127.0.0.1:9123");
     options->gpus = xstrdup("auto");
     options->user = xstrdup("mgpu");
@@ -261,6 +264,7 @@ static void print_help(void)
                  "Without options and without a file it serves this machine.\n\n");
     options_print(setting_rows, stdout);
     options_print(sched_rows, stdout);
+    options_print(outside_rows, stdout);
     options_print(command_rows, stdout);
 }
 

@@ -56,6 +56,7 @@ static const struct {
     [CHANGE_RESERVE] = { "reserve", .has_reservation = true, .has_times = true },
     [CHANGE_UNRESERVE] = { "unreserve", .has_reservation = true },
     [CHANGE_SETTINGS] = { "settings", .has_text = true },
+    [CHANGE_GPU_POLICY] = { "gpu_policy", .has_node = true, .has_gpu = true, .has_text = true },
 };
 
 const char *change_kind_name(enum change_kind kind)

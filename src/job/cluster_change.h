@@ -23,6 +23,7 @@ enum change_kind {
     CHANGE_RESERVE,
     CHANGE_UNRESERVE,
     CHANGE_SETTINGS,
+    CHANGE_GPU_POLICY, // `text` says what others on this GPU mean: a foreign_policy, or "default"
     CHANGE_KINDS,
 };
 

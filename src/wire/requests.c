@@ -39,3 +39,10 @@ static const struct record_field reserve_fields[] = {
 };
 const struct record_type reserve_request_record =
     RECORD_TYPE(204, "reserve request", struct reserve_request, reserve_fields);
+
+static const struct record_field policy_fields[] = {
+    RECORD_FIELD(1, RECORD_STRINGS, struct policy_request, gpus, LIMIT_MARK_GPUS_BYTES),
+    RECORD_FIELD(2, RECORD_STRING, struct policy_request, policy, 32),
+};
+const struct record_type policy_request_record =
+    RECORD_TYPE(205, "policy request", struct policy_request, policy_fields);

@@ -26,6 +26,12 @@ struct mark_request {
     int64_t until; // 0: until it is taken back
 };
 
+/* POST /gpus/policy */
+struct policy_request {
+    struct strings gpus; // "node:0" or "0"
+    char *policy;        // "avoid", "fit-around", "ignore", "default"
+};
+
 /* POST /reservations */
 struct reserve_request {
     uint32_t gpus;
@@ -44,5 +50,6 @@ struct empty_request {
 extern const struct record_type cancel_request_record;
 extern const struct record_type empty_request_record;
 extern const struct record_type mark_request_record;
+extern const struct record_type policy_request_record;
 extern const struct record_type reserve_request_record;
 extern const struct record_type token_request_record;

@@ -27,6 +27,9 @@ def refuse(place, text):
     ('gpus: lots\n', '/mgpu.yaml:1', 'lots'),
     ('cgroup: jobs\n', '/mgpu.yaml:1', 'does not begin with'),
     ('- gpus\n', '/mgpu.yaml:1', 'mapping'),
+    ('foreign: kill\n', '/mgpu.yaml:1', 'one of avoid, fit-around, ignore'),
+    ('foreign-load: 120%\n', '/mgpu.yaml:1', 'not a part from 0 to 1'),
+    ('share-max-memory: 1.5\n', '/mgpu.yaml:1', 'not a part from 0 to 1'),
     ('gpus:\n  - none\n', '/mgpu.yaml:1', 'single value'),
 ])
 def test_a_mistake_in_the_file_is_told_with_its_line(place, text, where, what):

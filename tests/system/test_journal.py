@@ -71,6 +71,8 @@ def disturb(box, jobs, dice):
     for job in dice.sample(jobs, 10):
         box.mgpu('edit', job, 'gpus=1', 'priority=-1', user=admin)
     box.mgpu('gpu', 'resume', '1', user=admin, check=True)
+    box.mgpu('gpu', 'policy', '2', dice.choice(['ignore', 'fit-around']), user=admin, check=True)
+    box.mgpu('gpu', 'policy', '2', 'default', user=admin, check=True)
     for job in jobs:
         box.mgpu('release', job, user=admin)
     node = box.gpus()[0]['node']
@@ -112,7 +114,8 @@ def test_the_journal_of_a_lively_box_replays_to_the_same_decisions(lively, tmp_p
     assert kinds >= {'submitted', 'allocated', 'started', 'ended', 'stop', 'edited', 'held', 'released', 'split',
                      'member', 'cluster'}, kinds
     changes = {line['change']['kind'] for line in lines[1:] if line['type'] == 'cluster'}
-    assert changes >= {'settings', 'node_up', 'gpu_pause', 'gpu_resume', 'reserve', 'node_drain', 'node_resume'}
+    assert changes >= {'settings', 'node_up', 'gpu_pause', 'gpu_resume', 'gpu_policy', 'reserve',
+                       'node_drain', 'node_resume'}
     allocated = sum(line['type'] == 'allocated' for line in lines[1:])
     found = re.match(r'(\d+) decisions, all the same \((\d+) events, 3 starts of mgpud\)\n', out)
     assert found and int(found[1]) >= allocated > 60 and int(found[2]) == len(lines) - 1, out

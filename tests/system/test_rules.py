@@ -36,7 +36,8 @@ def full(box, gate):
 # --- in general ---
 
 @pytest.mark.parametrize('words', [
-    ['why'], ['hold'], ['release'], ['edit'], ['nodes'], ['users'], ['gpu'], ['gpu', 'pause'], ['gpu', 'resume'], ['node'],
+    ['why'], ['hold'], ['release'], ['edit'], ['nodes'], ['users'], ['gpu'], ['gpu', 'pause'], ['gpu', 'resume'], ['gpu', 'policy'],
+    ['node'],
     ['node', 'drain'], ['reserve'], ['reserve', 'add'], ['reserve', 'list'], ['reserve', 'rm'], ['journal', 'export'],
 ], ids=' '.join)
 def test_every_verb_and_action_has_help(box, words):
@@ -78,6 +79,8 @@ def test_an_unknown_action_gets_a_suggestion(box):
     (['reserve', 'add', '--gpus', '1', '--gpu-ids', '0', '--users', 'root', '--for', '1h'], 'not both'),
     (['gpu', 'pause'], 'no GPU given'),
     (['pause', 'x'], "'x' is no GPU"),
+    (['gpu', 'policy', '0'], 'no policy given'),
+    (['gpu', 'policy', 'ignore'], 'no GPU given'),
     (['gpu', 'pause', '0', '--until', '2020-01-01'], 'is over already'),
     (['node', 'drain'], 'no node given'),
 ], ids=lambda value: ' '.join(value) if isinstance(value, list) else '')
@@ -381,15 +384,29 @@ def test_a_pause_ends_by_itself(box, admin):
     assert box.wait(job)['state'] == 'done'
 
 
+def test_a_pause_outlives_a_restart(make_instance):
+    instance = make_instance(gpus='sim:2x8G')
+    admin = instance.user
+    instance.mgpu('gpu', 'pause', '0', '--reason', 'fan', '--until', '+1h', user=admin, check=True)
+    before = instance.gpus()[0]
+    instance.restart()
+    after = instance.gpus()[0]
+    assert after['state'] == 'paused' and after['reason'] == 'fan' and after['until'] == before['until'] is not None
+    why = instance.mgpu('submit', '--dry-run', '--json', '-G', '0', '--', 'true', user=admin, check=True).json
+    paused = next(reason for reason in why['reasons'] if reason['code'] == 'gpu_paused')
+    assert 'fan' in paused['text'] and paused['until'] == before['until']
+
+
 def test_pausing_needs_an_existing_gpu(box, admin):
     assert box.mgpu('gpu', 'pause', '77', user=admin).code == 3
+    assert box.mgpu('gpu', 'policy', '77', 'ignore', user=admin).code == 3
     assert box.mgpu('node', 'drain', 'nowhere', user=admin).code == 3
 
 
 @pytest.mark.root
 def test_only_administrators_pause_drain_reserve_and_export(box, ana):
     node = box.gpus()[0]['node']
-    for words in (['pause', '0'], ['node', 'drain', node], ['journal', 'export'],
+    for words in (['pause', '0'], ['gpu', 'policy', '0', 'ignore'], ['node', 'drain', node], ['journal', 'export'],
                   ['reserve', 'add', '--gpus', '1', '--users', ana.name, '--for', '1h']):
         done = box.mgpu(*words, user=ana)
         assert done.code == 4 and done.out == '', done

@@ -207,6 +207,17 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     answer_job(0, request);
 }
 
+void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *policy, void *request)
+{
+    answer_job(0, request);
+}
+
+const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)
+{
+    return NULL;
+}
+
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request)
 {

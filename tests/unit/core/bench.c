@@ -72,6 +72,7 @@ int bench_open(void **state)
         .queue_max = 4, .recent_done_max = 2, .grace_ms = 30000, .admin_uid = 77
     };
     sched_settings_init(&options.sched);
+    outside_settings_init(&options.outside);
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,

@@ -23,7 +23,9 @@ static void an_event_carries_a_change_with_its_devices(void **state)
         .numa = -1,
         .pcie_switch = 2,
         .links = 5,
-        .is_lost = true };
+        .is_lost = true,
+        .closed = DEVICE_UNCLEAN | DEVICE_CROWDED,
+        .memory_foreign = 5ULL << 28 };
     struct cluster_change change = { .kind = CHANGE_NODE_UP,
         .node = TEXT("box"),
         .cpu_milli = 64000,
@@ -44,6 +46,8 @@ static void an_event_carries_a_change_with_its_devices(void **state)
     assert_int_equal(devices[0].numa, -1);
     assert_int_equal(devices[0].links, 5);
     assert_true(devices[0].is_lost);
+    assert_int_equal(devices[0].closed, DEVICE_UNCLEAN | DEVICE_CROWDED);
+    assert_true(devices[0].memory_foreign == 5ULL << 28);
     job_event_clear(&back);
 }
 
@@ -62,6 +66,8 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
         { { .kind = CHANGE_RESERVE, .reservation = 1, .from_ms = 1, .until_ms = 2 }, "reserve" },
         { { .kind = CHANGE_UNRESERVE, .reservation = 1 }, "unreserve" },
         { { .kind = CHANGE_SETTINGS, .text = TEXT("x=1") }, "settings" },
+        { { .kind = CHANGE_GPU_POLICY, .node = TEXT("n"), .uuid = TEXT("G"), .text = TEXT("ignore") },
+            "gpu_policy" },
     };
     for (size_t i = 0; i < CHANGE_KINDS; i++) {
         const struct cluster_change empty = { .kind = rows[i].good.kind };

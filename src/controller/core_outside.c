@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Others on the GPUs. Each sample of a node is looked at here, and a few words of it reach the scheduler:
+ * that a GPU is closed, and how much memory others have there. These words are in the log, so they change
+ * slowly: a process that counts closes its GPU with the first sample that shows it, but everything else must
+ * hold for several samples, and memory is rounded up.
+ */
+#include "controller/core_outside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+#define SAMPLES_HOLD    3U  // in a row, before a load counts and before a process that went is believed gone
+#define SAMPLES_SHRINK  30U // before less memory is believed
+#define SAMPLES_UNKNOWN 60U // without a list of processes, before those known are given up
+#define MEMORY_STEP     (256ULL << 20)
+#define CROWD_BAND      10U // per cent below the limit at which a GPU is not crowded any more
+
+void outside_settings_init(struct outside_settings *settings)
+{
+    *settings = (struct outside_settings){
+        .policy = FOREIGN_AVOID,
+        .foreign_memory = 512ULL << 20,
+        .foreign_load = 5,
+        .share_memory = 80,
+        .share_load = 80,
+    };
+}
+
+/* --- policies of single GPUs --- */
+
+static struct cluster_change *find_policy(const struct core *core, const char *node, const char *uuid)
+{
+    for (size_t i = 0; i < core->n_policies; i++)
+        if (text_equal(core->policies[i].node, node) && text_equal(core->policies[i].uuid, uuid))
+            return &core->policies[i];
+    return NULL;
+}
+
+enum foreign_policy core_gpu_policy(
+    const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
+{
+    const struct cluster_change *own = find_policy(core, node, uuid);
+    enum foreign_policy policy = own != NULL ? foreign_policy_find(own->text) : FOREIGN_POLICIES;
+    if (ret_is_own != NULL)
+        *ret_is_own = policy != FOREIGN_POLICIES;
+    return policy != FOREIGN_POLICIES ? policy : core->options.outside.policy;
+}
+
+bool core_keep_policy(struct core *core, const struct cluster_change *change)
+{
+    struct cluster_change *own = find_policy(core, change->node, change->uuid);
+    if (own != NULL) {
+        cluster_change_clear(own);
+        *own = core->policies[--core->n_policies];
+    }
+    if (foreign_policy_find(change->text) == FOREIGN_POLICIES)
+        return false;
+    core->policies = xreallocarray(core->policies, core->n_policies + 1, sizeof(*core->policies));
+    record_copy(&cluster_change_record, &core->policies[core->n_policies++], change);
+    return true;
+}
+
+void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *policy, void *request)
+{
+    struct core_answer answer = { 0 };
+    struct core_node *node = NULL;
+    const struct gpu_state *gpu = NULL;
+    core_begin(core, boot_ms, wall_ms);
+    bool is_known = text_equal(policy, "default") || foreign_policy_find(policy) != FOREIGN_POLICIES;
+    answer.code = core_check_admin(core, who, "set what others on a GPU mean", 0, &answer.err);
+    if (answer.code == 0 && !is_known) {
+        (void)error_set(&answer.err, -EINVAL, "there is no policy '%.40s'", policy != NULL ? policy : "");
+        answer.code = error_hint(&answer.err, "one of avoid, fit-around, ignore, default");
+    }
+    if (answer.code == 0 && gpus->count == 0)
+        answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
+        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
+        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        struct cluster_change change = {
+            .kind = CHANGE_GPU_POLICY,
+            .uid = who->uid,
+            .node = xstrdup(node->name),
+            .uuid = xstrdup(gpu->uuid),
+            .text = xstrdup(policy),
+        };
+        _cleanup_free_ char *key = xasprintf("%s/%s", change.node, change.uuid);
+        core_change_cluster(core, &change);
+        if (core_keep_policy(core, &change))
+            core_put_change(core, "gpu-policy", key, &change);
+        else
+            store_batch_remove(core_batch(core)->changes, "gpu-policy", key);
+        cluster_change_clear(&change);
+        if (node->is_up)
+            core_node_changed(core, node);
+    }
+    core_reply(core, request, &answer);
+}
+
+void core_clear_policies(struct core *core)
+{
+    for (size_t i = 0; i < core->n_policies; i++)
+        cluster_change_clear(&core->policies[i]);
+    free(core->policies);
+    core->policies = NULL;
+    core->n_policies = 0;
+}
+
+/* --- samples --- */
+
+static struct gpu_watch *find_watch(const struct core_node *node, const char *uuid)
+{
+    for (size_t i = 0; i < node->n_watches; i++)
+        if (text_equal(node->watches[i].uuid, uuid))
+            return &node->watches[i];
+    return NULL;
+}
+
+const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid)
+{
+    return find_watch(node, uuid);
+}
+
+void core_clear_watches(struct core_node *node)
+{
+    for (size_t i = 0; i < node->n_watches; i++)
+        free(node->watches[i].uuid);
+    free(node->watches);
+    node->watches = NULL;
+    node->n_watches = 0;
+}
+
+static struct gpu_watch *take_watch(struct core_node *node, const char *uuid)
+{
+    struct gpu_watch *known = find_watch(node, uuid);
+    if (known != NULL)
+        return known;
+    node->watches = xreallocarray(node->watches, node->n_watches + 1, sizeof(*node->watches));
+    struct gpu_watch *watch = &node->watches[node->n_watches++];
+    *watch = (struct gpu_watch){ .uuid = xstrdup(uuid) };
+    return watch;
+}
+
+static bool is_valid(const struct gpu_state *gpu, enum gpu_value value)
+{
+    return (gpu->valid & (uint32_t)value) != 0;
+}
+
+/* What one sample shows of others. */
+struct others {
+    uint32_t count;
+    uint64_t most, sum; // bytes: of the largest, of all
+};
+
+/* A process whose memory cannot be told may have all that is used, unless jobs are there too. */
+static struct others count_others(const struct gpu_state *gpu, bool is_empty)
+{
+    const struct gpu_process *processes = gpu->processes.items;
+    bool may_be_all = is_empty && is_valid(gpu, GPU_MEMORY_USED);
+    struct others others = { 0 };
+    for (size_t i = 0; i < gpu->processes.count; i++) {
+        if (processes[i].job != 0)
+            continue;
+        uint64_t memory = processes[i].is_memory_known != 0 ? processes[i].memory_bytes
+                          : may_be_all                      ? gpu->memory_used_bytes
+                                                            : 0;
+        uint64_t room = gpu->memory_bytes > others.sum ? gpu->memory_bytes - others.sum : 0;
+        others.count++;
+        others.most = memory > others.most ? memory : others.most;
+        others.sum += memory < room ? memory : room;
+    }
+    return others;
+}
+
+static void forget_others(struct gpu_watch *watch)
+{
+    watch->is_used_outside = false;
+    watch->foreign_memory = watch->less = 0;
+}
+
+/* More is believed at once; less when it has lasted. */
+static void follow_memory(struct gpu_watch *watch, uint64_t sum)
+{
+    uint64_t memory = (sum > 0 ? (sum - 1) / MEMORY_STEP + 1 : 1) * MEMORY_STEP;
+    if (memory >= watch->foreign_memory) {
+        watch->foreign_memory = memory;
+        watch->less = 0;
+        return;
+    }
+    watch->most = watch->less == 0 || memory > watch->most ? memory : watch->most;
+    if (++watch->less >= SAMPLES_SHRINK) {
+        watch->foreign_memory = watch->most;
+        watch->less = 0;
+    }
+}
+
+static void watch_others(const struct outside_settings *settings, const struct gpu_state *gpu, bool is_empty,
+    struct gpu_watch *watch)
+{
+    if (!is_valid(gpu, GPU_PROCESSES)) {
+        watch->loaded = 0;
+        if (++watch->unknown >= SAMPLES_UNKNOWN)
+            forget_others(watch);
+        return;
+    }
+    watch->unknown = 0;
+    struct others others = count_others(gpu, is_empty);
+    bool is_loaded = is_empty && others.count > 0 && is_valid(gpu, GPU_UTILIZATION) &&
+                     gpu->utilization_percent > settings->foreign_load;
+    watch->loaded = is_loaded ? watch->loaded + 1 : 0;
+    if (others.most > settings->foreign_memory || watch->loaded >= SAMPLES_HOLD) {
+        watch->is_used_outside = true;
+        watch->calm = 0;
+    } else if (++watch->calm >= SAMPLES_HOLD) {
+        forget_others(watch);
+    }
+    if (watch->is_used_outside)
+        follow_memory(watch, others.sum);
+}
+
+static bool is_above(uint64_t value, uint64_t whole, uint32_t limit)
+{
+    return whole > 0 && value > whole / 100 * limit;
+}
+
+static void watch_crowd(const struct outside_settings *settings, const struct gpu_state *gpu, bool is_shared,
+    struct gpu_watch *watch)
+{
+    uint32_t band = watch->is_crowded ? CROWD_BAND : 0;
+    uint32_t memory = settings->share_memory, load = settings->share_load;
+    bool is_full = is_valid(gpu, GPU_MEMORY_USED) && memory < 100 &&
+                   is_above(gpu->memory_used_bytes, gpu->memory_bytes, memory > band ? memory - band : 0);
+    bool is_busy = is_valid(gpu, GPU_UTILIZATION) && load < 100 &&
+                   gpu->utilization_percent > (load > band ? load - band : 0);
+    bool is_crowded = is_shared && (is_full || is_busy);
+    watch->contrary = is_crowded != watch->is_crowded ? watch->contrary + 1 : 0;
+    if (watch->contrary >= SAMPLES_HOLD || !is_shared) {
+        watch->is_crowded = is_crowded;
+        watch->contrary = 0;
+    }
+}
+
+void core_watch_gpus(struct core *core, struct core_node *node)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        if (gpus[i].uuid == NULL || gpus[i].is_lost != 0)
+            continue;
+        const struct cluster_gpu *books = ledger != NULL ? cluster_find_gpu(ledger, gpus[i].uuid) : NULL;
+        bool is_empty = books == NULL || cluster_gpu_is_empty(books);
+        struct gpu_watch *watch = take_watch(node, gpus[i].uuid);
+        watch->is_unclean = gpus[i].is_unclean != 0;
+        watch_others(&core->options.outside, &gpus[i], is_empty, watch);
+        watch_crowd(&core->options.outside, &gpus[i], books != NULL && books->share_slots != 0, watch);
+    }
+}
+
+void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
+{
+    const struct gpu_watch *watch = core_gpu_watch(node, device->uuid);
+    enum foreign_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
+    if (watch == NULL)
+        return;
+    if (watch->is_used_outside && policy == FOREIGN_AVOID)
+        device->closed |= DEVICE_EXTERNAL;
+    if (watch->is_used_outside && policy == FOREIGN_FIT_AROUND)
+        device->memory_foreign = watch->foreign_memory;
+    if (watch->is_unclean)
+        device->closed |= DEVICE_UNCLEAN;
+    if (watch->is_crowded)
+        device->closed |= DEVICE_CROWDED;
+}

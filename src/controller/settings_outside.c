@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of a whole are written as "0.8" or "80%". */
+#include "controller/settings_outside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "controller/controller.h"
+
+static struct outside_settings *settings_of(void *target)
+{
+    return &(*(struct controller_options **)target)->outside;
+}
+
+static int set_part(uint32_t *field, const char *what, const char *value, struct error *err)
+{
+    char *end = NULL;
+    double part = strtod(value, &end);
+    bool is_number = end != value;
+    if (is_number && strcmp(end, "%") == 0)
+        part /= 100;
+    else if (*end != '\0')
+        is_number = false;
+    if (!is_number || !(part >= 0 && part <= 1))
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a part from 0 to 1, or 0%% to 100%%", what, value);
+    *field = (uint32_t)(part * 100 + 0.5);
+    return 0;
+}
+
+static int set_foreign(void *target, const char *value, struct error *err)
+{
+    enum foreign_policy policy = foreign_policy_find(value);
+    if (policy == FOREIGN_POLICIES) {
+        (void)error_set(err, -EINVAL, "--foreign: there is no policy '%.40s'", value);
+        return error_hint(err, "one of avoid, fit-around, ignore");
+    }
+    settings_of(target)->policy = policy;
+    return 0;
+}
+
+static int set_foreign_memory(void *target, const char *value, struct error *err)
+{
+    return parse_size(value, "--foreign-memory", &settings_of(target)->foreign_memory, err);
+}
+
+static int set_foreign_load(void *target, const char *value, struct error *err)
+{
+    return set_part(&settings_of(target)->foreign_load, "--foreign-load", value, err);
+}
+
+static int set_share_memory(void *target, const char *value, struct error *err)
+{
+    return set_part(&settings_of(target)->share_memory, "--share-max-memory", value, err);
+}
+
+static int set_share_load(void *target, const char *value, struct error *err)
+{
+    return set_part(&settings_of(target)->share_load, "--share-max-load", value, err);
+}
+
+const struct option_row outside_rows[] = {
+    { 0, "foreign", "POLICY", "GPUs used outside mgpu: avoid (default), fit-around, ignore", set_foreign },
+    { 0, "foreign-memory", "SIZE", "above which a process outside mgpu counts (default 512M)",
+        set_foreign_memory },
+    { 0, "foreign-load", "PART", "above which they count on a GPU without jobs (default 5%)",
+        set_foreign_load },
+    { 0, "share-max-memory", "PART", "a shared GPU fuller than this takes no more (default 0.8)",
+        set_share_memory },
+    { 0, "share-max-load", "PART", "a shared GPU busier than this takes no more (default 0.8)",
+        set_share_load },
+    { 0, NULL, NULL, NULL, NULL },
+};
