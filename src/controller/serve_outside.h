@@ -6,6 +6,6 @@
 #include "wire/message.h"
 #include "wire/usernames.h"
 
-/* "pid 8123 (cy) python train.py, 11.2 GiB; pid 9 (bo) and 1 more", the largest first; adds nothing when
- * nobody is there. */
+/* "pid 8123 (cy) python train.py, 11.2 GiB; pid 9 (bo), 1 GiB", the largest first; adds nothing when nobody
+ * is nobody is there. */
 void outside_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text);

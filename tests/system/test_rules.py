@@ -392,7 +392,7 @@ def test_a_pause_outlives_a_restart(make_instance):
     instance.restart()
     after = instance.gpus()[0]
     assert after['state'] == 'paused' and after['reason'] == 'fan' and after['until'] == before['until'] is not None
-    why = instance.mgpu('submit', '--dry-run', '--json', '-G', '0', '--', 'true', user=admin, check=True).json
+    why = instance.mgpu('submit', '--dry-run', '--json', '-G', '0', '--', 'true', check=True).json
     paused = next(reason for reason in why['reasons'] if reason['code'] == 'gpu_paused')
     assert 'fan' in paused['text'] and paused['until'] == before['until']
 

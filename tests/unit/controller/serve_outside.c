@@ -2,6 +2,7 @@
 /* Others on a GPU in words. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -33,9 +34,9 @@ static void the_largest_are_named_and_the_others_counted(void **state)
     _cleanup_buffer_ struct buffer text = { 0 };
     struct usernames *names = usernames_new();
     outside_write(&gpu, names, &text);
-    assert_string_equal(buffer_text(&text), "pid 3 (4000000002) python a.py, 512.0 MiB; pid 1 (4000000001), "
-                                            "100.0 MiB; pid 5 (4000000001) in container abc, "
-                                            "100.0 MiB and 1 more");
+    assert_string_equal(buffer_text(&text), "pid 3 (4000000002) python a.py, 512 MiB; pid 1 (4000000001), "
+                                            "100 MiB; pid 5 (4000000001) in container abc, "
+                                            "100 MiB and 1 more");
     usernames_free(names);
 }
 
