@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "job/usage.h"
+#include "job/launch.h"
 
 #define TAIL_SIZE (USAGE_TAIL_MAX + 1U)
 

@@ -90,6 +90,9 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(strings_get_env(env, "MGPU_STEP"), "0");
     assert_string_equal(strings_get_env(env, "MGPU_NODE"), "box");
     assert_string_equal(strings_get_env(env, "MGPU_SOCKET"), "/run/mgpu/mgpud.sock");
+    const struct gpu_grant *grants = request->spec.gpus.items;
+    assert_int_equal(request->spec.gpus.count, 2);
+    assert_string_equal(grants[0].uuid, "GPU-b");
 }
 
 static void no_gpus_means_none_and_not_all(void **state)
