@@ -5,7 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all run check soak install clean
+.PHONY: all run check check-vm soak install clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -28,6 +28,11 @@ check:
 soak:
 	tools/install-packages check
 	tools/run-tests --soak
+
+# Boots two small guests (qemu) for what this machine may not have: only cgroup v2, and systemd. Needs downloads.
+check-vm:
+	tools/install-packages vm
+	tools/check-vm
 
 install: all
 	meson configure $(BUILD) --prefix=$(PREFIX)

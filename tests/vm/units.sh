@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# Checks of the units, in the guest with systemd.
+
+unit_group=$groups/system.slice/mgpu-jobs.service
+
+the_unit_limits_no_job() {
+    equal "$(cat $unit_group/pids.max)" max "tasks of all jobs"
+    equal "$(cat $unit_group/cgroup.procs)" "" "processes in the way of controllers"
+}
+
+stopping_mgpud_leaves_jobs_alone() {
+    systemctl stop mgpud
+    equal "$(cat "$groups$2/cgroup.procs" | grep -cx "$3")" 1 "its process while mgpud is stopped"
+    [ -d /run/mgpu/spool ] || fail "the spool is gone"
+    systemctl start mgpud
+    equal "$(state "$1")" running "its state"
+}
+
+stopping_mgpu_jobs_ends_them() {
+    systemctl stop mgpu-jobs
+    [ ! -e "$groups$2" ] || fail "its cgroup is there"
+    systemctl start mgpud
+    code=$(exit_code "$1")
+    [ "$code" != 0 ] && [ "$code" != 125 ] || fail "exit code $code"
+}
+
+has_another_holder() {
+    now=$(systemctl show --property MainPID --value mgpu-jobs)
+    [ "$now" != 0 ] && [ "$now" != "$1" ]
+}
+
+# systemd starts the unit again, with a new cgroup.
+the_holder_may_be_killed() {
+    holder=$(systemctl show --property MainPID --value mgpu-jobs)
+    kill -9 "$holder"
+    await has_another_holder "$holder"
+    await mgpu doctor >/dev/null
+    ended "$(submit ta -g 1 -- sh -c 'exit 3')" 3
+    the_unit_limits_no_job
+}
+
+hold unit -g 1
+check "mgpu-jobs has no process of its own and no limit" the_unit_limits_no_job
+check "a job outlives mgpud while it is stopped" stopping_mgpud_leaves_jobs_alone "$id" "$cgroup" "$pid"
+check "stopping mgpu-jobs ends all jobs" stopping_mgpu_jobs_ends_them "$id" "$cgroup"
+check "jobs start in a cgroup that was made anew" the_holder_may_be_killed
