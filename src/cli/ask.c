@@ -317,6 +317,7 @@ const struct ask_key ask_keys[] = {
     { "begin", NULL, "TIME", "not before: 18:00, 'Fri 18:00', +2h", read_when },
     { "deadline", NULL, "TIME", "given up when it has not started by then", read_when },
     { "array", NULL, "LIST", "elements: 0-99, 0-99:2, 0-99%8", read_array },
+    { "cancel_if_never", NULL, "yes|no", "given up when what it waits for can never come true", read_flag },
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
     { 0 },
 };

@@ -114,6 +114,8 @@ static void print_request(const struct page *page)
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
+    if (json_is_true(json_object_get(page->job, "cancel_if_never")))
+        buffer_append_text(&text, ", given up if what it waits for can never come true");
     print_line(page, "asks for", buffer_text(&text));
     buffer_clear(&text);
 }

@@ -111,6 +111,12 @@ static int set_name(void *target, const char *value, struct error *err)
     return set(target, "name", "-J", value, err);
 }
 
+static int set_cancel_if_never(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "cancel_if_never", "--cancel-if-never", "yes", err);
+}
+
 static int set_preemptible(void *target, const char *value, struct error *err)
 {
     (void)value;
@@ -202,6 +208,8 @@ const struct option_row submit_rows[] = {
         set_array },
     { 'A', "after", "JOB[:ok|any|fail]", "start when that job has ended so (ok); may be repeated",
         set_after },
+    { 0, "cancel-if-never", NULL, "give it up when what it waits for can never come true",
+        set_cancel_if_never },
     { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
     { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
     { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },

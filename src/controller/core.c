@@ -50,6 +50,7 @@ void core_free(struct core *core)
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
     free(core->timers.heap);
+    free(core->never);
     free(core);
 }
 

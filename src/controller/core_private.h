@@ -110,6 +110,8 @@ struct core {
     struct cluster_change *policies; // of GPUs that have one of their own
     size_t n_policies;
     struct job_timers timers;
+    uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
+    size_t n_never;
     struct outlook outlook;
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
@@ -184,6 +186,8 @@ bool core_is_ok(const struct job *job); // it is done, with exit status 0
 extern const struct sched_callbacks core_callbacks;
 /* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
 void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known);
+/* Those that heard that what they wait for can never come true, and asked to be given up then. */
+void core_run_never(struct core *core);
 /* It holds resources already, at a start. */
 void core_resume(struct core *core, struct core_job *entry);
 /* Keeps the scheduler in step with the job that this event has just changed. */

@@ -77,8 +77,29 @@ static void preempt(void *arg, uint64_t job, const char *why)
     job_event_clear(&event);
 }
 
+/* Its end may be what yet another job waits for: a long chain must not be a deep call. */
+static void never(void *arg, uint64_t job)
+{
+    struct core *core = arg;
+    core->never = xreallocarray(core->never, core->n_never + 1, sizeof(*core->never));
+    core->never[core->n_never++] = job;
+}
+
+void core_run_never(struct core *core)
+{
+    while (core->n_never > 0) {
+        struct core_job *entry = core_find(core, core->never[--core->n_never]);
+        struct sched_look look;
+        bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
+                        sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
+                        (look.blockers & BLOCK_NEVER) != 0;
+        if (is_never && entry->job->ask.cancel_if_never && entry->job->stop_reason == END_NONE)
+            core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
+    }
+}
+
 const struct sched_callbacks core_callbacks = {
-    .start = start, .preempt = preempt, .unreserve = core_unreserved
+    .start = start, .preempt = preempt, .never = never, .unreserve = core_unreserved
 };
 
 /* --- what it is told --- */

@@ -104,6 +104,7 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     if (sched_next_ms(core->sched) <= wall_ms)
         core_begin(core, boot_ms, wall_ms);
+    core_run_never(core);
     if (core->now_ms != 0)
         end_turn(core, boot_ms);
     arm_next(core, boot_ms, wall_ms);

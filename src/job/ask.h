@@ -39,6 +39,7 @@ struct job_ask {
     uint32_t gpus_per_node; // 0: any division
     int32_t priority;       // higher runs first
     bool preemptible;       // may be put back into the queue when others need its GPUs
+    bool cancel_if_never;   // given up when what it waits for can never come true
 };
 
 /* The rows of these fields, for a record that holds a job_ask at `base_`. Their tags are 7 to 10 and from 32
@@ -65,8 +66,9 @@ struct job_ask {
         JOB_ASK_FIELD(41, RECORD_TIME, base_, deadline_ms, "deadline", 0),                                   \
         JOB_ASK_FIELD(42, RECORD_STRING, base_, after, "after", ASK_AFTER_TEXT_MAX),                         \
         JOB_ASK_FIELD(43, RECORD_STRING, base_, array, "array", ASK_TEXT_MAX),                               \
-        JOB_ASK_FIELD(44, RECORD_BOOL, base_, preemptible, "preemptible", 0)
-#define ASK_FIELDS         17U                   // rows of it
+        JOB_ASK_FIELD(44, RECORD_BOOL, base_, preemptible, "preemptible", 0),                                \
+        JOB_ASK_FIELD(45, RECORD_BOOL, base_, cancel_if_never, "cancel_if_never", 0)
+#define ASK_FIELDS         18U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

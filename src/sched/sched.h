@@ -78,6 +78,8 @@ struct sched_callbacks {
     uint64_t (*start)(void *arg, uint64_t job, const struct allocation *allocation);
     /* Take this running job back: it gives way. sched_stopped() follows when it has (or sched_ended()). */
     void (*preempt)(void *arg, uint64_t job, const char *why);
+    /* What this job waits for can never come true any more. May be NULL; changes nothing at once. */
+    void (*never)(void *arg, uint64_t job);
     /* A reservation was returned because nobody used it. May be NULL. */
     void (*unreserve)(void *arg, uint64_t reservation);
 };

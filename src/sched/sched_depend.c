@@ -110,6 +110,8 @@ void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
             continue;
         if (!comes_true(dependent->kind, is_ok)) {
             job->blockers |= BLOCK_NEVER;
+            if (sched->callbacks.never != NULL)
+                sched->callbacks.never(sched->callbacks.arg, job->entry.job);
             continue;
         }
         forget_dependency(job->rules, id);

@@ -202,6 +202,11 @@ static json_t *make_array_index(const struct json_job_view *view)
     return view->job->array_job != 0 ? json_integer(view->job->array_index) : json_null();
 }
 
+static json_t *make_cancel_if_never(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.cancel_if_never);
+}
+
 static json_t *make_preemptible(const struct json_job_view *view)
 {
     return json_boolean(view->job->ask.preemptible);
@@ -381,6 +386,8 @@ static const struct {
         make_array_left },
     { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
     { { "array_index", "integer|null", "its index in that array" }, make_array_index },
+    { { "cancel_if_never", "boolean", "given up when what it waits for can never come true" },
+        make_cancel_if_never },
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "times it was put back" }, make_preemptions },

@@ -182,6 +182,19 @@ def test_a_job_waits_for_another_and_for_how_it_ends(box, gate):
     assert box.wait(good)['state'] == 'done'
 
 
+def test_a_job_can_ask_to_be_given_up_with_its_dependency(box, gate):
+    first = box.submit('--', *gate.command('exit 3'))
+    job = box.submit('-A', first, '--cancel-if-never', '--', 'true')
+    last = box.submit('-A', f'{job}:fail', '--', 'true')
+    assert 'given up if' in box.mgpu('show', job, check=True).out
+    gate.open()
+    done = box.wait(job)
+    assert (done['state'], done['ended_by'], done['cancel_if_never']) == ('failed', 'dependency', True)
+    assert 'can never come true' in box.mgpu('show', job, check=True).out
+    assert box.mgpu('wait', job).code == 125
+    assert box.wait(last)['state'] == 'done'
+
+
 def test_a_circle_of_dependencies_is_refused(box):
     first = box.submit('--hold', '--', 'true')
     second = box.submit('-A', first, '--', 'true')

@@ -134,6 +134,51 @@ static void a_dependency_is_waited_for_and_may_never_come_true(void **state)
     assert_waits_for(b, 13, "dependency_never");
 }
 
+static void what_can_never_come_true_ends_the_jobs_that_asked_for_it(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(2), &one);
+    const char *const after[] = { "11:ok", "12:ok", "13:ok" };
+    for (size_t i = 0; i < 3; i++) {
+        struct job_spec *spec = make_spec(1);
+        spec->ask.after = xstrdup(after[i]);
+        spec->ask.cancel_if_never = i < 2;
+        spec->ask.array = i == 1 ? xstrdup("0-2") : NULL;
+        submit(b, spec, NULL);
+    }
+    end_job(b, 11, END_EXIT, 3);
+    for (uint64_t id = 12; id <= 13; id++) { // the second because of the first
+        assert_int_equal(state_of(b, id), JOB_DONE);
+        assert_int_equal(core_job(b->core, id)->end, END_DEPENDENCY);
+    }
+    assert_waits_for(b, 14, "dependency_never");
+    /* Asked for afterwards. */
+    struct job_ask ask;
+    job_ask_copy(&ask, &core_job(b->core, 14)->ask);
+    ask.cancel_if_never = true;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 14, &ask, NULL, NULL, &three);
+    bench_settle(b);
+    job_ask_clear(&ask);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+    assert_int_equal(core_job(b->core, 14)->end, END_DEPENDENCY);
+}
+
+static void a_job_that_waits_for_one_given_up_to_fail_starts(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(2), &one);
+    struct job_spec *never = make_spec(1), *after = make_spec(1);
+    never->ask.after = xstrdup("11:ok");
+    never->ask.cancel_if_never = true;
+    after->ask.after = xstrdup("12:fail");
+    after->ask.cancel_if_never = true;
+    submit(b, never, &two);
+    submit(b, after, &three);
+    end_job(b, 11, END_EXIT, 3);
+    assert_int_equal(state_of(b, 12), JOB_DONE);
+    assert_int_equal(state_of(b, 13), JOB_STARTING);
+}
+
 static void a_dependency_on_a_job_that_is_over_is_settled_at_once(void **state)
 {
     struct bench *b = *state;
@@ -387,6 +432,8 @@ int main(void)
         CASE(a_job_that_runs_cannot_be_held_or_edited),
         CASE(an_edit_can_let_a_job_start),
         CASE(a_dependency_is_waited_for_and_may_never_come_true),
+        CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it),
+        CASE(a_job_that_waits_for_one_given_up_to_fail_starts),
         CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once),
         CASE(an_edit_that_closes_a_circle_is_refused),
         CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),

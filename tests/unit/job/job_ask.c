@@ -243,6 +243,9 @@ static void a_copy_is_equal_until_one_field_differs(void **state)
     copy.preemptible = true;
     assert_false(job_ask_equal(&ask, &copy));
     copy.preemptible = false;
+    copy.cancel_if_never = true;
+    assert_false(job_ask_equal(&ask, &copy));
+    copy.cancel_if_never = false;
     copy.after[0] = '5';
     assert_false(job_ask_equal(&ask, &copy));
     job_ask_clear(&ask);
