@@ -89,7 +89,7 @@ def lively(make_instance, place, tmp_path, request):
     text = 'half-life: 1h\nuser-max-jobs: 12\n'
     if harness.IS_ROOT:
         users.append(request.getfixturevalue('bo'))
-        text += f'users:\n  {users[1].name}:\n    max-gpus: 3\n    shares: 2\n'
+        text += f'users:\n  {users[1].name}:\n    max-gpus: 4\n    shares: 2\n'
     path.write_text(text)
     os.chmod(tmp_path, 0o755)
     arguments = ['--config', str(path)] + (['--allow-root-jobs'] if harness.IS_ROOT else [])
