@@ -28,7 +28,7 @@ static bool is_held(int64_t hold_from_ms, const void *hold_owner, const struct f
     return !is_own && (hold_from_ms < fit->end_ms || hold_from_ms <= fit->now_ms);
 }
 
-static bool is_listed(const struct fit *fit, uint64_t reservation)
+bool fit_may_use(const struct fit *fit, uint64_t reservation)
 {
     for (size_t i = 0; i < fit->n_reservations; i++)
         if (fit->reservations[i] == reservation)
@@ -40,7 +40,7 @@ static bool is_reserved(const struct cluster_gpu *gpu, const struct fit *fit)
 {
     for (size_t i = 0; i < gpu->n_bookings; i++) {
         const struct cluster_booking *booking = &gpu->bookings[i];
-        if (booking->until_ms <= fit->now_ms || is_listed(fit, booking->reservation))
+        if (booking->until_ms <= fit->now_ms || fit_may_use(fit, booking->reservation))
             continue;
         if (booking->from_ms <= fit->now_ms || (fit->limit_ms > booking->from_ms && !fit->may_give_way))
             return true;
@@ -118,7 +118,7 @@ static void add_gpu(const struct cluster_node *node, uint32_t at, const struct s
     }
 }
 
-static void add_host(
+void fit_add_host(
     const struct cluster_node *node, const struct sched_request *request, struct allocation *allocation)
 {
     for (size_t i = 0; i < allocation->n_nodes; i++)
@@ -177,7 +177,7 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation)
 {
-    add_host(node, request, allocation);
+    fit_add_host(node, request, allocation);
     if (count == 0)
         return;
     _cleanup_free_ uint32_t *at = xcalloc(node->n_gpus, sizeof(*at));
@@ -197,7 +197,7 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
 void fit_take_pick(const struct cluster_node *node, uint32_t at, const struct sched_request *request,
     struct allocation *allocation)
 {
-    add_host(node, request, allocation);
+    fit_add_host(node, request, allocation);
     allocation->gpus = xreallocarray(allocation->gpus, allocation->n_gpus + 1, sizeof(*allocation->gpus));
     add_gpu(node, at, request, allocation);
 }

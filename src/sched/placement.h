@@ -26,6 +26,9 @@ void request_need(const struct cluster *cluster, const struct sched_request *req
 
 /* --- fit.c: one node --- */
 
+/* The reservation is one of those that its user may use. */
+bool fit_may_use(const struct fit *fit, uint64_t reservation);
+
 /* The GPU may take the request now, by bookings, holds and reservations. */
 bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
     const struct sched_request *request, const struct fit *fit);
@@ -45,6 +48,10 @@ uint32_t fit_count(const struct cluster *cluster, const struct cluster_node *nod
 void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation);
+
+/* The node's CPUs and memory, once for each node. */
+void fit_add_host(
+    const struct cluster_node *node, const struct sched_request *request, struct allocation *allocation);
 
 /* Adds this very GPU (its position in the node), and the node's CPUs and memory if it is the first there. */
 void fit_take_pick(const struct cluster_node *node, uint32_t gpu, const struct sched_request *request,

@@ -39,14 +39,6 @@ static int compare_gpus(const void *a, const void *b)
     return (left->gpu > right->gpu) - (left->gpu < right->gpu);
 }
 
-static bool may_use(const struct search *search, const struct cluster_booking *booking)
-{
-    for (size_t i = 0; i < search->fit.n_reservations; i++)
-        if (search->fit.reservations[i] == booking->reservation)
-            return true;
-    return false;
-}
-
 /* As fit.c has it: against a reservation counts the certain end, or the begin if it would give way. */
 static bool is_over_before(const struct search *search, int64_t from, const struct cluster_booking *booking)
 {
@@ -75,7 +67,7 @@ static int64_t past_holds(const struct search *search, uint32_t node, uint32_t g
         }
         for (size_t i = 0; i < what->n_bookings; i++) {
             const struct cluster_booking *booking = &what->bookings[i];
-            if (may_use(search, booking) || from >= booking->until_ms ||
+            if (fit_may_use(&search->fit, booking->reservation) || from >= booking->until_ms ||
                 is_over_before(search, from, booking))
                 continue;
             from = booking->until_ms;
@@ -201,15 +193,6 @@ static void add_gpu(struct allocation *to, uint32_t node, uint32_t gpu, const st
     };
 }
 
-static void add_node(struct allocation *to, uint32_t node, const struct sched_request *request)
-{
-    for (size_t i = 0; i < to->n_nodes; i++)
-        if (to->nodes[i].node == node)
-            return;
-    to->nodes = xreallocarray(to->nodes, to->n_nodes + 1, sizeof(*to->nodes));
-    to->nodes[to->n_nodes++] = (struct alloc_node){ node, request->cpu_milli, request->memory };
-}
-
 /* The earliest time for `count` GPUs of this node; they are added to `ret` when it is not NULL. */
 static int64_t node_when(const struct search *search, uint32_t node, uint32_t count, struct allocation *ret)
 {
@@ -230,7 +213,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
         in_time++;
     for (size_t i = in_time - count; i < in_time; i++)
         add_gpu(ret, node, times[i].gpu, search->request);
-    add_node(ret, node, search->request);
+    fit_add_host(where, search->request, ret);
     return at;
 }
 
@@ -342,7 +325,7 @@ static int64_t plan_picks(struct search *search, struct allocation *ret)
                 add_gpu(&tried, node->position, times[k].gpu, request);
             }
             if (free_at < TIME_NEVER)
-                add_node(&tried, node->position, request);
+                fit_add_host(node, request, &tried);
             at = free_at > at ? free_at : at;
         }
         for (size_t i = 0; i < tried.n_nodes && at < TIME_NEVER; i++)

@@ -1,7 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 #include "clusters.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+#include <cmocka.h>
+
+int clusters_open(void **state)
+{
+    static struct cluster cluster;
+    cluster_init(&cluster);
+    *state = &cluster;
+    return 0;
+}
+
+int clusters_close(void **state)
+{
+    struct error err;
+    assert_int_equal(cluster_invariant(*state, &err), 0);
+    cluster_clear(*state);
+    return 0;
+}
+
+uint32_t clusters_draw(uint32_t *seed, uint32_t limit)
+{
+    *seed = *seed * 1664525U + 1013904223U;
+    return (*seed >> 8) % limit;
+}
 
 struct cluster_node *clusters_add(struct cluster *cluster, const char *name, uint32_t gpus)
 {

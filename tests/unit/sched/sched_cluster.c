@@ -17,14 +17,6 @@ static int open_box(void **state)
     return 0;
 }
 
-static int close_cluster(void **state)
-{
-    struct error err;
-    assert_int_equal(cluster_invariant(*state, &err), 0);
-    cluster_clear(*state);
-    return 0;
-}
-
 static void assert_refused(
     struct cluster *c, struct sched_request request, const char *message, const char *hint)
 {
@@ -245,7 +237,7 @@ static void thousands_of_nodes_are_found_by_name(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, close_cluster)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, clusters_close)
     const struct CMUnitTest tests[] = {
         CASE(impossible_requests_on_one_node_are_refused_in_words),
         CASE(impossible_requests_on_several_nodes_say_what_would_fit),

@@ -9,28 +9,6 @@
 
 #define HELD 300U
 
-static int open_empty(void **state)
-{
-    static struct cluster cluster;
-    cluster_init(&cluster);
-    *state = &cluster;
-    return 0;
-}
-
-static int close_cluster(void **state)
-{
-    struct error err;
-    assert_int_equal(cluster_invariant(*state, &err), 0);
-    cluster_clear(*state);
-    return 0;
-}
-
-static uint32_t draw(uint32_t *seed, uint32_t limit)
-{
-    *seed = *seed * 1664525U + 1013904223U;
-    return (*seed >> 8) % limit;
-}
-
 static void add_nodes(struct cluster *c, uint32_t nodes, uint32_t gpus)
 {
     for (uint32_t i = 0; i < nodes; i++) {
@@ -286,7 +264,7 @@ static void try_kept(struct cluster *c, const struct placement *way)
         way->learn(kept, c, &requests[i], 10 * (i + 1));
     }
     for (int round = 0; round < 800; round++) {
-        const struct sched_request *request = &requests[draw(&seed, 8)];
+        const struct sched_request *request = &requests[clusters_draw(&seed, 8)];
         struct allocation fresh;
         counted = way->open();
         for (uint32_t i = 0; i < 8; i++)
@@ -301,7 +279,7 @@ static void try_kept(struct cluster *c, const struct placement *way)
         if (is_placed)
             cluster_book(c, &held[n++]);
         while (n > 0 && (n == HELD || !is_placed)) {
-            uint32_t i = draw(&seed, n);
+            uint32_t i = clusters_draw(&seed, n);
             is_placed = n < HELD;
             cluster_release(c, &held[i]);
             allocation_clear(&held[i]);
@@ -333,7 +311,9 @@ static void nothing_that_fits_is_refused_while_scores_are_due(void **state)
     struct allocation a, b;
     add_nodes(c, 1500, 1);
     for (int round = 0; round < 6000; round++) {
-        struct sched_request request = { .gpus = 1, .share = 100 + 50 * draw(&seed, 19), .cpu_milli = 100 };
+        struct sched_request request = {
+            .gpus = 1, .share = 100 + 50 * clusters_draw(&seed, 19), .cpu_milli = 100
+        };
         way->learn(memory, c, &request, 1);
         way->learn(again, c, &request, 1);
         for (size_t i = 0; i < c->n_dirty; i++)
@@ -386,7 +366,7 @@ static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
     uint32_t seed = 5;
     add_nodes(c, 20, 8);
     for (int round = 0; round < 60; round++) {
-        struct sched_request request = { .gpus = 1 + draw(&seed, 4) };
+        struct sched_request request = { .gpus = 1 + clusters_draw(&seed, 4) };
         struct allocation a, b;
         placement_fgd.learn(memory, c, &request, 1);
         tell(c, &placement_fgd, memory);
@@ -404,7 +384,7 @@ static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_empty, close_cluster)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
     const struct CMUnitTest tests[] = {
         CASE(fragments_are_what_the_typical_shapes_cannot_use),
         CASE(what_a_shape_can_use_ends_with_the_cpus),

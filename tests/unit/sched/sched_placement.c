@@ -9,28 +9,6 @@
 #define WIDTH 8U
 #define HELD  400U
 
-static int open_empty(void **state)
-{
-    static struct cluster cluster;
-    cluster_init(&cluster);
-    *state = &cluster;
-    return 0;
-}
-
-static int close_cluster(void **state)
-{
-    struct error err;
-    assert_int_equal(cluster_invariant(*state, &err), 0);
-    cluster_clear(*state);
-    return 0;
-}
-
-static uint32_t draw(uint32_t *seed, uint32_t limit)
-{
-    *seed = *seed * 1664525U + 1013904223U;
-    return (*seed >> 8) % limit;
-}
-
 /* "node:gpu,gpu node:gpu" */
 static void assert_placed(
     struct cluster *c, const struct placement *placement, struct sched_request request, const char *expected)
@@ -212,7 +190,7 @@ static void consolidate_chooses_as_the_reference_simulator(void **state)
     }
     for (int round = 0; round < 3000; round++) {
         static const uint32_t sizes[] = { 1, 1, 1, 2, 3, 4, 8, 8, 12, 16, 20, 25 };
-        uint32_t gpus = sizes[draw(&seed, sizeof(sizes) / sizeof(sizes[0]))], parts[NODES],
+        uint32_t gpus = sizes[clusters_draw(&seed, sizeof(sizes) / sizeof(sizes[0]))], parts[NODES],
                  got[NODES] = { 0 };
         bool is_placed = place_like_reference(&ref, gpus, parts);
         assert_int_equal(
@@ -225,8 +203,8 @@ static void consolidate_chooses_as_the_reference_simulator(void **state)
         n += is_placed;
         placed += is_placed;
         wide += is_placed && gpus > WIDTH;
-        while (n > 0 && (!is_placed || n == HELD) && draw(&seed, 3) > 0) {
-            uint32_t i = draw(&seed, n);
+        while (n > 0 && (!is_placed || n == HELD) && clusters_draw(&seed, 3) > 0) {
+            uint32_t i = clusters_draw(&seed, n);
             for (size_t k = 0; k < held[i].n_gpus; k++)
                 ref.free[held[i].gpus[k].node]++;
             cluster_release(c, &held[i]);
@@ -247,31 +225,31 @@ static void add_random_nodes(struct cluster *c, uint32_t *seed)
     for (uint32_t i = 0; i < NODES; i++) {
         char name[16], uuid[32];
         (void)snprintf(name, sizeof(name), "n%u", i);
-        struct cluster_node *node =
-            cluster_set_node(c, name, 1000 * (1 + draw(seed, 32)), draw(seed, 2) * 64 * GIB);
-        uint32_t gpus = draw(seed, 9), model = draw(seed, 3);
+        struct cluster_node *node = cluster_set_node(
+            c, name, 1000 * (1 + clusters_draw(seed, 32)), clusters_draw(seed, 2) * 64 * GIB);
+        uint32_t gpus = clusters_draw(seed, 9), model = clusters_draw(seed, 3);
         for (uint32_t k = 0; k < gpus; k++) {
             (void)snprintf(uuid, sizeof(uuid), "%u-%u", i, k);
-            struct cluster_gpu *gpu =
-                cluster_set_gpu(c, node, k, uuid, models[draw(seed, 8) == 0 ? 0 : model], 80 * GIB, true);
+            struct cluster_gpu *gpu = cluster_set_gpu(
+                c, node, k, uuid, models[clusters_draw(seed, 8) == 0 ? 0 : model], 80 * GIB, true);
             gpu->pcie_switch = (int16_t)(k / 2);
-            gpu->is_paused = draw(seed, 20) == 0;
-            gpu->closed = draw(seed, 20) == 0 ? 1U << draw(seed, 4) : 0;
-            gpu->memory_foreign = draw(seed, 20) == 0 ? draw(seed, 90) * GIB : 0;
+            gpu->is_paused = clusters_draw(seed, 20) == 0;
+            gpu->closed = clusters_draw(seed, 20) == 0 ? 1U << clusters_draw(seed, 4) : 0;
+            gpu->memory_foreign = clusters_draw(seed, 20) == 0 ? clusters_draw(seed, 90) * GIB : 0;
         }
-        node->is_drained = draw(seed, 20) == 0;
+        node->is_drained = clusters_draw(seed, 20) == 0;
         cluster_touch(c, node);
     }
 }
 
 static void hold_at_random(struct cluster *c, uint32_t *seed)
 {
-    struct cluster_node *node = &c->nodes[draw(seed, NODES)];
-    node->hold_from_ms = draw(seed, 2000);
-    node->hold_cpu_milli = 1000 * draw(seed, 8);
+    struct cluster_node *node = &c->nodes[clusters_draw(seed, NODES)];
+    node->hold_from_ms = clusters_draw(seed, 2000);
+    node->hold_cpu_milli = 1000 * clusters_draw(seed, 8);
     for (size_t i = 0; i < node->n_gpus; i++) {
-        node->gpus[i].hold_from_ms = draw(seed, 3) == 0 ? draw(seed, 2000) : TIME_NEVER;
-        node->gpus[i].hold_share = draw(seed, 2) == 0 ? SHARE_WHOLE : draw(seed, 1000);
+        node->gpus[i].hold_from_ms = clusters_draw(seed, 3) == 0 ? clusters_draw(seed, 2000) : TIME_NEVER;
+        node->gpus[i].hold_share = clusters_draw(seed, 2) == 0 ? SHARE_WHOLE : clusters_draw(seed, 1000);
     }
 }
 
@@ -287,20 +265,22 @@ static bool fits_somewhere(
 
 static struct sched_request random_request(uint32_t *seed, char *model, uint32_t *allow)
 {
-    struct sched_request request = { .nodes = 1, .gpus = draw(seed, 5), .cpu_milli = 500 * draw(seed, 9) };
-    if (draw(seed, 3) == 0)
-        request.memory = draw(seed, 20) * GIB;
+    struct sched_request request = {
+        .nodes = 1, .gpus = clusters_draw(seed, 5), .cpu_milli = 500 * clusters_draw(seed, 9)
+    };
+    if (clusters_draw(seed, 3) == 0)
+        request.memory = clusters_draw(seed, 20) * GIB;
     if (request.gpus == 0) {
         request.cpu_milli += 500;
         return request;
     }
-    if (draw(seed, 2) == 0)
-        request.share = 50 * (1 + draw(seed, 19));
-    if (draw(seed, 4) == 0)
-        request.gpu_mem = (1 + draw(seed, 60)) * GIB;
-    if (draw(seed, 4) == 0)
+    if (clusters_draw(seed, 2) == 0)
+        request.share = 50 * (1 + clusters_draw(seed, 19));
+    if (clusters_draw(seed, 4) == 0)
+        request.gpu_mem = (1 + clusters_draw(seed, 60)) * GIB;
+    if (clusters_draw(seed, 4) == 0)
         request.model = model;
-    if (draw(seed, 5) == 0) {
+    if (clusters_draw(seed, 5) == 0) {
         request.allow = allow;
         request.n_allow = 4;
     }
@@ -334,8 +314,8 @@ static void try_way(struct cluster *c, const struct placement *way, uint32_t see
             cluster_book(c, &held[n++]);
         }
         assert_int_equal(cluster_invariant(c, &err), 0);
-        while (n > 0 && (!is_placed || n == HELD) && draw(&seed, 4) > 0) {
-            uint32_t i = draw(&seed, n);
+        while (n > 0 && (!is_placed || n == HELD) && clusters_draw(&seed, 4) > 0) {
+            uint32_t i = clusters_draw(&seed, n);
             cluster_release(c, &held[i]);
             allocation_clear(&held[i]);
             held[i] = held[--n];
@@ -374,7 +354,7 @@ static void ways_are_found_by_name(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_empty, close_cluster)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
     const struct CMUnitTest tests[] = {
         CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first),
         CASE(best_fit_fills_the_fullest_gpu_with_shares),
