@@ -392,14 +392,19 @@ static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **
 static void the_last_lines_outlive_a_killed_shepherd(void **state)
 {
     struct fixture *f = *state;
-    fixture_script(f, "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo over; exit 4");
+    fixture_script(f, "echo begun; read word < go; echo over; exit 4");
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s/go", f->home);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    assert_int_equal(chmod(path, 0666), 0);
     fixture_start(f);
     fixture_await(f, "started");
     fixture_kill_shepherd(f);
     fixture_adopt(f);
-    char path[160];
-    (void)snprintf(path, sizeof(path), "%s/go", f->home);
-    (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+    int go = open(path, O_WRONLY | O_CLOEXEC); // waits until the job reads
+    assert_true(go >= 0);
+    assert_int_equal(write(go, "\n", 1), 1);
+    (void)close(go);
     fixture_finish(f);
     assert_int_equal(f->exit.exit_code, 4);
     assert_string_equal(f->exit.tail, "begun\nover\n");
