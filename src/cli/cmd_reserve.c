@@ -198,18 +198,8 @@ static const struct list_kind kind = {
 
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
-    struct screen screen;
-    _cleanup_json_ json_t *answer = NULL;
     (void)argc, (void)argv;
-    if (list_print_help(&call->list, &kind, stdout))
-        return EXIT_OK;
-    int r = list_check(&call->list, &kind, err);
-    if (r == 0)
-        r = client_get(&call->client, API_PATH "/reservations", &answer, err);
-    if (r < 0)
-        return r;
-    screen_open(&screen, STDOUT_FILENO, call->color);
-    return list_print(call, &kind, &screen, answer, stdout, err);
+    return list_run(call, &kind, API_PATH "/reservations", err);
 }
 
 static int run_rm(struct call *call, int argc, char **argv, struct error *err)

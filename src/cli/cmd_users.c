@@ -86,18 +86,8 @@ static const struct list_kind kind = {
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
-    struct screen screen;
-    _cleanup_json_ json_t *answer = NULL;
     (void)argc, (void)argv;
-    if (list_print_help(&call->list, &kind, stdout))
-        return EXIT_OK;
-    int r = list_check(&call->list, &kind, err);
-    if (r == 0)
-        r = client_get(&call->client, API_PATH "/users", &answer, err);
-    if (r < 0)
-        return r;
-    screen_open(&screen, STDOUT_FILENO, call->color);
-    return list_print(call, &kind, &screen, answer, stdout, err);
+    return list_run(call, &kind, API_PATH "/users", err);
 }
 
 const struct command command_users = {

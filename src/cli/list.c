@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/table.h"
 
@@ -258,4 +260,19 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
             r = print_table(&view, choice, &shown, rows, out);
     }
     return r;
+}
+
+int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err)
+{
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    if (list_print_help(&call->list, kind, stdout))
+        return EXIT_OK;
+    int r = list_check(&call->list, kind, err);
+    if (r == 0)
+        r = client_get(&call->client, path, &answer, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, kind, &screen, answer, stdout, err);
 }

@@ -48,5 +48,8 @@ int list_check(const struct list_choice *choice, const struct list_kind *kind, s
 int list_print(const struct call *call, const struct list_kind *kind, const struct screen *screen,
     json_t *answer, FILE *out, struct error *err);
 
+/* A whole verb that shows what GET `path` answers: help on columns, checks, request and table. */
+int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err);
+
 /* True when the output is for programs (json, jsonl, csv). */
 bool list_is_machine(const struct call *call);
