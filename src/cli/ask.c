@@ -330,6 +330,30 @@ const struct ask_key *ask_find(const char *name)
     return NULL;
 }
 
+/* The number in the largest of the units that divides it. */
+static char *in_units(int64_t value, const int64_t *units, const char *const *names)
+{
+    size_t i = 0;
+    while (units[i] > 1 && value % units[i] != 0)
+        i++;
+    return xasprintf("%" PRId64 "%s", value / units[i], names[i]);
+}
+
+char *ask_text(const char *key, const json_t *request)
+{
+    static const int64_t sizes[] = { INT64_C(1) << 30, INT64_C(1) << 20, INT64_C(1) << 10, 1 };
+    static const char *const size_names[] = { "G", "M", "K", "B" };
+    static const int64_t times[] = { 3600, 60, 1 };
+    static const char *const time_names[] = { "h", "m", "s" };
+    const struct ask_key *row = ask_find(key);
+    int64_t value = field_integer(request, key, 0);
+    if (row != NULL && value > 0 && row->read == read_size)
+        return in_units(value, sizes, size_names);
+    if (row != NULL && value > 0 && row->read == read_duration)
+        return in_units(value, times, time_names);
+    return field_shown(request, key);
+}
+
 int ask_set(json_t *request, struct client *client, const char *key, const char *what, const char *text,
     struct error *err)
 {

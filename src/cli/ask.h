@@ -24,6 +24,9 @@ extern const struct ask_key ask_keys[];
 /* The key of that name or alias, or NULL. */
 const struct ask_key *ask_find(const char *name);
 
+/* The value of that key in a request as one types it: "8G", "24h". The caller frees it. */
+char *ask_text(const char *key, const json_t *request);
+
 /* Reads `text` into the member `key` of `request`; `what` names the value in the sentence: "-g". */
 int ask_set(json_t *request, struct client *client, const char *key, const char *what, const char *text,
     struct error *err);

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/ask.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/table.h"
@@ -238,7 +239,7 @@ static void append_edit(struct buffer *line, const json_t *why, json_t *edit)
     strings_add(&words, id);
     json_object_foreach(edit, key, value)
     {
-        _cleanup_free_ char *text = json_is_null(value) ? xstrdup("none") : field_shown(edit, key);
+        _cleanup_free_ char *text = json_is_null(value) ? xstrdup("none") : ask_text(key, edit);
         strings_take(&words, xasprintf("%s=%s", key, text));
     }
     _cleanup_free_ char *typed = text_quote_command(&words);

@@ -83,6 +83,17 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
                               "  jobs 8 and 12).\n");
 }
 
+static void the_change_it_offers_can_be_typed(void **state)
+{
+    (void)state;
+    check(NULL,
+        "{\"job\":42,\"starts_now\":true,\"reasons\":[],"
+        "\"change\":{\"text\":\"less\",\"edit\":{\"gpu_mem\":8589934592,\"memory\":1610612736,"
+        "\"time_limit\":5400}}}",
+        "It would start now.\n"
+        "To start now: less · mgpu edit 42 gpu_mem=8G memory=1536M time_limit=90m\n");
+}
+
 static void a_job_that_does_not_exist_yet_has_no_number(void **state)
 {
     (void)state;
@@ -130,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_blocker_is_told_with_its_end),
         cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
+        cmocka_unit_test(the_change_it_offers_can_be_typed),
         cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
         cmocka_unit_test(a_job_that_does_not_wait_is_said_so),
         cmocka_unit_test(an_answer_without_members_is_no_crash),
