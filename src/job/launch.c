@@ -9,6 +9,15 @@ static const struct record_field group_fields[] = {
 };
 static const struct record_type group_record = RECORD_TYPE(10, "group", struct group_id, group_fields);
 
+static const struct record_field device_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct device_rule, major, 0),
+    RECORD_FIELD(2, RECORD_U32, struct device_rule, minor_first, 0),
+    RECORD_FIELD(3, RECORD_U32, struct device_rule, minor_last, 0),
+    RECORD_FIELD(4, RECORD_U32, struct device_rule, is_allowed, 0),
+};
+const struct record_type device_rule_record =
+    RECORD_TYPE(14, "device rule", struct device_rule, device_fields);
+
 #define IDENTITY_FIELDS(type)                                                                                \
     RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
         RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
@@ -33,6 +42,12 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(20, RECORD_U64, struct launch_spec, nofile_soft, 0),
     RECORD_FIELD(21, RECORD_U64, struct launch_spec, nofile_hard, 0),
     RECORD_FIELD(22, RECORD_STRING, struct launch_spec, exit_copy_dir, SPEC_PATH_MAX),
+    RECORD_FIELD(23, RECORD_STRINGS, struct launch_spec, v1_cgroups, 4 * SPEC_PATH_MAX),
+    RECORD_FIELD(24, RECORD_STRING, struct launch_spec, memory_cgroup, SPEC_PATH_MAX),
+    RECORD_FIELD(25, RECORD_SIZE, struct launch_spec, memory_limit, 0),
+    RECORD_FIELD(26, RECORD_U32, struct launch_spec, cpu_milli, 0),
+    RECORD_FIELD(27, RECORD_U32, struct launch_spec, pids_max, 0),
+    RECORD_SUBLIST(28, struct launch_spec, devices, LAUNCH_DEVICES_MAX, &device_rule_record),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

@@ -16,6 +16,15 @@ struct group_id {
     uint32_t gid;
 };
 
+/* Who may open which character devices: the first rule that fits decides, what fits none is allowed. */
+struct device_rule {
+    uint32_t major, minor_first, minor_last;
+    uint32_t is_allowed;
+};
+
+#define LAUNCH_DEVICES_MAX 1024U // rules of one step
+#define LAUNCH_MINOR_MAX   0xfffffU
+
 /* spool file "spec": everything the shepherd needs; it looks nothing up. */
 struct launch_spec {
     uint64_t job;
@@ -35,6 +44,12 @@ struct launch_spec {
     bool is_output_default;            // the directory of `output` is made when missing, mode 0700
     char *output_fallback;             // tried when the default place cannot be opened, or NULL
     char *job_cgroup;                  // directory of the step's cgroup; NULL when there are none
+    struct strings v1_cgroups;         // directories of the v1 cgroups that the step enters as well
+    char *memory_cgroup;               // directory where the kernel counts its memory, or NULL
+    uint64_t memory_limit;             // bytes; 0: none
+    uint32_t cpu_milli;                // 0: no limit
+    uint32_t pids_max;                 // processes and threads; 0: no limit
+    struct record_list devices;        // struct device_rule; empty: every device
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
@@ -70,6 +85,7 @@ struct launch_exit {
     struct record_list usage; // at most one struct job_usage; put in by the agent
 };
 
+extern const struct record_type device_rule_record;
 extern const struct record_type launch_spec_record;
 extern const struct record_type launch_started_record;
 extern const struct record_type launch_exit_record;
