@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NVIDIA: /dev/nvidiaN is major 195, and N is the driver's "Device Minor", which need not be the index in PCI
+ * order. Every user of a GPU needs nvidiactl and nvidia-uvm too; the other devices of the driver (MIG's
+ * capabilities, fabric, IMEX channels) are for administration or other GPUs and stay shut.
+ * AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are major 226 whoever made the
+ * GPU; the link from a GPU's PCI address to its own is in sysfs.
+ */
+#include "agent/gpu_devices.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "job/event.h"
+#include "wire/message.h"
+
+#define NVIDIA_MAJOR       195U
+#define NVIDIA_MODESET     254U // minors that every user of a GPU shares: nvidia-modeset and nvidiactl
+#define NVIDIA_CTL         255U
+#define DRM_MAJOR          226U
+#define PROC_DEVICES_MAX   65536U
+#define NVIDIA_PROC_MAX    8192U
+#define NVIDIA_NAME        "nvidia" // begins the names of all its drivers
+#define NVIDIA_UVM         "nvidia-uvm"
+#define AMD_KFD            "kfd"
+#define VENDOR_AMD         0x1002U
+#define BLOCK_DEVICES      "Block devices:"
+#define NVIDIA_MINOR_LABEL "Device Minor:"
+
+enum vendor { VENDOR_IS_NONE, VENDOR_IS_NVIDIA, VENDOR_IS_AMD };
+
+struct gpu_nodes {
+    char *uuid;
+    uint32_t index;
+    int numa;
+    enum vendor vendor;
+    int64_t nvidia_major, nvidia_minor, render_minor; // -1: none
+};
+
+struct gpu_devices {
+    char *device_dir, *pci_dir, *nvidia_dir, *devices_file;
+    bool has_simulated;
+    struct gpu_nodes *gpus;
+    size_t n_gpus;
+};
+
+static const struct gpu_devices_places real_places = {
+    .device_dir = "/dev",
+    .pci_dir = "/sys/bus/pci/devices",
+    .nvidia_dir = "/proc/driver/nvidia/gpus",
+    .devices_file = "/proc/devices",
+};
+
+struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places)
+{
+    struct gpu_devices *devices = xcalloc(1, sizeof(*devices));
+    places = places != NULL ? places : &real_places;
+    *devices = (struct gpu_devices){
+        .device_dir = xstrdup(places->device_dir != NULL ? places->device_dir : real_places.device_dir),
+        .pci_dir = xstrdup(places->pci_dir != NULL ? places->pci_dir : real_places.pci_dir),
+        .nvidia_dir = xstrdup(places->nvidia_dir != NULL ? places->nvidia_dir : real_places.nvidia_dir),
+        .devices_file =
+            xstrdup(places->devices_file != NULL ? places->devices_file : real_places.devices_file),
+        .has_simulated = places->has_simulated,
+    };
+    return devices;
+}
+
+static void forget_gpus(struct gpu_devices *devices)
+{
+    for (size_t i = 0; i < devices->n_gpus; i++)
+        free(devices->gpus[i].uuid);
+    free(take_ptr(devices->gpus));
+    devices->n_gpus = 0;
+}
+
+void gpu_devices_free(struct gpu_devices *devices)
+{
+    if (devices == NULL)
+        return;
+    forget_gpus(devices);
+    free(devices->device_dir);
+    free(devices->pci_dir);
+    free(devices->nvidia_dir);
+    free(devices->devices_file);
+    free(devices);
+}
+
+/* --- what belongs to a GPU --- */
+
+/* "Device Minor: 3" of the driver's own page about the GPU at that address; -1 when it says nothing. */
+static int64_t read_nvidia_minor(const struct gpu_devices *devices, const char *pci)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *path = xasprintf("%s/%s/information", devices->nvidia_dir, pci);
+    if (file_read(AT_FDCWD, path, NVIDIA_PROC_MAX, &text) < 0)
+        return -1;
+    const char *label = strstr(buffer_text(&text), NVIDIA_MINOR_LABEL);
+    return label == NULL ? -1 : strtol(label + strlen(NVIDIA_MINOR_LABEL), NULL, 10);
+}
+
+static uint32_t read_pci_vendor(const struct gpu_devices *devices, const char *pci)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *path = xasprintf("%s/%s/vendor", devices->pci_dir, pci);
+    return file_read(AT_FDCWD, path, PATH_MAX, &text) < 0 ? 0
+                                                          : (uint32_t)strtoul(buffer_text(&text), NULL, 16);
+}
+
+/* The number in the name of DIR/drm/renderDN. */
+static int64_t read_render_minor(const struct gpu_devices *devices, const char *pci)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s/drm", devices->pci_dir, pci);
+    DIR *dir = opendir(path);
+    int64_t minor_number = -1;
+    if (dir == NULL)
+        return -1;
+    for (const struct dirent *entry; minor_number < 0 && (entry = readdir(dir)) != NULL;)
+        if (strncmp(entry->d_name, "renderD", 7) == 0 && isdigit((unsigned char)entry->d_name[7]))
+            minor_number = strtol(entry->d_name + 7, NULL, 10);
+    (void)closedir(dir);
+    return minor_number;
+}
+
+/* The node tells its numbers itself; one that is not there yet will get those that NVIDIA documents. */
+static void find_nvidia_node(const struct gpu_devices *devices, int64_t n, struct gpu_nodes *gpu)
+{
+    struct stat node;
+    _cleanup_free_ char *path = xasprintf("%s/nvidia%lld", devices->device_dir, (long long)n);
+    bool is_there = stat(path, &node) == 0 && S_ISCHR(node.st_mode);
+    gpu->nvidia_major = is_there ? (int64_t)major(node.st_rdev) : NVIDIA_MAJOR;
+    gpu->nvidia_minor = is_there ? (int64_t)minor(node.st_rdev) : n;
+}
+
+static void find_nodes(const struct gpu_devices *devices, bool is_simulated, const struct gpu_state *state,
+    struct gpu_nodes *gpu)
+{
+    *gpu = (struct gpu_nodes){ .uuid = xstrdup(state->uuid),
+        .index = state->index,
+        .numa = state->numa,
+        .nvidia_major = -1,
+        .nvidia_minor = -1,
+        .render_minor = -1 };
+    if (is_simulated) {
+        if (!devices->has_simulated)
+            return;
+        gpu->vendor = VENDOR_IS_NVIDIA;
+        find_nvidia_node(devices, state->index, gpu);
+        return;
+    }
+    const char *pci = state->pci != NULL ? state->pci : "";
+    gpu->vendor = read_pci_vendor(devices, pci) == VENDOR_AMD ? VENDOR_IS_AMD : VENDOR_IS_NVIDIA;
+    gpu->render_minor = read_render_minor(devices, pci);
+    if (gpu->vendor == VENDOR_IS_AMD)
+        return;
+    int64_t n = read_nvidia_minor(devices, pci);
+    find_nvidia_node(devices, n >= 0 ? n : state->index, gpu);
+}
+
+static bool is_same(const struct gpu_devices *devices, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    if (gpus->count != devices->n_gpus)
+        return false;
+    for (size_t i = 0; i < gpus->count; i++)
+        if (states[i].index != devices->gpus[i].index || !text_equal(states[i].uuid, devices->gpus[i].uuid))
+            return false;
+    return true;
+}
+
+void gpu_devices_update(struct gpu_devices *devices, const char *backend, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    if (is_same(devices, gpus))
+        return;
+    forget_gpus(devices);
+    devices->gpus = xcalloc(gpus->count + 1, sizeof(*devices->gpus));
+    devices->n_gpus = gpus->count;
+    for (size_t i = 0; i < gpus->count; i++)
+        find_nodes(devices, strcmp(backend, "sim") == 0, &states[i], &devices->gpus[i]);
+}
+
+static const struct gpu_nodes *find(const struct gpu_devices *devices, const struct gpu_grant *grant)
+{
+    for (size_t i = 0; i < devices->n_gpus; i++)
+        if (text_equal(devices->gpus[i].uuid, grant->uuid))
+            return &devices->gpus[i];
+    return NULL;
+}
+
+int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list *grants)
+{
+    const struct gpu_nodes *gpu = grants->count > 0 ? find(devices, grants->items) : NULL;
+    return gpu != NULL ? gpu->numa : -1;
+}
+
+/* --- rules --- */
+
+static void add(struct record_list *rules, int64_t major_number, int64_t first, int64_t last, bool is_allowed)
+{
+    if (rules->count == LAUNCH_DEVICES_MAX || major_number < 0 || first < 0)
+        return;
+    rules->items = xreallocarray(rules->items, rules->count + 1, sizeof(struct device_rule));
+    ((struct device_rule *)rules->items)[rules->count++] =
+        (struct device_rule){ (uint32_t)major_number, (uint32_t)first, (uint32_t)last, is_allowed };
+}
+
+/* A row of /proc/devices: "235 nvidia-uvm". */
+static void add_driver(
+    struct record_list *rules, int64_t major_number, const char *name, bool has_nvidia, bool has_amd)
+{
+    bool is_nvidia = strncmp(name, NVIDIA_NAME, strlen(NVIDIA_NAME)) == 0 && major_number != NVIDIA_MAJOR;
+    if (is_nvidia)
+        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && strcmp(name, NVIDIA_UVM) == 0);
+    else if (strcmp(name, AMD_KFD) == 0)
+        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
+}
+
+/* The drivers whose major numbers the kernel gave out as they came; read anew each time, because a module may
+ * have been loaded since. */
+static void add_drivers(
+    const struct gpu_devices *devices, struct record_list *rules, bool has_nvidia, bool has_amd)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    if (file_read(AT_FDCWD, devices->devices_file, PROC_DEVICES_MAX, &text) < 0)
+        return;
+    char *rest = buffer_text(&text);
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        char *name;
+        if (strcmp(line, BLOCK_DEVICES) == 0)
+            break;
+        long major_number = strtol(line, &name, 10);
+        if (name != line && *name == ' ')
+            add_driver(rules, major_number, name + 1, has_nvidia, has_amd);
+    }
+}
+
+void gpu_devices_rules(
+    const struct gpu_devices *devices, const struct record_list *grants, struct record_list *ret)
+{
+    struct record_list rules = { 0 };
+    bool has_nvidia = false, has_amd = false;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu == NULL)
+            continue;
+        add(&rules, gpu->nvidia_major, gpu->nvidia_minor, gpu->nvidia_minor, true);
+        add(&rules, DRM_MAJOR, gpu->render_minor, gpu->render_minor, true);
+        has_nvidia |= gpu->vendor == VENDOR_IS_NVIDIA;
+        has_amd |= gpu->vendor == VENDOR_IS_AMD;
+    }
+    add(&rules, NVIDIA_MAJOR, NVIDIA_MODESET, NVIDIA_CTL, has_nvidia);
+    add(&rules, NVIDIA_MAJOR, 0, LAUNCH_MINOR_MAX, false);
+    add(&rules, DRM_MAJOR, 0, LAUNCH_MINOR_MAX, false);
+    add_drivers(devices, &rules, has_nvidia, has_amd);
+    *ret = rules;
+}

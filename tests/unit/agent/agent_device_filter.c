@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* The instructions are run by a small machine of our own; the same rules against the real kernel need root.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/confine.h"
+#include "agent/device_filter.h"
+#include "base/memory.h"
+
+#define ANY LAUNCH_MINOR_MAX
+
+static const struct device_rule rules[] = {
+    { 195, 2, 2, 1 },
+    { 195, 254, 255, 1 },
+    { 195, 0, ANY, 0 },
+    { 226, 0, ANY, 0 },
+};
+#define RULES (sizeof(rules) / sizeof(rules[0]))
+
+static uint32_t load_field(const struct bpf_cgroup_dev_ctx *device, short offset)
+{
+    uint32_t value;
+    memcpy(&value, (const char *)device + offset, sizeof(value));
+    return value;
+}
+
+/* What the program answers; fails on an instruction that no filter has, and on one outside of it. */
+static uint64_t run(const struct bpf_insn *program, size_t length, const struct bpf_cgroup_dev_ctx *device)
+{
+    uint64_t r[11] = { 0 };
+    for (size_t at = 0; at < length; at++) {
+        const struct bpf_insn *one = &program[at];
+        uint64_t immediate = (uint64_t)(int64_t)one->imm;
+        switch (one->code) {
+        case BPF_LDX | BPF_MEM | BPF_W: r[one->dst_reg] = load_field(device, one->off); break;
+        case BPF_ALU64 | BPF_MOV | BPF_K: r[one->dst_reg] = immediate; break;
+        case BPF_ALU64 | BPF_AND | BPF_K: r[one->dst_reg] &= immediate; break;
+        case BPF_JMP | BPF_JNE | BPF_K: at += r[one->dst_reg] != immediate ? (size_t)one->off : 0; break;
+        case BPF_JMP | BPF_JLT | BPF_K: at += r[one->dst_reg] < immediate ? (size_t)one->off : 0; break;
+        case BPF_JMP | BPF_JGT | BPF_K: at += r[one->dst_reg] > immediate ? (size_t)one->off : 0; break;
+        case BPF_JMP | BPF_EXIT: return r[BPF_REG_0];
+        default: fail_msg("instruction %zu has code %#x", at, one->code);
+        }
+    }
+    fail_msg("the program ran past its end");
+    return 0;
+}
+
+static bool is_allowed(
+    size_t n_rules, uint32_t kind, uint32_t access, uint32_t major_number, uint32_t minor_number)
+{
+    struct bpf_insn program[DEVICE_FILTER_SIZE(RULES)];
+    size_t length = device_filter_build(rules, n_rules, program);
+    assert_int_equal(length, DEVICE_FILTER_SIZE(n_rules));
+    struct bpf_cgroup_dev_ctx device = {
+        .access_type = access << 16 | kind, .major = major_number, .minor = minor_number
+    };
+    return run(program, length, &device) == 1;
+}
+
+static void the_first_rule_that_fits_decides(void **state)
+{
+    static const uint32_t accesses[] = { BPF_DEVCG_ACC_MKNOD, BPF_DEVCG_ACC_READ, BPF_DEVCG_ACC_WRITE,
+        BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE };
+    for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+        for (uint32_t n = 0; n < 300; n++)
+            assert_int_equal(
+                is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 195, n), n == 2 || n == 254 || n == 255);
+        assert_false(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 195, ANY));
+        assert_false(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 226, 128));
+    }
+}
+
+static void what_no_rule_names_is_allowed(void **state)
+{
+    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 1, 3));
+    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 194, 0));
+    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_BLOCK, BPF_DEVCG_ACC_READ, 195, 0));
+    assert_true(is_allowed(0, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 195, 0));
+}
+
+/* --- against the kernel --- */
+
+static const struct spool_id id = { .job = 5, .attempt = 1 };
+
+struct place {
+    char dir[64];
+    struct confine_state *cells;
+    char *cell;
+    int cell_fd;
+};
+
+static int setup(void **state)
+{
+    struct place *place = xcalloc(1, sizeof(*place));
+    int shepherd_fd;
+    place->cell_fd = -1;
+    (void)snprintf(place->dir, sizeof(place->dir), "/tmp/mgpu-devices.XXXXXX");
+    assert_non_null(mkdtemp(place->dir));
+    *state = place;
+    if (geteuid() != 0 || confine_cgroup2.open(place->dir, &place->cells, NULL) < 0)
+        return 0;
+    assert_int_equal(confine_cgroup2.prepare(place->cells, &id, &place->cell, &shepherd_fd, NULL), 0);
+    place->cell_fd = open(place->cell, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *place = *state;
+    static const char *const names[] = { "nvidia1", "nvidia2", "made", "cgroup" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("%s/%s", place->dir, names[i]);
+        (void)unlink(path);
+    }
+    closep(&place->cell_fd);
+    if (place->cells != NULL)
+        (void)confine_cgroup2.remove(place->cells, &id);
+    confine_cgroup2.close(place->cells);
+    (void)rmdir(place->dir);
+    free(place->cell);
+    free(place);
+    return 0;
+}
+
+/* True where the kernel takes filters at all. */
+static bool can_filter(const struct place *place)
+{
+    return place->cell_fd >= 0 && device_filter_probe(place->cell_fd, NULL) == 0;
+}
+
+static void make_node(const struct place *place, uint32_t n)
+{
+    _cleanup_free_ char *path = xasprintf("%s/nvidia%u", place->dir, n);
+    assert_int_equal(mknod(path, S_IFCHR | 0666, makedev(195, n)), 0);
+}
+
+/* The errno of opening nvidiaN, or with `is_made` of making such a node, by a process in the cell. */
+static int try_in_cell(const struct place *place, uint32_t n, bool is_made)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", place->dir,
+        is_made  ? "made"
+        : n == 1 ? "nvidia1"
+                 : "nvidia2");
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int procs = openat(place->cell_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+        if (write(procs, "0", 1) != 1)
+            _exit(255);
+        int r = is_made ? mknod(path, S_IFCHR | 0666, makedev(195, n)) : open(path, O_RDWR | O_CLOEXEC);
+        _exit(r < 0 ? errno : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WEXITSTATUS(status);
+}
+
+static void the_kernel_obeys_the_rules(void **state)
+{
+    struct place *place = *state;
+    struct error err = { 0 };
+    if (!can_filter(place))
+        skip();
+    make_node(place, 1);
+    make_node(place, 2);
+    int without = try_in_cell(place, 1, false);
+    assert_int_not_equal(without, EPERM); // ENXIO where there is no driver
+    if (device_filter_apply(place->cell_fd, rules, RULES, &err) != 1)
+        fail_msg("%s", err.message);
+    assert_int_equal(try_in_cell(place, 1, false), EPERM);
+    assert_int_not_equal(try_in_cell(place, 2, false), EPERM);
+    assert_int_equal(try_in_cell(place, 1, true), EPERM);
+    assert_int_equal(try_in_cell(place, 2, true), 0);
+}
+
+static void a_filter_that_is_there_is_not_attached_again(void **state)
+{
+    struct place *place = *state;
+    struct error err = { 0 };
+    if (!can_filter(place))
+        skip();
+    assert_int_equal(device_filter_apply(place->cell_fd, rules, RULES, &err), 1);
+    assert_int_equal(device_filter_apply(place->cell_fd, rules, RULES, &err), 0);
+    /* Another one is no substitute for it: both hold then. */
+    assert_int_equal(device_filter_apply(place->cell_fd, rules + 2, 1, &err), 1);
+    make_node(place, 2);
+    assert_int_equal(try_in_cell(place, 2, false), EPERM);
+}
+
+static void a_failure_is_told(void **state)
+{
+    struct error err = { 0 };
+    _cleanup_close_ int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(device_filter_apply(fd, rules, RULES, &err) < 0);
+    assert_non_null(strstr(err.message, "device filter"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_rule_that_fits_decides),
+        cmocka_unit_test(what_no_rule_names_is_allowed),
+        cmocka_unit_test_setup_teardown(the_kernel_obeys_the_rules, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
+        cmocka_unit_test(a_failure_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* From grants to rules, on a made-up machine: its /dev, /proc and sysfs are files in a directory of the test.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/gpu_devices.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "job/event.h"
+#include "wire/message.h"
+
+#define ANY LAUNCH_MINOR_MAX
+
+struct machine {
+    char top[64];
+    struct gpu_devices *devices;
+    struct gpu_state gpus[3];
+};
+
+static void write_text(const struct machine *machine, const char *name, const char *text)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", machine->top, name);
+    _cleanup_free_ char *dir = xstrdup(path);
+    *strrchr(dir, '/') = '\0';
+    assert_int_equal(make_directories(dir, 0755), 0);
+    assert_int_equal(file_write(AT_FDCWD, path, text, strlen(text), false), 0);
+}
+
+/* GPU 0 and 1 are NVIDIA's, with the driver's minors the other way round; GPU 2 is AMD's. */
+static int setup(void **state)
+{
+    struct machine *machine = xcalloc(1, sizeof(*machine));
+    static char uuids[3][8] = { "GPU-a", "GPU-b", "GPU-c" };
+    static char pcis[3][16] = { "0000:01:00.0", "0000:02:00.0", "0000:03:00.0" };
+    (void)snprintf(machine->top, sizeof(machine->top), "/tmp/mgpu-devices.XXXXXX");
+    assert_non_null(mkdtemp(machine->top));
+    write_text(machine, "devices",
+        "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n234 nvidia-caps\n"
+        "235 nvidia-uvm\n236 nvidia-nvswitch\n240 kfd\n\nBlock devices:\n241 kfd\n");
+    write_text(machine, "nvidia/0000:01:00.0/information", "Model: X\nDevice Minor: \t 1\n");
+    write_text(machine, "nvidia/0000:02:00.0/information", "Model: X\nDevice Minor: \t 0\n");
+    write_text(machine, "pci/0000:01:00.0/vendor", "0x10de\n");
+    write_text(machine, "pci/0000:02:00.0/vendor", "0x10de\n");
+    write_text(machine, "pci/0000:02:00.0/drm/renderD130/dev", "226:130\n");
+    write_text(machine, "pci/0000:02:00.0/drm/card2/dev", "226:2\n");
+    write_text(machine, "pci/0000:03:00.0/vendor", "0x1002\n");
+    write_text(machine, "pci/0000:03:00.0/drm/renderD131/dev", "226:131\n");
+    for (uint32_t i = 0; i < 3; i++)
+        machine->gpus[i] =
+            (struct gpu_state){ .index = i, .uuid = uuids[i], .pci = pcis[i], .numa = (int32_t)i };
+    *state = machine;
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
+{
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct machine *machine = *state;
+    gpu_devices_free(machine->devices);
+    (void)nftw(machine->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    free(machine);
+    return 0;
+}
+
+static void open_devices(struct machine *machine, const char *backend, bool has_simulated)
+{
+    _cleanup_free_ char *dev = xasprintf("%s/dev", machine->top);
+    _cleanup_free_ char *pci = xasprintf("%s/pci", machine->top);
+    _cleanup_free_ char *nvidia = xasprintf("%s/nvidia", machine->top);
+    _cleanup_free_ char *file = xasprintf("%s/devices", machine->top);
+    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated };
+    struct record_list gpus = { machine->gpus, 3 };
+    machine->devices = gpu_devices_new(&places);
+    gpu_devices_update(machine->devices, backend, &gpus);
+}
+
+static bool decide(const struct record_list *rules, uint32_t major, uint32_t minor)
+{
+    const struct device_rule *all = rules->items;
+    for (size_t i = 0; i < rules->count; i++)
+        if (all[i].major == major && minor >= all[i].minor_first && minor <= all[i].minor_last)
+            return all[i].is_allowed != 0;
+    return true;
+}
+
+/* "+195:1 -195:0": what a job with the GPU of that uuid (NULL: with none) may open and what it may not. */
+static void assert_devices(const struct machine *machine, const char *uuid, const char *expected)
+{
+    struct record_list grants = { 0 }, rules;
+    if (uuid != NULL)
+        gpu_grants_add(&grants, 0, uuid, 0, 0);
+    gpu_devices_rules(machine->devices, &grants, &rules);
+    unsigned major, minor;
+    char sign;
+    for (int n; sscanf(expected, " %c%u:%u%n", &sign, &major, &minor, &n) == 3; expected += n)
+        if (decide(&rules, major, minor) != (sign == '+'))
+            fail_msg("%s: %u:%u is %s", uuid != NULL ? uuid : "no GPU", major, minor,
+                sign == '+' ? "shut" : "open");
+    free(rules.items);
+    gpu_grants_clear(&grants);
+}
+
+static void a_job_without_gpus_opens_none(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, NULL,
+        "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -240:0 -226:0 -226:128 -226:130 +1:3 +241:0");
+}
+
+static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_devices(
+        machine, "GPU-a", "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 -240:0 -226:130 -226:131");
+    assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
+}
+
+static void an_amd_gpu_comes_with_kfd_and_its_render_node(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "rocm", false);
+    assert_devices(machine, "GPU-c", "+240:0 +226:131 -226:130 -226:0 -195:0 -195:2 -195:255 -235:0");
+}
+
+static void a_gpu_that_is_not_known_opens_nothing(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, "GPU-gone", "-195:0 -195:1 -195:255 -235:0 -240:0 -226:130");
+}
+
+static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "sim", false);
+    assert_devices(machine, "GPU-a", "-195:0 -195:1 -195:255");
+    gpu_devices_free(take_ptr(machine->devices));
+    open_devices(machine, "sim", true);
+    assert_devices(machine, "GPU-b", "+195:1 -195:0 -195:2 +195:255");
+}
+
+static void gpus_that_changed_are_looked_up_anew(void **state)
+{
+    struct machine *machine = *state;
+    static char other[] = "GPU-x";
+    struct record_list gpus = { machine->gpus, 3 };
+    open_devices(machine, "nvml", false);
+    machine->gpus[0].uuid = other;
+    assert_devices(machine, other, "-195:1");
+    gpu_devices_update(machine->devices, "nvml", &gpus);
+    assert_devices(machine, other, "+195:1");
+    assert_devices(machine, "GPU-a", "-195:1");
+}
+
+static void the_first_gpu_says_where_the_cpus_should_be(void **state)
+{
+    struct machine *machine = *state;
+    struct record_list grants = { 0 };
+    open_devices(machine, "nvml", false);
+    assert_int_equal(gpu_devices_numa(machine->devices, &grants), -1);
+    gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
+    gpu_grants_add(&grants, 0, "GPU-a", 0, 0);
+    assert_int_equal(gpu_devices_numa(machine->devices, &grants), 1);
+    gpu_grants_clear(&grants);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_job_without_gpus_opens_none),
+        CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
+        CASE(an_amd_gpu_comes_with_kfd_and_its_render_node),
+        CASE(a_gpu_that_is_not_known_opens_nothing),
+        CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),
+        CASE(gpus_that_changed_are_looked_up_anew),
+        CASE(the_first_gpu_says_where_the_cpus_should_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
