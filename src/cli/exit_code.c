@@ -86,6 +86,7 @@ int exit_code_of_job(const json_t *job)
         [END_TIME_LIMIT] = time_limit_status,
         [END_DEADLINE] = unknown_status,
         [END_DEPENDENCY] = unknown_status,
+        [END_OOM] = signal_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

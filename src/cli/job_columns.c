@@ -176,6 +176,12 @@ static char *outcome_dependency(const json_t *job)
     return xstrdup("what it waited for can never come true");
 }
 
+/* The message says how much it was. */
+static char *outcome_oom(const json_t *job)
+{
+    return xstrdup(field_text(job, "message") == NULL ? "out of memory" : "killed");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -189,6 +195,7 @@ char *job_outcome(const json_t *job)
         [END_TIME_LIMIT] = outcome_time_limit,
         [END_DEADLINE] = outcome_deadline,
         [END_DEPENDENCY] = outcome_dependency,
+        [END_OOM] = outcome_oom,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

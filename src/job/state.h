@@ -45,6 +45,7 @@ enum job_end {
     END_TIME_LIMIT,   // it ran longer than it asked for; `exit_code` is 124
     END_DEADLINE,     // it could not start before its deadline
     END_DEPENDENCY,   // what it waits for can never come true
+    END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
     END_KINDS,
 };
 

@@ -20,8 +20,8 @@
 #include "job/state.h"
 #include "store/store_sql.h"
 
-static_assert(
-    JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 && END_DEPENDENCY == 10,
+static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 &&
+                  END_DEPENDENCY == 10 && END_OOM == 11,
     "these numbers are on disk");
 
 static const char tables[] =

@@ -113,7 +113,7 @@ static int setup(void **state)
     (void)snprintf(place->dir, sizeof(place->dir), "/tmp/mgpu-devices.XXXXXX");
     assert_non_null(mkdtemp(place->dir));
     *state = place;
-    if (geteuid() != 0 || confine_cgroup2.open(place->dir, &place->cells, NULL) < 0)
+    if (geteuid() != 0 || confine_cgroup2.open(place->dir, NULL, &place->cells, NULL) < 0)
         return 0;
     assert_int_equal(confine_cgroup2.prepare(place->cells, &id, &place->cell, &shepherd_fd, NULL), 0);
     place->cell_fd = open(place->cell, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
