@@ -21,6 +21,7 @@ struct parser {
     int argc, next; // next: the word to look at
     const struct option_row *const *tables;
     void *target;
+    option_seen_fn *seen;
     char **options, **operands;
     int n_options, n_operands;
     struct error *err;
@@ -104,6 +105,14 @@ static const char *take_word(struct parser *parser)
     return word;
 }
 
+static int take(const struct parser *parser, const struct option_row *row, const char *value)
+{
+    int r = row->set(parser->target, value, parser->err);
+    if (r == 0 && parser->seen != NULL)
+        parser->seen(parser->target, row, value);
+    return r;
+}
+
 static int read_long(struct parser *parser, const char *text)
 {
     const struct option_row *row = NULL;
@@ -118,7 +127,7 @@ static int read_long(struct parser *parser, const char *text)
         value = take_word(parser);
     if (row->argument != NULL && value == NULL && !is_optional(row))
         return error_set(parser->err, -EINVAL, "option '--%s' needs a value: %s", row->name, row->argument);
-    return row->set(parser->target, value, parser->err);
+    return take(parser, row, value);
 }
 
 static int read_letters(struct parser *parser, const char *letters)
@@ -130,7 +139,7 @@ static int read_letters(struct parser *parser, const char *letters)
             return error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);
         }
         if (row->argument == NULL) {
-            int r = row->set(parser->target, NULL, parser->err);
+            int r = take(parser, row, NULL);
             if (r < 0)
                 return r;
             continue;
@@ -141,7 +150,7 @@ static int read_letters(struct parser *parser, const char *letters)
         if (value == NULL && !is_optional(row))
             return error_set(
                 parser->err, -EINVAL, "option '-%c' needs a value: %s", row->letter, row->argument);
-        return row->set(parser->target, value, parser->err);
+        return take(parser, row, value);
     }
     return 0;
 }
@@ -168,8 +177,8 @@ static int read_words(struct parser *parser, bool stop_at_operand)
     return 0;
 }
 
-int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
-    bool stop_at_operand, int *ret_operands, struct error *err)
+int options_parse_seen(int argc, char **argv, const struct option_row *const *tables, void *target,
+    option_seen_fn *seen, bool stop_at_operand, int *ret_operands, struct error *err)
 {
     _cleanup_free_ char **options = xcalloc((size_t)argc + 1, sizeof(char *));
     _cleanup_free_ char **operands = xcalloc((size_t)argc + 1, sizeof(char *));
@@ -178,6 +187,7 @@ int options_parse(int argc, char **argv, const struct option_row *const *tables,
         .next = 1,
         .tables = tables,
         .target = target,
+        .seen = seen,
         .options = options,
         .operands = operands,
         .err = err };
@@ -190,6 +200,12 @@ int options_parse(int argc, char **argv, const struct option_row *const *tables,
         argv[1 + parser.n_options + i] = operands[i];
     *ret_operands = 1 + parser.n_options;
     return 0;
+}
+
+int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
+    bool stop_at_operand, int *ret_operands, struct error *err)
+{
+    return options_parse_seen(argc, argv, tables, target, NULL, stop_at_operand, ret_operands, err);
 }
 
 /* "  -g, --gpus N" without the help text. */
@@ -219,8 +235,12 @@ void options_print(const struct option_row *table, FILE *out)
             continue;
         describe(row, &left);
         if (left.length > width)
-            (void)fprintf(out, "%s\n%*s  %s\n", buffer_text(&left), (int)width, "", row->help);
+            (void)fprintf(out, "%s\n%*s", buffer_text(&left), (int)width, "");
         else
-            (void)fprintf(out, "%-*s  %s\n", (int)width, buffer_text(&left), row->help);
+            (void)fprintf(out, "%-*s", (int)width, buffer_text(&left));
+        (void)fprintf(out, "  %s", row->help);
+        if (row->preset != NULL)
+            (void)fprintf(out, " (default %s)", row->preset);
+        (void)fputc('\n', out);
     }
 }

@@ -18,7 +18,11 @@ struct option_row {
     /* Called for each occurrence; `value` is NULL for flags and for
      * a value left out. */
     int (*set)(void *target, const char *value, struct error *err);
+    const char *preset; // the value it has when nobody gives one, for the help; NULL: none, or not always the same
 };
+
+/* Called for each option that was read and taken; `value` is NULL for a flag. */
+typedef void option_seen_fn(void *target, const struct option_row *row, const char *value);
 
 /*
  * Reads options from argv[1..] in the order they stand, stopping at "--" (passed over) or, with
@@ -29,6 +33,10 @@ struct option_row {
  */
 int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
     bool stop_at_operand, int *ret_operands, struct error *err);
+
+/* The same, telling `seen` (or NULL) what was taken. */
+int options_parse_seen(int argc, char **argv, const struct option_row *const *tables, void *target,
+    option_seen_fn *seen, bool stop_at_operand, int *ret_operands, struct error *err);
 
 /* Help lines "  -g, --gpus N       text". */
 void options_print(const struct option_row *table, FILE *out);

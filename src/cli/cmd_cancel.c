@@ -71,7 +71,7 @@ static int set_name(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (10s)", set_grace },
     { 0, "all", NULL, "all of your jobs that have not ended", set_all },
-    { 'u', "user", "USER", "with --all: that user's (for administrators)", set_user },
+    { 'u', "user", "USER", "with --all: that user's (for operators)", set_user },
     { 'n', "name", "GLOB", "your jobs whose name fits", set_name },
     { 'y', "yes", NULL, "do not ask", set_yes },
     { 0 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume|policy, for administrators. Jobs that run there go on. */
+/* mgpu gpu pause|resume|policy; for operators. Jobs that run there go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static const struct command pause_command = {
     .name = "gpu pause",
     .aliases = { "pause" },
     .usage = "[OPTIONS] GPU...",
-    .help = "Start nothing new on these GPUs (administrators)",
+    .help = "Start nothing new on these GPUs (operators)",
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on.",
     .tables = { outage_rows },
     .options_size = sizeof(struct outage_options),
@@ -100,7 +100,7 @@ static const struct command resume_command = {
     .name = "gpu resume",
     .aliases = { "resume" },
     .usage = "GPU...",
-    .help = "Use these GPUs again (administrators)",
+    .help = "Use these GPUs again (operators)",
     .options_size = sizeof(struct outage_options),
     .run = run_resume,
 };
@@ -108,7 +108,7 @@ static const struct command resume_command = {
 static const struct command policy_command = {
     .name = "gpu policy",
     .usage = "GPU... avoid|fit-around|ignore|default",
-    .help = "Say what it means that others use these GPUs (administrators)",
+    .help = "Say what it means that others use these GPUs (operators)",
     .detail =
         "avoid: nothing new starts there. fit-around: shares get the memory that is left. ignore: as if\n"
         "nobody were there. default: as mgpud's --foreign says.",
@@ -121,6 +121,6 @@ static const struct command *const actions[] = { &pause_command, &resume_command
 const struct command command_gpu = {
     .name = "gpu",
     .usage = "pause|resume|policy GPU...",
-    .help = "Take GPUs out of use, and put them back (administrators)",
+    .help = "Take GPUs out of use, and put them back (operators)",
     .actions = actions,
 };

@@ -51,7 +51,7 @@ const struct command command_hold = {
     .name = "hold",
     .usage = "JOB...",
     .help = "Keep waiting jobs from starting until they are released",
-    .detail = "What an administrator holds of somebody else only an administrator releases.",
+    .detail = "What an operator holds of somebody else only an operator releases.",
     .takes_jobs = true,
     .run = run_hold,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node drain|resume, for administrators. Jobs that run there go on; nothing new starts. */
+/* mgpu node drain|resume; for operators. Jobs that run there go on; nothing new starts. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
 static const struct command drain_command = {
     .name = "node drain",
     .usage = "[OPTIONS] NODE...",
-    .help = "Start nothing new on these nodes (administrators)",
+    .help = "Start nothing new on these nodes (operators)",
     .tables = { outage_rows },
     .options_size = sizeof(struct outage_options),
     .run = run_drain,
@@ -50,7 +50,7 @@ static const struct command drain_command = {
 static const struct command resume_command = {
     .name = "node resume",
     .usage = "NODE...",
-    .help = "Use these nodes again (administrators)",
+    .help = "Use these nodes again (operators)",
     .options_size = sizeof(struct outage_options),
     .run = run_resume,
 };
@@ -60,6 +60,6 @@ static const struct command *const actions[] = { &drain_command, &resume_command
 const struct command command_node = {
     .name = "node",
     .usage = "drain|resume NODE...",
-    .help = "Take nodes out of use, and put them back (administrators)",
+    .help = "Take nodes out of use, and put them back (operators)",
     .actions = actions,
 };

@@ -224,7 +224,7 @@ static int run_rm(struct call *call, int argc, char **argv, struct error *err)
 static const struct command add_command = {
     .name = "reserve add",
     .usage = "--gpus N|--gpu-ids LIST --users LIST --for TIME [OPTIONS]",
-    .help = "Keep GPUs for some users, and print the number of the reservation (administrators)",
+    .help = "Keep GPUs for some users, and print the number of the reservation (operators)",
     .detail = "What the users do not use of it others may, with jobs that end before they need it back.",
     .tables = { add_rows },
     .options_size = sizeof(struct add_options),
@@ -245,7 +245,7 @@ static const struct command list_command = {
 static const struct command rm_command = {
     .name = "reserve rm",
     .usage = "NUMBER...",
-    .help = "Give reservations up (administrators)",
+    .help = "Give reservations up (operators)",
     .run = run_rm,
 };
 

@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration file: YAML, one mapping, every value a scalar but those of "users" and "groups". An empty
- * file is a good file. */
+/*
+ * A configuration file: YAML, one mapping of keys to values. Three keys hold mappings themselves: "users" and
+ * "groups" (limits of single ones) and "roles". An empty file is a good file. A key stands once in a file; of
+ * several files the last one counts.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <yaml.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "controller/roles.h"
 #include "controller/settings.h"
 #include "controller/settings_sched.h"
+
+#define CONFIG_MAX (1L << 20) // bytes of a file
+
+struct reader {
+    const char *path;
+    yaml_document_t *document;
+    struct controller_options *options;
+    struct error *err;
+};
+
+typedef int pair_fn(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg);
 
 static void close_file(FILE **file)
 {
@@ -22,86 +38,235 @@ static const char *text_of(const yaml_node_t *node)
     return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
-/* "users:" and "groups:" map names to their own limits. */
-static int read_account(const char *path, yaml_document_t *document, bool is_group,
-    const yaml_node_pair_t *account, struct controller_options *options, struct error *err)
+static size_t line_of(const yaml_node_t *node)
 {
-    const yaml_node_t *name = yaml_document_get_node(document, account->key);
-    const yaml_node_t *limits = yaml_document_get_node(document, account->value);
-    size_t line = name->start_mark.line + 1;
-    if (text_of(name) == NULL || limits->type != YAML_MAPPING_NODE)
-        return error_set(err, -EINVAL, "%s:%zu: a name and a mapping of its limits belong here", path, line);
-    for (const yaml_node_pair_t *pair = limits->data.mapping.pairs.start;
-         pair < limits->data.mapping.pairs.top; pair++) {
-        const char *key = text_of(yaml_document_get_node(document, pair->key));
-        const char *value = text_of(yaml_document_get_node(document, pair->value));
-        if (key == NULL || value == NULL)
-            return error_set(err, -EINVAL, "%s:%zu: a limit has a single value", path, line);
-        int r = settings_set_account(options, is_group, text_of(name), key, value, err);
-        if (r < 0)
-            return error_wrap(err, "%s:%zu", path, line);
+    return node->start_mark.line + 1;
+}
+
+/* The error's sentence gets the place in front. */
+static int at(const struct reader *reader, const yaml_node_t *node, int r)
+{
+    return r < 0 ? error_wrap(reader->err, "%s:%zu", reader->path, line_of(node)) : r;
+}
+
+static void note(const struct reader *reader, const yaml_node_t *node, const char *key, const char *value)
+{
+    _cleanup_free_ char *origin = xasprintf("%s:%zu", reader->path, line_of(node));
+    settings_note(reader->options, key, value, origin);
+}
+
+/* --- mappings --- */
+
+static int refuse_twice(const struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair)
+{
+    const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
+    for (const yaml_node_pair_t *other = mapping->data.mapping.pairs.start; other < pair; other++) {
+        const yaml_node_t *earlier = yaml_document_get_node(reader->document, other->key);
+        if (text_equal(text_of(earlier), text_of(key)))
+            return at(reader, key,
+                error_set(reader->err, -EINVAL, "'%.60s' stands in line %zu already", text_of(key),
+                    line_of(earlier)));
     }
     return 0;
 }
 
-static int read_accounts(const char *path, yaml_document_t *document, bool is_group,
-    const yaml_node_t *accounts, struct controller_options *options, struct error *err)
+static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn *read, const void *arg)
 {
     int r = 0;
-    for (const yaml_node_pair_t *pair = accounts->data.mapping.pairs.start;
-         r == 0 && pair < accounts->data.mapping.pairs.top; pair++)
-        r = read_account(path, document, is_group, pair, options, err);
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         r == 0 && pair < mapping->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
+        if (text_of(key) == NULL)
+            return at(reader, key, error_set(reader->err, -EINVAL, "a key is a word"));
+        r = refuse_twice(reader, mapping, pair);
+        if (r == 0)
+            r = read(reader, key, yaml_document_get_node(reader->document, pair->value), arg);
+    }
     return r;
 }
 
-static int read_pair(const char *path, yaml_document_t *document, const yaml_node_pair_t *pair,
-    struct controller_options *options, struct error *err)
+/* --- users and groups: names to their limits --- */
+
+struct account_name {
+    bool is_group;
+    const char *name;
+};
+
+static int read_limit(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
-    const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-    const yaml_node_t *value = yaml_document_get_node(document, pair->value);
-    size_t line = key->start_mark.line + 1;
-    bool is_group = text_of(key) != NULL && strcmp(text_of(key), "groups") == 0;
-    if (value->type == YAML_MAPPING_NODE && (is_group || text_equal(text_of(key), "users")))
-        return read_accounts(path, document, is_group, value, options, err);
-    if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
-        return error_set(err, -EINVAL, "%s:%zu: a key and a single value belong here", path, line);
-    int r = settings_set(
-        options, (const char *)key->data.scalar.value, (const char *)value->data.scalar.value, err);
-    return r < 0 ? error_wrap(err, "%s:%zu", path, line) : 0;
+    const struct account_name *account = arg;
+    if (text_of(value) == NULL)
+        return at(reader, value, error_set(reader->err, -EINVAL, "a limit has a single value"));
+    int r = settings_set_account(
+        reader->options, account->is_group, account->name, text_of(key), text_of(value), reader->err);
+    if (r < 0)
+        return at(reader, key, r);
+    _cleanup_free_ char *name =
+        xasprintf("%s.%s.%s", account->is_group ? "groups" : "users", account->name, text_of(key));
+    note(reader, key, name, text_of(value));
+    return 0;
 }
 
-static int read_document(
-    const char *path, yaml_document_t *document, struct controller_options *options, struct error *err)
+static int read_account(
+    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *is_group)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(document);
+    struct account_name account = { .is_group = *(const bool *)is_group, .name = text_of(key) };
+    if (value->type != YAML_MAPPING_NODE)
+        return at(
+            reader, value, error_set(reader->err, -EINVAL, "a mapping of limits belongs to '%.60s'", account.name));
+    return each_pair(reader, value, read_limit, &account);
+}
+
+/* --- roles: names of roles to lists of users and groups --- */
+
+static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role role)
+{
+    if (text_of(who) == NULL)
+        return at(reader, who, error_set(reader->err, -EINVAL, "a user or group:NAME belongs here"));
+    int r = roles_add(&reader->options->roles, text_of(who), role, reader->err);
+    if (r < 0)
+        return at(reader, who, r);
+    _cleanup_free_ char *name = xasprintf("roles.%s", text_of(who));
+    note(reader, who, name, role_name(role));
+    return 0;
+}
+
+/* "others: viewer" says it the other way round. */
+static int read_others(struct reader *reader, const yaml_node_t *value)
+{
+    enum role role = text_of(value) != NULL ? role_find(text_of(value)) : ROLES;
+    if (role == ROLES)
+        return at(reader, value, error_set(reader->err, -EINVAL, "others: viewer, user, operator or admin"));
+    int r = roles_add(&reader->options->roles, "others", role, reader->err);
+    note(reader, value, "roles.others", role_name(role));
+    return r;
+}
+
+static int read_role(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
+{
+    enum role role = role_find(text_of(key));
+    (void)arg;
+    if (strcmp(text_of(key), "others") == 0)
+        return read_others(reader, value);
+    if (role == ROLES) {
+        (void)error_set(reader->err, -EINVAL, "there is no role '%.40s'", text_of(key));
+        (void)error_hint(reader->err, "viewer, user, operator, admin; and others: ROLE for everybody else");
+        return at(reader, key, -EINVAL);
+    }
+    if (value->type == YAML_SCALAR_NODE)
+        return add_to_role(reader, value, role);
+    if (value->type != YAML_SEQUENCE_NODE)
+        return at(reader, value, error_set(reader->err, -EINVAL, "a list of users and groups belongs here"));
+    int r = 0;
+    for (const yaml_node_item_t *item = value->data.sequence.items.start;
+         r == 0 && item < value->data.sequence.items.top; item++)
+        r = add_to_role(reader, yaml_document_get_node(reader->document, *item), role);
+    return r;
+}
+
+/* --- the whole --- */
+
+static int read_pair(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
+{
+    static const bool no = false, yes = true;
+    static const struct {
+        const char *key;
+        pair_fn *read;
+        const void *arg;
+    } sections[] = {
+        { "users", read_account, &no },
+        { "groups", read_account, &yes },
+        { "roles", read_role, NULL },
+    };
+    (void)arg;
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        if (strcmp(sections[i].key, text_of(key)) != 0)
+            continue;
+        if (value->type != YAML_MAPPING_NODE)
+            return at(reader, key, error_set(reader->err, -EINVAL, "'%s' holds a mapping", sections[i].key));
+        return each_pair(reader, value, sections[i].read, sections[i].arg);
+    }
+    if (text_of(value) == NULL)
+        return at(reader, key, error_set(reader->err, -EINVAL, "a key and a single value belong here"));
+    _cleanup_free_ char *origin = xasprintf("%s:%zu", reader->path, line_of(key));
+    return at(reader, key, settings_set(reader->options, text_of(key), text_of(value), origin, reader->err));
+}
+
+static int read_document(struct reader *reader)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(reader->document);
     if (root == NULL || (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0))
         return 0;
     if (root->type != YAML_MAPPING_NODE)
-        return error_set(err, -EINVAL, "%s:%zu: the file must be a mapping of keys to values", path,
-            root->start_mark.line + 1);
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top;
-         pair++) {
-        int r = read_pair(path, document, pair, options, err);
-        if (r < 0)
-            return r;
-    }
+        return at(
+            reader, root, error_set(reader->err, -EINVAL, "the file must be a mapping of keys to values"));
+    return each_pair(reader, root, read_pair, NULL);
+}
+
+static int check_file(FILE *file, const char *path, struct error *err)
+{
+    struct stat st;
+    if (fstat(fileno(file), &st) < 0)
+        return error_set_errno(err, -errno, "cannot read %s", path);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, -EINVAL, "%s is no file", path);
+    if (st.st_size > CONFIG_MAX)
+        return error_set(err, -EFBIG, "%s has %lld bytes, more than %ld", path, (long long)st.st_size, CONFIG_MAX);
     return 0;
+}
+
+static int load(yaml_parser_t *parser, const char *path, yaml_document_t *ret, struct error *err)
+{
+    if (yaml_parser_load(parser, ret) != 0)
+        return 0;
+    return error_set(err, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
+        parser->problem != NULL ? parser->problem : "not YAML");
+}
+
+/* What follows a "---" would be left unread. */
+static int check_end(yaml_parser_t *parser, const char *path, struct error *err)
+{
+    yaml_document_t more;
+    int r = load(parser, path, &more, err);
+    if (r < 0)
+        return r;
+    const yaml_node_t *root = yaml_document_get_root_node(&more);
+    if (root != NULL)
+        r = error_set(err, -EINVAL, "%s:%zu: the file holds more than one document", path, line_of(root));
+    yaml_document_delete(&more);
+    return r;
+}
+
+static int read_parsed(
+    yaml_parser_t *parser, const char *path, struct controller_options *options, struct error *err)
+{
+    yaml_document_t document;
+    int r = load(parser, path, &document, err);
+    if (r < 0)
+        return r;
+    struct reader reader = { .path = path, .document = &document, .options = options, .err = err };
+    bool is_empty = yaml_document_get_root_node(&document) == NULL;
+    r = read_document(&reader);
+    yaml_document_delete(&document);
+    return r == 0 && !is_empty ? check_end(parser, path, err) : r;
 }
 
 int config_read(const char *path, struct controller_options *options, struct error *err)
 {
+    struct error local;
+    err = err != NULL ? err : &local;
     _cleanup_(close_file) FILE *file = fopen(path, "re");
     if (file == NULL)
         return error_set_errno(err, -errno, "cannot read %s", path);
+    int r = check_file(file, path, err);
+    if (r < 0)
+        return r;
     _cleanup_(yaml_parser_delete) yaml_parser_t parser = { 0 };
     if (yaml_parser_initialize(&parser) == 0)
         return error_set(err, -ENOMEM, "%s: no memory for the parser", path);
     yaml_parser_set_input_file(&parser, file);
-    yaml_document_t document;
-    if (yaml_parser_load(&parser, &document) == 0)
-        return error_set(err, -EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-            parser.problem != NULL ? parser.problem : "not YAML");
-    int r = read_document(path, &document, options, err);
-    yaml_document_delete(&document);
+    r = read_parsed(&parser, path, options, err);
+    if (r == 0)
+        settings_note_file(options, path);
     return r;
 }

@@ -16,6 +16,12 @@ struct links;         // links.h: connections of agents, frames in and out
 struct streams;       // streams.h: second connections that agents dial back
 struct serve;         // serve.h: the HTTP API
 
+/* Where a setting has its value from. */
+struct setting_note {
+    char *key, *value;
+    char *origin; // "FILE:LINE" or "command line"
+};
+
 struct controller_options {
     char *config; // file, or NULL
     char *state_dir;
@@ -33,6 +39,11 @@ struct controller_options {
     struct outside_settings outside;
     struct core_account *accounts; // of users and groups with limits of their own
     size_t n_accounts;
+    struct roles *roles;        // who may do what; NULL: administrators and users
+    struct setting_note *notes; // of all that was set
+    size_t n_notes;
+    char **files; // that were read, in this order
+    size_t n_files;
     bool is_listen_explicit; // a port that is taken is then an error, not a warning
     bool allow_root_jobs;
     bool is_detached;

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "controller/core_outside.h"
+#include "controller/rights.h"
 #include "job/cluster_change.h"
 #include "job/job.h"
 #include "sched/why.h"
@@ -28,8 +29,8 @@ struct core;
 struct identity {
     bool is_known;
     uint32_t uid, gid;
-    bool is_admin;  // root, or the user mgpud itself runs as
-    bool may_raise; // give a job a priority above the default
+    enum role role; // root and the user mgpud itself runs as are administrators
+    bool may_raise; // give a job a priority above the default, whatever the role
 };
 
 /* What became of a request. `code` is 0 or a negative errno with a sentence in `err`. */
@@ -53,6 +54,9 @@ struct core_effects {
     uint64_t (*random)(void *arg);
 };
 
+/* What to say to somebody whose role does not suffice. */
+#define CORE_ROLES_HINT "`roles` in mgpud's configuration says who may; root and the user mgpud runs as always may"
+
 /* Limits and weight of one user or group that differ from the usual ones. */
 struct core_account {
     bool is_group;
@@ -71,6 +75,9 @@ struct core_options {
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
+
+/* Takes up other settings; limits hold from the next start on, what runs goes on. `admin_uid` stays. */
+void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct core_options *options);
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects);
 void core_free(struct core *core);
@@ -235,5 +242,5 @@ size_t core_gpu_jobs(
 /* The highest id given out; no job in memory needs to have it any more. */
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
-/* May this identity act on the job (cancel, read its log and its environment)? */
-bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid);
+/* May it do that, with this job where it is about one? */
+bool core_may(const struct identity *who, enum action action, const struct job *job);

@@ -78,3 +78,29 @@ char *core_settings_text(const struct core *core)
     }
     return buffer_take(&text);
 }
+
+void core_note_settings(struct core *core, bool is_live)
+{
+    _cleanup_free_ char *text = core_settings_text(core);
+    _cleanup_free_ char *marked = xasprintf("%s%s", is_live ? SETTINGS_LIVE : "", text);
+    struct cluster_change settings = {
+        .kind = CHANGE_SETTINGS, .uid = core->options.admin_uid, .text = marked
+    };
+    core_change_cluster(core, &settings);
+}
+
+void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct core_options *options)
+{
+    struct fairshare *fairshare = sched_fairshare(core->sched);
+    uint32_t admin_uid = core->options.admin_uid;
+    core_begin(core, boot_ms, wall_ms);
+    core->options = *options;
+    core->options.admin_uid = admin_uid;
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        account->shares = 1;
+    /* The order of the queue follows from the shares; the usual limits take the place of all others. */
+    core_configure_accounts(core);
+    sched_configure(core->sched, core->now_ms, &options->sched);
+    core_configure_accounts(core);
+    core_note_settings(core, true);
+}

@@ -211,9 +211,9 @@ void core_node_down(struct core *core, struct core_node *node)
 int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
     struct error *err)
 {
-    if (!core_is_admin(core, who)) {
-        (void)error_set(err, -EPERM, "only administrators may %s", what);
-        return error_hint(err, "administrators are root and the user mgpud runs as");
+    if (!core_may(who, ACTION_MANAGE, NULL)) {
+        (void)error_set(err, -EPERM, "only operators may %s", what);
+        return error_hint(err, CORE_ROLES_HINT);
     }
     if (until_ms != 0 && until_ms <= core->now_ms)
         return error_set(err, -EINVAL, "the time until which to %s has passed already", what);

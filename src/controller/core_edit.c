@@ -24,15 +24,14 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
 static int find_hold(const struct core *core, const struct identity *who, const struct job *job,
     bool is_release, uint32_t *ret, struct error *err)
 {
-    bool is_admin = core_is_admin(core, who);
     if (!is_release) {
         *ret = (who->uid == job->uid ? HOLD_USER : HOLD_ADMIN) & ~job->hold;
         return 0;
     }
-    *ret = job->hold & (is_admin ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
+    *ret = job->hold & (core_may(who, ACTION_MANAGE, NULL) ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
     if (*ret == 0 && job->hold != 0) {
-        (void)error_set(err, -EPERM, "job %" PRIu64 " is held by an administrator", job->id);
-        return error_hint(err, "ask an administrator to release it");
+        (void)error_set(err, -EPERM, "job %" PRIu64 " is held by an operator", job->id);
+        return error_hint(err, "ask an operator to release it");
     }
     return 0;
 }

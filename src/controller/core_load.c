@@ -87,12 +87,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
         else if (job_state_is_active(entry->job->state))
             core_resume(core, entry);
     }
-    char *text = core_settings_text(core);
-    struct cluster_change settings = {
-        .kind = CHANGE_SETTINGS, .uid = core->options.admin_uid, .text = text
-    };
-    core_change_cluster(core, &settings);
-    free(text);
+    core_note_settings(core, false);
 }
 
 void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)

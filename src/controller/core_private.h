@@ -211,7 +211,6 @@ void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum
 /* --- core_requests.c --- */
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
     const struct core_job *entry, struct error *err);
-bool core_is_admin(const struct core *core, const struct identity *who);
 int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
     int32_t priority_before, struct error *err);
 
@@ -245,6 +244,7 @@ int core_load_reservation(struct core *core, const struct cluster_change *change
 /* --- core_accounts.c: what is learnt and used, kept over restarts --- */
 void core_keep_accounts(struct core *core, const struct job *job);
 void core_configure_accounts(struct core *core);
+void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
 
 /* --- core_outlook.c --- */
 void core_clear_outlook(struct core *core);

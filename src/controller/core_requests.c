@@ -8,14 +8,9 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 
-bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid)
+bool core_may(const struct identity *who, enum action action, const struct job *job)
 {
-    return who->is_known && (who->is_admin || who->uid == job->uid || who->uid == 0 || who->uid == admin_uid);
-}
-
-bool core_is_admin(const struct core *core, const struct identity *who)
-{
-    return who->is_known && (who->is_admin || who->uid == 0 || who->uid == core->options.admin_uid);
+    return who->is_known && role_permits(who->role, action, job == NULL || who->uid == job->uid);
 }
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. True when it answered.
@@ -41,10 +36,10 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
     int32_t priority_before, struct error *err)
 {
     int32_t free_ride = priority_before > 0 ? priority_before : 0;
-    if (ask->priority > free_ride && !who->may_raise && !core_is_admin(core, who)) {
+    if (ask->priority > free_ride && !who->may_raise && !core_may(who, ACTION_RAISE, NULL)) {
         (void)error_set(
             err, -EPERM, "a priority of %d is above the default, which you may not give", ask->priority);
-        return error_hint(err, "0 and below are free; administrators may give more (mgpud --priority-group)");
+        return error_hint(err, "0 and below are free; operators may give more (roles and priority-group of mgpud)");
     }
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
@@ -165,9 +160,9 @@ int core_check_control(const struct core *core, const struct identity *who, uint
 {
     if (entry == NULL)
         return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
-    if (!core_may_control(who, entry->job, core->options.admin_uid)) {
+    if (!core_may(who, ACTION_CONTROL, entry->job)) {
         (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", id, entry->job->uid);
-        return error_hint(err, "only its owner or an administrator may change it");
+        return error_hint(err, "only its owner or an operator may change it");
     }
     if (entry->job->state == JOB_DONE)
         return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", id);

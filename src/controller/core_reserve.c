@@ -112,8 +112,8 @@ void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     struct cluster_change change = { 0 };
     char key[24];
     core_begin(core, boot_ms, wall_ms);
-    if (!core_is_admin(core, who))
-        answer.code = error_set(&answer.err, -EPERM, "only administrators may reserve GPUs");
+    if (!core_may(who, ACTION_MANAGE, NULL))
+        answer.code = error_set(&answer.err, -EPERM, "only operators may reserve GPUs");
     else
         answer.code = reserve(core, wish, &change, &answer.err);
     if (answer.code == 0) {
@@ -151,8 +151,8 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 {
     struct core_answer answer = { .job = reservation };
     core_begin(core, boot_ms, wall_ms);
-    if (!core_is_admin(core, who))
-        answer.code = error_set(&answer.err, -EPERM, "only administrators may end a reservation");
+    if (!core_may(who, ACTION_MANAGE, NULL))
+        answer.code = error_set(&answer.err, -EPERM, "only operators may end a reservation");
     else if (sched_unreserve(core->sched, core->now_ms, reservation) < 0)
         answer.code = error_set(&answer.err, -ENOENT, "there is no reservation %" PRIu64, reservation);
     else

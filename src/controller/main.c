@@ -23,6 +23,7 @@
 #include "controller/links.h"
 #include "controller/prepare.h"
 #include "controller/privileges.h"
+#include "controller/reload.h"
 #include "controller/serve.h"
 #include "controller/settings.h"
 #include "controller/sockets.h"
@@ -30,9 +31,6 @@
 
 #define READY_WAIT_SECONDS 5
 #define SNAPSHOT_SECONDS   600
-#define QUEUE_MAX          2000000U
-#define RECENT_DONE_MAX    5000U
-#define GRACE_MS           30000
 
 struct program {
     struct controller controller;
@@ -42,6 +40,8 @@ struct program {
     struct event *signals[3];
     struct event *store_readable;
     bool is_ready, is_failed;
+    int argc;
+    char **argv;
 };
 
 /* --- store --- */
@@ -110,16 +110,7 @@ static int load(struct program *program, struct error *err)
     int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
     if (r < 0)
         return r;
-    struct core_options options = {
-        .admin_uid = controller->admin_uid,
-        .queue_max = QUEUE_MAX,
-        .recent_done_max = RECENT_DONE_MAX,
-        .grace_ms = GRACE_MS,
-        .sched = controller->options.sched,
-        .outside = controller->options.outside,
-        .accounts = controller->options.accounts,
-        .n_accounts = controller->options.n_accounts,
-    };
+    struct core_options options = reload_core_options(controller);
     struct core_effects table;
     program->effects = effects_new(controller, &table);
     controller->core = core_new(&options, &table);
@@ -129,7 +120,7 @@ static int load(struct program *program, struct error *err)
     if (r == 0)
         r = loading.result;
     if (r == 0)
-        r = store_load_jobs(controller->store, RECENT_DONE_MAX, load_job, controller->core, err);
+        r = store_load_jobs(controller->store, options.recent_done_max, load_job, controller->core, err);
     if (r == 0)
         r = store_load_keys(controller->store, load_key, controller->core, err);
     if (r == 0)
@@ -190,12 +181,21 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
     (void)event_base_loopbreak(program->controller.loop);
 }
 
+static void on_reload(evutil_socket_t fd, short events, void *arg)
+{
+    struct program *program = arg;
+    (void)reload(&program->controller, program->argc, program->argv);
+}
+
 static int watch(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
     for (size_t i = 0; i < 3; i++) {
-        program->signals[i] = evsignal_new(controller->loop, signals[i], on_signal, program);
+        /* Started by hand in a terminal, it goes with the terminal. */
+        bool is_reload = signals[i] == SIGHUP && isatty(STDIN_FILENO) == 0;
+        program->signals[i] =
+            evsignal_new(controller->loop, signals[i], is_reload ? on_reload : on_signal, program);
         (void)evsignal_add(program->signals[i], NULL);
     }
     program->timers[0] = evtimer_new(controller->loop, on_ready_wait, program);
@@ -283,34 +283,62 @@ static int fail(const struct error *err)
     return err->code == -EINVAL ? EX_USAGE : 1;
 }
 
+static void print_setting(void *arg, const struct setting *setting)
+{
+    (void)arg;
+    if (strcmp(setting->origin, "default") != 0)
+        (void)printf("%s: %s (%s)\n", setting->key, setting->value, setting->origin);
+}
+
+static void print_config(const struct controller_options *options)
+{
+    for (size_t i = 0; i < options->n_files; i++)
+        (void)printf("%s is fine\n", options->files[i]);
+    if (options->n_files == 0)
+        (void)printf("there is no file; every setting has its default\n");
+    settings_visit(options, print_setting, NULL);
+}
+
+/* What leaves at once. The exit status, or -1: mgpud is to be started. */
+static int do_wish(const struct settings_wish *wish, const struct controller_options *options)
+{
+    struct error err = { 0 };
+    if (wish->help)
+        settings_print_help();
+    else if (wish->version)
+        (void)printf("mgpud %s\n", MGPU_VERSION);
+    else if (wish->check_config)
+        print_config(options);
+    else if (!wish->fsck)
+        return -1;
+    int r = wish->fsck && !wish->help && !wish->version ? fsck(options, &err) : 0;
+    return r < 0 ? fail(&err) : r > 0;
+}
+
 int main(int argc, char **argv)
 {
-    struct program program = { .prepared = PREPARED_EMPTY };
+    struct program program = { .prepared = PREPARED_EMPTY, .argc = argc, .argv = argv };
     struct controller *controller = &program.controller;
+    struct settings_wish wish = { 0 };
     struct error err = { 0 };
-    bool is_fsck = false;
     controller->is_root = geteuid() == 0;
     privileges_clean_environment();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);
     if (r == 0)
-        r = settings_read(argc, argv, &controller->options, &is_fsck, &err);
-    if (r < 0 || r == 1) {
+        r = settings_read(argc, argv, controller->is_root, &controller->options, &wish, &err);
+    int status = r < 0 ? fail(&err) : do_wish(&wish, &controller->options);
+    if (status >= 0) {
         settings_clear(&controller->options);
-        return r == 1 ? 0 : fail(&err);
+        return status;
     }
     log_open("mgpud", controller->options.is_verbose);
-    if (is_fsck) {
-        r = fsck(&controller->options, &err);
-        settings_clear(&controller->options);
-        return r < 0 ? fail(&err) : r > 0;
-    }
     controller->started_wall_ms = clock_wall_ms();
     r = start(&program, &err);
     if (r == 0)
         run(&program);
-    int status = r < 0 ? fail(&err) : controller->exit_status;
+    status = r < 0 ? fail(&err) : controller->exit_status;
     clear(&program);
     return status;
 }

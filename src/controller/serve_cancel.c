@@ -45,7 +45,7 @@ static void cancel(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
-    if (!jobs_check_control(request, job, "cancel it"))
+    if (!jobs_check(request, ACTION_CONTROL, job, "cancel it"))
         return;
     int r = read_grace(request, &grace_ms, &err);
     if (r == 0 && job->state == JOB_DONE)

@@ -272,20 +272,19 @@ static void turn_away(int fd, const struct error *err)
     (void)close(fd);
 }
 
-static struct identity ask_kernel(const struct serve *serve, int fd, bool is_unix)
+static struct identity ask_kernel(int fd, bool is_unix)
 {
     struct peer peer = is_unix ? peer_of_unix(fd) : peer_of_loopback(fd);
     return (struct identity){
         .is_known = peer.is_known,
         .uid = peer.uid,
         .gid = peer.gid,
-        .is_admin = peer.is_known && (peer.uid == 0 || peer.uid == serve->controller->admin_uid),
     };
 }
 
 void connection_accept(struct serve *serve, int fd, bool is_unix)
 {
-    struct identity who = ask_kernel(serve, fd, is_unix);
+    struct identity who = ask_kernel(fd, is_unix);
     uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
     struct error err = { 0 };
     if (users_take(serve->users, uid, SHARE_CONNECTIONS, 1, &err) < 0) {

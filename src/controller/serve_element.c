@@ -70,7 +70,7 @@ static void take_out(struct request *request, void (*next)(struct request *reque
         return;
     }
     const struct job *array = core_job(core, request->job);
-    if (!jobs_check_control(request, array, "change it"))
+    if (!jobs_check(request, ACTION_CONTROL, array, "change it"))
         return;
     request->job =
         core_element(core, clock_boot_ms(), clock_wall_ms(), request->job, request->element, true, &waits);

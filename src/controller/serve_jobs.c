@@ -86,14 +86,9 @@ void jobs_reply(struct request *request, unsigned status, const struct job *job)
     request_hold_json(request, status, jobs_write(request->serve, job, true));
 }
 
-bool jobs_may_control(const struct request *request, const struct job *job)
+bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what)
 {
-    return core_may_control(&request->who, job, request->serve->controller->admin_uid);
-}
-
-bool jobs_check_control(struct request *request, const struct job *job, const char *what)
-{
-    if (jobs_may_control(request, job))
+    if (core_may(&request->who, action, job))
         return true;
     struct error err = { 0 };
     (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,

@@ -304,7 +304,7 @@ static void begin_log(struct request *request, const struct job *job)
 {
     struct log_reader *log = request->work;
     struct error err = { 0 };
-    if (!jobs_check_control(request, job, "read its output"))
+    if (!jobs_check(request, ACTION_READ, job, "read its output"))
         return;
     if (users_take(request->serve->users, request->who.uid, SHARE_FOLLOWS, 1, &err) < 0) {
         request_reply_problem(request, &err);

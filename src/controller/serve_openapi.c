@@ -53,7 +53,7 @@ static json_t *write_operation(const struct route *route)
         (void)json_object_set_new(operation, "requestBody",
             json_pack(
                 "{s:{s:{s:o}}}", "content", "application/json", "schema", json_record_schema(route->body)));
-    if (route->auth == AUTH_PUBLIC)
+    if (route->action == ACTION_GREET)
         (void)json_object_set_new(operation, "security", json_array());
     (void)json_object_set_new(operation, "responses",
         json_pack("{s:{s:s},s:{s:s,s:{s:{s:{s:s}}}}}", "2XX", "description", "as asked", "default",

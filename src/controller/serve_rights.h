@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rights that come from the system's user database, looked up only when a request needs them. */
+/* Rights that come from the system's user database. */
 #pragma once
 
 #include "controller/serve_request.h"
 
-/* May it give a job a priority above the default? Administrators may, and members of --priority-group. */
+/* The role of a user who is known. */
+enum role rights_role(const struct serve *serve, uint32_t uid);
+
+/* May it give a job a priority above the default, because of its role or as a member of --priority-group? */
 bool rights_may_raise(const struct request *request);

@@ -13,6 +13,7 @@
 #include "controller/serve_element.h"
 #include "controller/serve_guard.h"
 #include "controller/serve_request.h"
+#include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
 #include "controller/serve_tokens.h"
 #include "job/array.h"
@@ -25,9 +26,9 @@
 #define JOBS_PATH "/api/v1/jobs/"
 
 static const struct route routes[] = {
-    { "POST", "/api/v1/jobs", AUTH_KNOWN, handle_submit, "Submits a job.",
+    { "POST", "/api/v1/jobs", ACTION_SUBMIT, handle_submit, "Submits a job.",
         { { "dry_run", "1: no job is made; answers when and where there would be one" } }, &job_spec_record },
-    { "GET", "/api/v1/jobs", AUTH_KNOWN, handle_list,
+    { "GET", "/api/v1/jobs", ACTION_LOOK, handle_list,
         "Jobs in order of their ids: those not over and those that ended within the last hour.",
         {
             { "state", "only these, comma-separated: queued, starting, running, stopping, done, failed, "
@@ -39,72 +40,74 @@ static const struct route routes[] = {
             { "limit", "at most so many, the newest" },
         },
         NULL },
-    { "GET", "/api/v1/jobs/{id}", AUTH_KNOWN, handle_show,
+    { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,
         "One job and its history; for its owner also argv, cwd, setup, output and env.", { { NULL, NULL } },
         NULL },
-    { "GET", "/api/v1/jobs/{id}/wait", AUTH_KNOWN, handle_wait,
+    { "GET", "/api/v1/jobs/{id}/wait", ACTION_LOOK, handle_wait,
         "Answers with the job when it is in one of the states, 408 when the time is up.",
         {
             { "states", "comma-separated; done when missing (done means over, however it ended)" },
             { "timeout", "seconds; no end when missing" },
         },
         NULL },
-    { "POST", "/api/v1/jobs/{id}/cancel", AUTH_OWNER, handle_cancel,
+    { "POST", "/api/v1/jobs/{id}/cancel", ACTION_CONTROL, handle_cancel,
         "Cancels a job: SIGTERM, and SIGKILL after the grace.", { { NULL, NULL } }, &cancel_request_record },
-    { "GET", "/api/v1/jobs/{id}/why", AUTH_KNOWN, handle_why,
+    { "GET", "/api/v1/jobs/{id}/why", ACTION_LOOK, handle_why,
         "Why a job waits, when it will start, and what would start it now.", { { NULL, NULL } }, NULL },
-    { "POST", "/api/v1/jobs/{id}/hold", AUTH_OWNER, handle_hold, "Keeps a queued job from starting.",
+    { "POST", "/api/v1/jobs/{id}/hold", ACTION_CONTROL, handle_hold, "Keeps a queued job from starting.",
         { { NULL, NULL } }, &empty_request_record },
-    { "POST", "/api/v1/jobs/{id}/release", AUTH_OWNER, handle_release, "Takes a hold away.",
+    { "POST", "/api/v1/jobs/{id}/release", ACTION_CONTROL, handle_release, "Takes a hold away.",
         { { NULL, NULL } }, &empty_request_record },
-    { "POST", "/api/v1/jobs/{id}/edit", AUTH_OWNER, handle_edit, "Changes what a queued job asks for.",
+    { "POST", "/api/v1/jobs/{id}/edit", ACTION_CONTROL, handle_edit, "Changes what a queued job asks for.",
         { { NULL, NULL } }, &job_ask_record },
-    { "GET", "/api/v1/jobs/{id}/log", AUTH_OWNER, handle_log,
+    { "GET", "/api/v1/jobs/{id}/log", ACTION_READ, handle_log,
         "The output, byte for byte; a Range header asks for a part of it.",
         {
             { "follow", "1: wait for the start, and go on until the job is over" },
             { "wait", "1: wait for the start" },
         },
         NULL },
-    { "GET", "/api/v1/gpus", AUTH_KNOWN, handle_gpus, "GPUs of all nodes and the jobs on them.",
+    { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
-    { "POST", "/api/v1/gpus/pause", AUTH_ADMIN, handle_pause, "No new jobs on these GPUs.",
+    { "POST", "/api/v1/gpus/pause", ACTION_MANAGE, handle_pause, "No new jobs on these GPUs.",
         { { NULL, NULL } }, &mark_request_record },
-    { "POST", "/api/v1/gpus/resume", AUTH_ADMIN, handle_resume, "Takes a pause back.", { { NULL, NULL } },
+    { "POST", "/api/v1/gpus/resume", ACTION_MANAGE, handle_resume, "Takes a pause back.", { { NULL, NULL } },
         &mark_request_record },
-    { "POST", "/api/v1/gpus/policy", AUTH_ADMIN, handle_policy,
+    { "POST", "/api/v1/gpus/policy", ACTION_MANAGE, handle_policy,
         "What it means for these GPUs that others use them.", { { NULL, NULL } }, &policy_request_record },
-    { "GET", "/api/v1/nodes", AUTH_KNOWN, handle_nodes, "Nodes and what they can promise.",
+    { "GET", "/api/v1/nodes", ACTION_LOOK, handle_nodes, "Nodes and what they can promise.",
         { { NULL, NULL } }, NULL },
-    { "POST", "/api/v1/nodes/{name}/drain", AUTH_ADMIN, handle_drain, "No new jobs on this node.",
+    { "POST", "/api/v1/nodes/{name}/drain", ACTION_MANAGE, handle_drain, "No new jobs on this node.",
         { { NULL, NULL } }, &mark_request_record },
-    { "POST", "/api/v1/nodes/{name}/resume", AUTH_ADMIN, handle_node_resume, "Takes a drain back.",
+    { "POST", "/api/v1/nodes/{name}/resume", ACTION_MANAGE, handle_node_resume, "Takes a drain back.",
         { { NULL, NULL } }, &mark_request_record },
-    { "POST", "/api/v1/reservations", AUTH_ADMIN, handle_reserve, "Keeps GPUs for some users for a time.",
+    { "POST", "/api/v1/reservations", ACTION_MANAGE, handle_reserve, "Keeps GPUs for some users for a time.",
         { { NULL, NULL } }, &reserve_request_record },
-    { "GET", "/api/v1/reservations", AUTH_KNOWN, handle_reservations, "Reservations that are not over.",
+    { "GET", "/api/v1/reservations", ACTION_LOOK, handle_reservations, "Reservations that are not over.",
         { { NULL, NULL } }, NULL },
-    { "DELETE", "/api/v1/reservations/{id}", AUTH_ADMIN, handle_unreserve, "Gives a reservation up.",
+    { "DELETE", "/api/v1/reservations/{id}", ACTION_MANAGE, handle_unreserve, "Gives a reservation up.",
         { { NULL, NULL } }, NULL },
-    { "GET", "/api/v1/users", AUTH_KNOWN, handle_users, "What users and groups run, have used and may use.",
+    { "GET", "/api/v1/users", ACTION_LOOK, handle_users, "What users and groups run, have used and may use.",
         { { NULL, NULL } }, NULL },
-    { "GET", "/api/v1/journal", AUTH_ADMIN, handle_journal,
+    { "GET", "/api/v1/journal", ACTION_AUDIT, handle_journal,
         "Every event with all that a replay needs, one JSON object a line.",
         { { "after", "sequence number: begin after it" } }, NULL },
-    { "GET", "/api/v1/events", AUTH_KNOWN, handle_events,
+    { "GET", "/api/v1/events", ACTION_LOOK, handle_events,
         "Changes of all jobs as they become durable (text/event-stream).",
         { { "after", "sequence number: begin after it; the header Last-Event-ID does the same" } }, NULL },
-    { "POST", "/api/v1/tokens", AUTH_KNOWN, handle_make_token,
+    { "POST", "/api/v1/tokens", ACTION_TOKEN, handle_make_token,
         "Makes a token for TCP; only on the unix socket.", { { NULL, NULL } }, &token_request_record },
-    { "GET", "/api/v1/version", AUTH_PUBLIC, handle_version, "Version and identity of this mgpud.",
+    { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Settings in force, and where each was set.",
         { { NULL, NULL } }, NULL },
-    { "GET", "/api/v1/limits", AUTH_PUBLIC, handle_limits, "Every hard limit.", { { NULL, NULL } }, NULL },
-    { "GET", "/api/v1/healthz", AUTH_PUBLIC, handle_health, "\"ok\" while mgpud works.", { { NULL, NULL } },
+    { "GET", "/api/v1/version", ACTION_GREET, handle_version, "Version and identity of this mgpud.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/limits", ACTION_GREET, handle_limits, "Every hard limit.", { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/healthz", ACTION_GREET, handle_health, "\"ok\" while mgpud works.", { { NULL, NULL } },
         NULL },
-    { "GET", "/healthz", AUTH_PUBLIC, handle_health, "The same.", { { NULL, NULL } }, NULL },
-    { "GET", "/api/v1/openapi.json", AUTH_PUBLIC, handle_openapi, "This table as OpenAPI 3.1.",
+    { "GET", "/healthz", ACTION_GREET, handle_health, "The same.", { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/openapi.json", ACTION_GREET, handle_openapi, "This table as OpenAPI 3.1.",
         { { NULL, NULL } }, NULL },
-    { "GET", "/openapi.json", AUTH_PUBLIC, handle_openapi, "The same.", { { NULL, NULL } }, NULL },
+    { "GET", "/openapi.json", ACTION_GREET, handle_openapi, "The same.", { { NULL, NULL } }, NULL },
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -212,25 +215,22 @@ static int check_query(struct request *request, struct error *err)
     return query_check(&request->query, known, err);
 }
 
-static bool is_admin(const struct request *request)
-{
-    const struct identity *who = &request->who;
-    return who->is_admin || who->uid == 0 || who->uid == request->serve->controller->admin_uid;
-}
-
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
     struct error err = { 0 };
     uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
+    if (request->who.is_known)
+        request->who.role = rights_role(request->serve, uid);
     int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
-    if (r == 0 && request->route->auth != AUTH_PUBLIC && !request->who.is_known) {
+    if (r == 0 && request->route->action != ACTION_GREET && !request->who.is_known) {
         r = error_set(&err, -ENOKEY, "nobody knows who asks");
         (void)error_hint(&err, "use the unix socket, or send a token made with `mgpu token create`");
     }
-    if (r == 0 && request->route->auth == AUTH_ADMIN && !is_admin(request)) {
-        r = error_set(&err, -EPERM, "only administrators may do this");
-        (void)error_hint(&err, "administrators are root and the user mgpud runs as");
+    /* What is about a job is asked again when the job is found. */
+    if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
+        r = error_set(&err, -EPERM, "a %s may not do this", role_name(request->who.role));
+        (void)error_hint(&err, "%s", CORE_ROLES_HINT);
     }
     if (r == 0)
         r = check_query(request, &err);

@@ -5,15 +5,9 @@
 #include <stddef.h>
 
 #include "base/record.h"
+#include "controller/rights.h"
 
 struct request;
-
-enum route_auth {
-    AUTH_PUBLIC, // anybody, known or not
-    AUTH_KNOWN,  // anybody whose user is known
-    AUTH_ADMIN,  // administrators
-    AUTH_OWNER,  // the owner of the job in the path, or an administrator; checked when the job is found
-};
 
 #define ROUTE_PARAMETERS_MAX 8
 
@@ -25,7 +19,7 @@ struct route_parameter {
 struct route {
     const char *method; // GET routes answer HEAD too
     const char *path;   // "{id}" stands for a number (of a job also "42.3"), "{name}" for a word
-    enum route_auth auth;
+    enum action action; // what the asker must have the right to; of a job it is checked when the job is found
     void (*handle)(struct request *request);
     const char *help;
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; ended by a NULL name

@@ -28,6 +28,7 @@ void handle_gpus(struct request *request);         // serve_gpus.c
 void handle_nodes(struct request *request);        // serve_gpus.c
 void handle_events(struct request *request);       // serve_events.c
 void handle_make_token(struct request *request);   // serve_tokens.c
+void handle_config(struct request *request);       // serve_config.c
 void handle_version(struct request *request);      // serve_meta.c
 void handle_health(struct request *request);       // serve_meta.c
 void handle_limits(struct request *request);       // serve_meta.c

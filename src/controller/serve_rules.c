@@ -32,7 +32,7 @@ static void set_hold(struct request *request, const struct job *job, bool is_rel
     struct error err = { 0 };
     struct empty_request nothing = { 0 };
     _cleanup_json_ json_t *body = NULL;
-    if (!jobs_check_control(request, job, is_release ? "release it" : "hold it"))
+    if (!jobs_check(request, ACTION_CONTROL, job, is_release ? "release it" : "hold it"))
         return;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
@@ -107,7 +107,7 @@ static void begin_edit(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     _cleanup_json_ json_t *body = NULL;
-    if (!jobs_check_control(request, job, "edit it"))
+    if (!jobs_check(request, ACTION_CONTROL, job, "edit it"))
         return;
     struct edit *edit = xcalloc(1, sizeof(*edit));
     job_ask_copy(&edit->ask, &job->ask);

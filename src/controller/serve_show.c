@@ -42,7 +42,7 @@ static void reply_show(struct request *request, const struct job *job)
     json_t *object = jobs_write(request->serve, job, true);
     if (show->spec != NULL)
         add_spec(object, show->spec);
-    if (jobs_may_control(request, job))
+    if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     (void)json_object_set(object, "events", show->events);
     request_hold_json(request, 200, object);
@@ -84,7 +84,7 @@ static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
 
 static void begin_show(struct request *request, const struct job *job)
 {
-    if (!jobs_may_control(request, job)) {
+    if (!core_may(&request->who, ACTION_READ, job)) {
         fetch_events(request);
         return;
     }

@@ -134,14 +134,10 @@ static void on_token(void *arg, const struct store_token *token)
         if (token == NULL) {
             reply_bad_token(request, "this token is not known or has expired");
         } else {
-            uint32_t admin_uid = request->serve->controller->admin_uid;
             struct token_memory *memory = connection_token(request->connection);
             *memory = (struct token_memory){
                 .is_valid = true,
-                .who = { .is_known = true,
-                    .uid = token->uid,
-                    .gid = token->gid,
-                    .is_admin = token->uid == 0 || token->uid == admin_uid },
+                .who = { .is_known = true, .uid = token->uid, .gid = token->gid },
                 .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000L,
             };
             memcpy(memory->hash, question->hash, sizeof(memory->hash));

@@ -2,6 +2,7 @@
 /* A setting is a row of the table below: command line, help text and configuration file all come from it. */
 #include "controller/settings.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,16 +14,21 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/version.h"
+#include "controller/roles.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
 #define SYSTEM_CONFIG "/etc/mgpu/mgpu.yaml"
-#define SETTINGS_MAX  64U
+#define DROP_INS      ".d"
+#define COMMAND_LINE  "command line"
+#define SETTINGS_MAX  128U
+#define DEFAULT_LISTEN "127.0.0.1:9123"
+#define DEFAULT_USER   "mgpu"
 
 struct parsed {
-    struct controller_options *options;
-    bool is_fsck, is_help, is_version;
+    struct controller_options *options; // first: the rows of other files know no more
+    struct settings_wish wish;
 };
 
 static int replace(char **field, const char *value)
@@ -143,19 +149,25 @@ static int set_verbose(void *target, const char *value, struct error *err)
 
 static int set_fsck(void *target, const char *value, struct error *err)
 {
-    ((struct parsed *)target)->is_fsck = true;
+    ((struct parsed *)target)->wish.fsck = true;
+    return 0;
+}
+
+static int set_check_config(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->wish.check_config = true;
     return 0;
 }
 
 static int set_help(void *target, const char *value, struct error *err)
 {
-    ((struct parsed *)target)->is_help = true;
+    ((struct parsed *)target)->wish.help = true;
     return 0;
 }
 
 static int set_version(void *target, const char *value, struct error *err)
 {
-    ((struct parsed *)target)->is_version = true;
+    ((struct parsed *)target)->wish.version = true;
     return 0;
 }
 
@@ -165,20 +177,21 @@ static const struct option_row setting_rows[] = {
     { 0, "run-dir", "DIR", "sockets and the spool of running jobs", set_run_dir },
     { 0, "log-dir", "home|DIR", "default place of job output: each user's home, or a directory",
         set_log_dir },
-    { 0, "listen", "HOST:PORT|none", "serve the API on TCP too (default 127.0.0.1:9123)", set_listen },
-    { 0, "gpus", "auto|none|sim:8x24G[:MODEL]", "the GPUs of this node (default auto)", set_gpus },
-    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default libnvidia-ml.so.1)",
-        set_nvml_library },
-    { 0, "user", "NAME", "user to become when started as root (default mgpu)", set_user },
+    { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
+    { 0, "gpus", "auto|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
+    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver",
+        set_nvml_library, "libnvidia-ml.so.1" },
+    { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
-    { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs },
-    { 'v', "verbose", NULL, "log every message", set_verbose },
+    { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
+    { 'v', "verbose", NULL, "log every message", set_verbose, "false" },
     { 0, NULL, NULL, NULL, NULL },
 };
 
 static const struct option_row command_rows[] = {
-    { 0, "config", "FILE", "settings as YAML (default " SYSTEM_CONFIG " when it exists)", set_config },
+    { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
+    { 0, "check-config", NULL, "say what the files set, or what is wrong in them, and leave", set_check_config },
     { 0, "detach", NULL, "return when the daemon is ready, and leave it running", set_detach },
     { 0, "fsck", NULL, "check the store: the fold of its events must equal its tables", set_fsck },
     { 'h', "help", NULL, "show this", set_help },
@@ -189,17 +202,28 @@ static const struct option_row command_rows[] = {
 static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, command_rows,
     NULL };
 
-int settings_set(struct controller_options *options, const char *key, const char *value, struct error *err)
+const struct settings_table settings_tables[] = {
+    { setting_rows, false },
+    { sched_rows, true },
+    { outside_rows, true },
+    { NULL, false },
+};
+
+int settings_set(struct controller_options *options, const char *key, const char *value, const char *origin,
+    struct error *err)
 {
     struct parsed parsed = { .options = options };
-    const struct option_row *const rows[] = { setting_rows, sched_rows, outside_rows };
     const char *names[SETTINGS_MAX + 1] = { NULL };
     size_t count = 0;
-    for (size_t table = 0; table < sizeof(rows) / sizeof(rows[0]); table++) {
-        for (const struct option_row *row = rows[table]; row->name != NULL && count < SETTINGS_MAX; row++) {
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++) {
+        for (const struct option_row *row = table->rows; row->name != NULL && count < SETTINGS_MAX; row++) {
             names[count++] = row->name;
-            if (strcmp(row->name, key) == 0)
-                return row->set(&parsed, value, err);
+            if (strcmp(row->name, key) != 0)
+                continue;
+            int r = row->set(&parsed, value, err);
+            if (r == 0)
+                settings_note(options, key, value, origin);
+            return r;
         }
     }
     const char *nearest = text_nearest(key, names);
@@ -236,9 +260,9 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     *options = (struct controller_options){ 0 };
     sched_settings_init(&options->sched);
     outside_settings_init(&options->outside);
-    options->listen = xstrdup("127.0.0.1:9123");
+    options->listen = xstrdup(DEFAULT_LISTEN);
     options->gpus = xstrdup("auto");
-    options->user = xstrdup("mgpu");
+    options->user = xstrdup(DEFAULT_USER);
     options->node = xstrdup(uname(&host) == 0 && host.nodename[0] != '\0' ? host.nodename : "localhost");
     options->log_dir = xstrdup("home");
     options->program_dir = program_directory();
@@ -257,19 +281,72 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     return 0;
 }
 
-static void print_help(void)
+void settings_print_help(void)
 {
     (void)printf("Usage: mgpud [OPTION...]\n\n"
                  "The controller of mgpu: queue, store and API. It starts the agent of this node itself.\n"
                  "Without options and without a file it serves this machine.\n\n");
-    options_print(setting_rows, stdout);
-    options_print(sched_rows, stdout);
-    options_print(outside_rows, stdout);
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
+        options_print(table->rows, stdout);
     options_print(command_rows, stdout);
 }
 
-int settings_read(
-    int argc, char **argv, struct controller_options *options, bool *ret_fsck, struct error *err)
+/* --- files --- */
+
+static int is_drop_in(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && dot != NULL && strcmp(dot, ".yaml") == 0;
+}
+
+static int read_drop_ins(const char *config, struct controller_options *options, struct error *err)
+{
+    _cleanup_free_ char *dir = xasprintf("%s" DROP_INS, config);
+    struct dirent **entries = NULL;
+    int r = 0, count = scandir(dir, &entries, is_drop_in, alphasort);
+    if (count < 0)
+        return errno == ENOENT ? 0 : error_set_errno(err, -errno, "cannot read %s", dir);
+    for (int i = 0; i < count; i++) {
+        _cleanup_free_ char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
+        if (r == 0)
+            r = config_read(path, options, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return r;
+}
+
+static char *usual_config(bool is_root)
+{
+    const char *home = getenv("HOME");
+    if (is_root)
+        return xstrdup(SYSTEM_CONFIG);
+    _cleanup_free_ char *dir = user_directory("XDG_CONFIG_HOME", home != NULL ? home : "", ".config/mgpu");
+    return xasprintf("%s/mgpu.yaml", dir);
+}
+
+/* A file that was named must be there; the usual one need not. */
+static int read_files(
+    const char *named, bool is_root, struct controller_options *options, struct error *err)
+{
+    _cleanup_free_ char *config = named != NULL ? xstrdup(named) : usual_config(is_root);
+    int r = 0;
+    if (named != NULL || access(config, F_OK) == 0)
+        r = config_read(config, options, err);
+    return r < 0 ? r : read_drop_ins(config, options, err);
+}
+
+static void note_option(void *target, const struct option_row *row, const char *value)
+{
+    struct controller_options *options = ((struct parsed *)target)->options;
+    for (const struct option_row *other = command_rows; other->name != NULL; other++)
+        if (row == other)
+            return;
+    settings_note(options, row->name, value, COMMAND_LINE);
+}
+
+int settings_read(int argc, char **argv, bool is_root, struct controller_options *options,
+    struct settings_wish *ret_wish, struct error *err)
 {
     struct controller_options scratch = { 0 };
     struct parsed first = { .options = &scratch };
@@ -277,27 +354,15 @@ int settings_read(
     int r = options_parse(argc, argv, tables, &first, false, &operands, err);
     if (r == 0 && operands < argc)
         r = error_set(err, -EINVAL, "mgpud takes no operand, but '%.60s' was given", argv[operands]);
+    *ret_wish = first.wish;
     _cleanup_free_ char *config = xstrdup(scratch.config);
     settings_clear(&scratch);
+    if (r == 0 && !first.wish.help && !first.wish.version)
+        r = read_files(config, is_root, options, err);
     if (r < 0)
         return r;
-    if (first.is_help)
-        print_help();
-    else if (first.is_version)
-        (void)printf("mgpud %s\n", MGPU_VERSION);
-    if (first.is_help || first.is_version)
-        return 1;
-    if (config == NULL && geteuid() == 0 && access(SYSTEM_CONFIG, F_OK) == 0)
-        config = xstrdup(SYSTEM_CONFIG);
-    if (config != NULL) {
-        r = config_read(config, options, err);
-        if (r < 0)
-            return r;
-    }
     struct parsed second = { .options = options };
-    r = options_parse(argc, argv, tables, &second, false, &operands, err);
-    *ret_fsck = second.is_fsck;
-    return r;
+    return options_parse_seen(argc, argv, tables, &second, note_option, false, &operands, err);
 }
 
 void settings_clear(struct controller_options *options)
@@ -307,6 +372,16 @@ void settings_clear(struct controller_options *options)
         options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
+    for (size_t i = 0; i < options->n_notes; i++) {
+        free(options->notes[i].key);
+        free(options->notes[i].value);
+        free(options->notes[i].origin);
+    }
+    for (size_t i = 0; i < options->n_files; i++)
+        free(options->files[i]);
+    free(options->notes);
+    free(options->files);
     free(options->accounts);
+    roles_free(options->roles);
     *options = (struct controller_options){ 0 };
 }

@@ -3,7 +3,6 @@
 #include "controller/settings_sched.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "controller/groups.h"
 #include "wire/usernames.h"
 
 #define GPUS_MAX      1000000.0
@@ -175,18 +175,22 @@ static int set_group_hours(void *target, const char *value, struct error *err)
 }
 
 const struct option_row sched_rows[] = {
-    { 0, "policy", "NAME", "order of the queue (default fair; fifo, las, ...)", set_policy },
-    { 0, "placement", "NAME", "choice of GPUs (default fgd; best-fit, first-fit, ...)", set_placement },
-    { 0, "reservations", "N", "blocked jobs at the head that later ones may not delay", set_reservations },
-    { 0, "half-life", "TIME", "after which use counts half (default 7 days)", set_half_life },
-    { 0, "age-cap", "TIME", "longest time that others may be preferred to a job", set_age_cap },
-    { 0, "node-jobs", "N", "jobs that run on a node at a time (default: any number)", set_node_jobs },
-    { 0, "user-max-jobs", "N", "running jobs of one user", set_user_jobs },
-    { 0, "user-max-gpus", "N", "GPUs of one user at a time", set_user_gpus },
-    { 0, "user-max-gpu-hours", "N", "GPU-hours of one user, old ones counting less", set_user_hours },
-    { 0, "group-max-jobs", "N", "running jobs of one group", set_group_jobs },
-    { 0, "group-max-gpus", "N", "GPUs of one group at a time", set_group_gpus },
-    { 0, "group-max-gpu-hours", "N", "GPU-hours of one group, old ones counting less", set_group_hours },
+    { 0, "policy", "NAME", "order of the queue: default, fifo, las, ...", set_policy, "default" },
+    { 0, "placement", "NAME", "choice of GPUs: fgd, best-fit, first-fit, ...", set_placement, "fgd" },
+    { 0, "reservations", "N", "blocked jobs at the head that later ones may not delay", set_reservations,
+        "1" },
+    { 0, "half-life", "TIME", "after which use counts half", set_half_life, "7d" },
+    { 0, "age-cap", "TIME", "longest time that others may be preferred to a job", set_age_cap,
+        "14d" },
+    { 0, "node-jobs", "N", "jobs that run on a node at a time (0: any number)", set_node_jobs, "0" },
+    { 0, "user-max-jobs", "N", "running jobs of one user (0: any number)", set_user_jobs, "0" },
+    { 0, "user-max-gpus", "N", "GPUs of one user at a time (0: any number)", set_user_gpus, "0" },
+    { 0, "user-max-gpu-hours", "N", "GPU-hours of one user, old ones counting less (0: any number)",
+        set_user_hours, "0" },
+    { 0, "group-max-jobs", "N", "running jobs of one group (0: any number)", set_group_jobs, "0" },
+    { 0, "group-max-gpus", "N", "GPUs of one group at a time (0: any number)", set_group_gpus, "0" },
+    { 0, "group-max-gpu-hours", "N", "GPU-hours of one group, old ones counting less (0: any number)",
+        set_group_hours, "0" },
     { 0, "priority-group", "NAME", "group whose members may give priorities above 0", set_priority_group },
     { 0, NULL, NULL, NULL, NULL },
 };
@@ -195,23 +199,12 @@ const struct option_row sched_rows[] = {
 
 static int find_id(bool is_group, const char *name, uint32_t *ret, struct error *err)
 {
-    if (!is_group) {
-        struct usernames *names = usernames_new();
-        int r = usernames_uid(names, name, ret, err);
-        usernames_free(names);
-        return r;
-    }
-    struct group entry, *found = NULL;
-    char text[16384];
-    int64_t number;
-    if (getgrnam_r(name, &entry, text, sizeof(text), &found) == 0 && found != NULL) {
-        *ret = (uint32_t)found->gr_gid;
-        return 0;
-    }
-    if (parse_integer(name, "group", 0, UINT32_MAX - 1, &number, NULL) < 0)
-        return error_set(err, -ENOENT, "there is no group '%.60s'", name);
-    *ret = (uint32_t)number;
-    return 0;
+    if (is_group)
+        return group_find(name, ret, err);
+    struct usernames *names = usernames_new();
+    int r = usernames_uid(names, name, ret, err);
+    usernames_free(names);
+    return r;
 }
 
 /* One that was not named before has the usual limits for what is not said; so those settings stand first. */

@@ -27,6 +27,9 @@ enum change_kind {
     CHANGE_KINDS,
 };
 
+/* The first line of the text of CHANGE_SETTINGS when it was no start: they were changed while mgpud ran. */
+#define SETTINGS_LIVE "live=1\n"
+
 /* Why a GPU that answers is not offered. The bits are on disk. */
 enum device_closed {
     DEVICE_EXTERNAL = 1,  // a process that mgpu did not start uses it

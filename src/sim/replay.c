@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
@@ -145,6 +146,12 @@ static bool is_settings(const struct job_event *event)
     return change != NULL && change->kind == CHANGE_SETTINGS;
 }
 
+/* mgpud was started; other settings are taken up while it runs. */
+static bool is_start(const struct job_event *event)
+{
+    return is_settings(event) && strncmp(change_of(event)->text, SETTINGS_LIVE, strlen(SETTINGS_LIVE)) != 0;
+}
+
 static struct decision decision_of(const struct replay *replay, const struct job_event *event)
 {
     if (event->type == EVENT_CLUSTER)
@@ -259,9 +266,11 @@ static int tell_all(struct replay *replay, size_t from, size_t until, struct err
         const struct cluster_change *change = change_of(&turn->event);
         if (turn->event.type == EVENT_CLUSTER && change == NULL)
             r = error_set(err, -EPROTO, "it has no change");
-        else if (is_settings(&turn->event)) {
+        else if (is_start(&turn->event)) {
             replay->start_seq = turn->event.seq;
             r = replay_start(replay, change->text, err);
+        } else if (is_settings(&turn->event)) {
+            r = replay_configure(replay, change->text, err);
         } else {
             r = change != NULL ? replay_change(replay, change, err) : replay_tell(replay, turn, err);
         }
@@ -279,8 +288,8 @@ static int run_turn(struct replay *replay, bool is_cut, struct error *err)
 {
     if (replay->n_turn == 0)
         return 0;
-    bool is_start = is_settings(&replay->turn[0].event);
-    int r = is_start ? 0 : catch_up(replay, replay->at_ms, err);
+    bool is_first = is_start(&replay->turn[0].event);
+    int r = is_first ? 0 : catch_up(replay, replay->at_ms, err);
     size_t first = r == 0 ? first_decision(replay) : 0;
     if (r == 0)
         r = tell_all(replay, 0, first, err);
@@ -313,13 +322,13 @@ static int check_order(const struct replay *replay, const struct job_event *even
     unsigned long long seq = event->seq, last = replay->last_seq;
     if (last == 0 && seq != 1)
         return error_set(err, -EPROTO, "the journal begins with seq %llu: a replay needs all of it", seq);
-    if (last == 0 && !is_settings(event))
+    if (last == 0 && !is_start(event))
         return error_set(err, -EPROTO,
             "the journal does not begin with a start (\"settings\"): an older mgpud "
             "wrote this store first, and not all that was decided can be known");
     if (seq != last + 1)
         return error_set(err, -EPROTO, "after seq %llu comes %llu: something is missing", last, seq);
-    if (event->wall_ms < replay->at_ms && !is_settings(event))
+    if (event->wall_ms < replay->at_ms && !is_start(event))
         return error_set(err, -EPROTO, "seq %llu is earlier than the one before it", seq);
     return 0;
 }
@@ -327,9 +336,9 @@ static int check_order(const struct replay *replay, const struct job_event *even
 int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, struct error *err)
 {
     int r = check_order(replay, event, err);
-    bool is_start = is_settings(event);
-    if (r == 0 && (event->wall_ms != replay->at_ms || is_start)) {
-        r = run_turn(replay, is_start, err);
+    bool starts = is_start(event);
+    if (r == 0 && (event->wall_ms != replay->at_ms || starts)) {
+        r = run_turn(replay, starts, err);
         drop_turn(replay);
         replay->at_ms = event->wall_ms;
     }

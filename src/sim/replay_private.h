@@ -70,6 +70,9 @@ void replay_note_change(
 /* --- replay_start.c --- */
 /* mgpud starts with these settings: another scheduler, made from what the store has. */
 int replay_start(struct replay *replay, const char *settings, struct error *err);
+
+/* mgpud took other settings up while it ran. */
+int replay_configure(struct replay *replay, const char *settings, struct error *err);
 void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t stem);
 
 extern const struct sched_callbacks replay_callbacks;

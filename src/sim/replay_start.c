@@ -223,3 +223,19 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
             r = replay_take_up(replay, replay->jobs[id].job, err);
     return r;
 }
+
+int replay_configure(struct replay *replay, const char *text, struct error *err)
+{
+    struct sched_settings settings;
+    struct fairshare *fairshare = sched_fairshare(replay->sched);
+    sched_settings_init(&settings);
+    int r = read_settings(text, &settings, NULL, err);
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        account->shares = 1;
+    if (r == 0)
+        r = read_settings(text, NULL, replay->sched, err);
+    if (r < 0)
+        return r;
+    sched_configure(replay->sched, replay->at_ms, &settings);
+    return read_settings(text, NULL, replay->sched, err);
+}

@@ -332,7 +332,7 @@ static void hold(void *arg, uint64_t number, void *object)
 static void on_pause(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    struct identity admin = { .is_known = true, .is_admin = true };
+    struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     char name[] = "box:0";
     char *items[] = { name, NULL };
     struct strings gpus = { .items = items, .count = 1 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "serve_later.h"
@@ -321,7 +322,15 @@ uint64_t core_last_event(const struct core *core)
     return core->last_event;
 }
 
-bool core_may_control(const struct identity *who, const struct job *job, uint32_t admin_uid)
+bool core_may(const struct identity *who, enum action action, const struct job *job)
 {
-    return who->is_known && (who->is_admin || who->uid == job->uid);
+    return who->is_known && role_permits(who->role, action, job == NULL || who->uid == job->uid);
+}
+
+/* --- the settings --- */
+
+void settings_visit(const struct controller_options *options, settings_visit_fn *visit, void *arg)
+{
+    struct setting setting = { .key = "gpus", .value = "sim:2x8G", .origin = "/etc/x.yaml:3", .help = "GPUs" };
+    visit(arg, &setting);
 }

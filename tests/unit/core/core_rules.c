@@ -10,7 +10,7 @@
 static int one, two, three, four;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
-static const struct identity admin = { .is_known = true, .uid = 77 };
+static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 
 static int open_with_node(void **state)
 {

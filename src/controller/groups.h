@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups of the system's user database. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* By name, or as a number. -ENOENT. */
+int group_find(const char *name, uint32_t *ret, struct error *err);
+
+/* True when the user has this group as his own or as a supplementary one. */
+bool group_has(uint32_t gid, uint32_t uid);

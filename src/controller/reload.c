@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/reload.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/settings.h"
+
+#define QUEUE_MAX       2000000U
+#define RECENT_DONE_MAX 5000U
+#define GRACE_MS        30000
+
+struct core_options reload_core_options(const struct controller *controller)
+{
+    const struct controller_options *options = &controller->options;
+    return (struct core_options){
+        .admin_uid = controller->admin_uid,
+        .queue_max = QUEUE_MAX,
+        .recent_done_max = RECENT_DONE_MAX,
+        .grace_ms = GRACE_MS,
+        .sched = options->sched,
+        .outside = options->outside,
+        .accounts = options->accounts,
+        .n_accounts = options->n_accounts,
+    };
+}
+
+static void log_change(void *arg, const struct setting *setting, const char *before, const char *after)
+{
+    size_t *count = arg;
+    (*count)++;
+    log_info("%s: %s is now %s (%s)%s", setting->key, before != NULL ? before : "unset",
+        after != NULL ? after : "unset", setting->origin,
+        setting->is_live ? "" : "; this needs a restart of mgpud, until then it stays as it was");
+}
+
+/* What can be changed changes places; the rest of `fresh` is given up with what was in force before. */
+static void take_up(struct controller_options *options, struct controller_options *fresh)
+{
+    struct controller_options before = *options, after = *fresh;
+    options->sched = after.sched;
+    options->outside = after.outside;
+#define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
+    SWAP(priority_group);
+    SWAP(accounts);
+    SWAP(n_accounts);
+    SWAP(roles);
+    SWAP(notes);
+    SWAP(n_notes);
+    SWAP(files);
+    SWAP(n_files);
+#undef SWAP
+}
+
+int reload(struct controller *controller, int argc, char **argv)
+{
+    struct controller_options fresh;
+    struct settings_wish wish;
+    struct error err = { 0 };
+    size_t changes = 0;
+    int r = settings_default(&fresh, controller->is_root, &err);
+    if (r == 0)
+        r = settings_read(argc, argv, controller->is_root, &fresh, &wish, &err);
+    if (r < 0) {
+        log_error("the settings stay as they are: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);
+        settings_clear(&fresh);
+        return r;
+    }
+    settings_compare(&controller->options, &fresh, log_change, &changes);
+    take_up(&controller->options, &fresh);
+    struct core_options options = reload_core_options(controller);
+    core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);
+    settings_clear(&fresh);
+    log_info("the settings were read again: %zu changed", changes);
+    return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* An operator runs the machine and moves jobs; what jobs wrote stays between their owners and administrators. */
+#include "controller/rights.h"
+
+#include <string.h>
+
+enum permit { NO, OWN, ALL };
+
+static const unsigned char permits[ACTIONS][ROLES] = {
+    [ACTION_GREET] = { [ROLE_VIEWER] = ALL, [ROLE_USER] = ALL, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
+    [ACTION_LOOK] = { [ROLE_VIEWER] = ALL, [ROLE_USER] = ALL, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
+    [ACTION_SUBMIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = OWN },
+    [ACTION_CONTROL] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
+    [ACTION_READ] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = ALL },
+    [ACTION_RAISE] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
+    [ACTION_MANAGE] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
+    [ACTION_AUDIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = NO, [ROLE_ADMIN] = ALL },
+    [ACTION_TOKEN] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = OWN },
+};
+
+static const char *const role_names[ROLES] = {
+    [ROLE_USER] = "user",
+    [ROLE_VIEWER] = "viewer",
+    [ROLE_OPERATOR] = "operator",
+    [ROLE_ADMIN] = "admin",
+};
+
+static const char *const action_names[ACTIONS] = {
+    [ACTION_GREET] = "greet",
+    [ACTION_LOOK] = "look",
+    [ACTION_SUBMIT] = "submit",
+    [ACTION_CONTROL] = "control",
+    [ACTION_READ] = "read",
+    [ACTION_RAISE] = "raise",
+    [ACTION_MANAGE] = "manage",
+    [ACTION_AUDIT] = "audit",
+    [ACTION_TOKEN] = "token",
+};
+
+bool role_permits(enum role role, enum action action, bool is_owner)
+{
+    unsigned char permit = permits[action][role];
+    return permit == ALL || (permit == OWN && is_owner);
+}
+
+const char *role_name(enum role role)
+{
+    return role < ROLES ? role_names[role] : "unknown";
+}
+
+enum role role_find(const char *name)
+{
+    for (enum role role = 0; role < ROLES; role++)
+        if (strcmp(role_names[role], name) == 0)
+            return role;
+    return ROLES;
+}
+
+const char *action_name(enum action action)
+{
+    return action < ACTIONS ? action_names[action] : "unknown";
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may do what: the one table of rights. Who has which role is a matter of roles.h. */
+#pragma once
+
+#include <stdbool.h>
+
+enum role {
+    ROLE_USER, // anybody of whom nothing else is said
+    ROLE_VIEWER,
+    ROLE_OPERATOR,
+    ROLE_ADMIN,
+    ROLES,
+};
+
+enum action {
+    ACTION_GREET,   // version, limits, health: known or not
+    ACTION_LOOK,    // lists of jobs, GPUs, nodes, users; why a job waits
+    ACTION_SUBMIT,  // a job of one's own
+    ACTION_CONTROL, // a job: cancel, hold, release, edit
+    ACTION_READ,    // what a job wrote
+    ACTION_RAISE,   // give a priority above the default
+    ACTION_MANAGE,  // GPUs and nodes: pause, drain, resume; reservations
+    ACTION_AUDIT,   // the journal: what everybody did
+    ACTION_TOKEN,   // make a token that speaks for oneself
+    ACTIONS,
+};
+
+/* `is_owner`: the job in question is the asker's own; true where there is no job. */
+bool role_permits(enum role role, enum action action, bool is_owner);
+
+const char *role_name(enum role role);
+enum role role_find(const char *name); // ROLES when there is none of that name
+const char *action_name(enum action action);
