@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/defaults.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "cli/talk.h"
@@ -138,7 +139,10 @@ static int run_verb(
         tables[count++] = command->tables[i];
     tables[count] = call_global_rows;
     int first = 0;
-    int r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
+    int r = defaults_apply(call, tables, err);
+    if (r < 0)
+        return r;
+    r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
     if (r < 0) {
         if (err->hint[0] == '\0')
             (void)error_hint(err, "mgpu help %s", command->name);
@@ -215,5 +219,6 @@ int call_run(struct call *call, const struct command *command, int argc, char **
         command->clear(call->options);
     free(call->options);
     call->options = NULL;
+    strings_clear(&call->defaults);
     return r < 0 ? report(call, command, &err) : r;
 }

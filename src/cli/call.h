@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/strings.h"
 #include "cli/client.h"
 #include "cli/screen.h"
 #include "cli/time_text.h"
@@ -28,7 +29,8 @@ struct call {
     bool is_json, is_quiet, is_help;
     struct list_choice list;
     struct client client;
-    void *options; // the verb's own struct, zeroed before its options are read
+    struct strings defaults; // values from files, which the options point to
+    void *options;           // the verb's own struct, zeroed before its options are read
 };
 
 #define COMMAND_TABLES  3

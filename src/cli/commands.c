@@ -29,6 +29,7 @@ const struct command *const commands[] = {
     &command_node,
     &command_reserve,
     &command_journal,
+    &command_config,
     &command_doctor,
     &command_completion,
     &command_complete,

@@ -92,7 +92,8 @@ struct account_name {
     const char *name;
 };
 
-static int read_limit(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
+static int read_limit(
+    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
     const struct account_name *account = arg;
     if (text_of(value) == NULL)
@@ -112,8 +113,8 @@ static int read_account(
 {
     struct account_name account = { .is_group = *(const bool *)is_group, .name = text_of(key) };
     if (value->type != YAML_MAPPING_NODE)
-        return at(
-            reader, value, error_set(reader->err, -EINVAL, "a mapping of limits belongs to '%.60s'", account.name));
+        return at(reader, value,
+            error_set(reader->err, -EINVAL, "a mapping of limits belongs to '%.60s'", account.name));
     return each_pair(reader, value, read_limit, &account);
 }
 
@@ -211,7 +212,8 @@ static int check_file(FILE *file, const char *path, struct error *err)
     if (!S_ISREG(st.st_mode))
         return error_set(err, -EINVAL, "%s is no file", path);
     if (st.st_size > CONFIG_MAX)
-        return error_set(err, -EFBIG, "%s has %lld bytes, more than %ld", path, (long long)st.st_size, CONFIG_MAX);
+        return error_set(
+            err, -EFBIG, "%s has %lld bytes, more than %ld", path, (long long)st.st_size, CONFIG_MAX);
     return 0;
 }
 

@@ -27,13 +27,35 @@ struct core_options reload_core_options(const struct controller *controller)
     };
 }
 
-static void log_change(void *arg, const struct setting *setting, const char *before, const char *after)
+struct reloading {
+    const struct controller_options *options; // in force
+    struct controller_options *fresh;
+    size_t changes;
+};
+
+static const char *shown(const char *value)
 {
-    size_t *count = arg;
-    (*count)++;
-    log_info("%s: %s is now %s (%s)%s", setting->key, before != NULL ? before : "unset",
-        after != NULL ? after : "unset", setting->origin,
+    return value != NULL ? value : "unset";
+}
+
+/* What stays as it is keeps its value in the notes too, with what is to come. */
+static void keep(struct reloading *reloading, const char *key, const char *before, const char *after)
+{
+    const struct setting_note *note = settings_find_note(reloading->options, key);
+    const char *origin = note != NULL ? note->origin : "default";
+    _cleanup_free_ char *told =
+        xasprintf("%.*s; after a restart: %s", (int)strcspn(origin, ";"), origin, shown(after));
+    settings_note(reloading->fresh, key, shown(before), told);
+}
+
+static void take_change(void *arg, const struct setting *setting, const char *before, const char *after)
+{
+    struct reloading *reloading = arg;
+    reloading->changes++;
+    log_info("%s: %s is now %s (%s)%s", setting->key, shown(before), shown(after), setting->origin,
         setting->is_live ? "" : "; this needs a restart of mgpud, until then it stays as it was");
+    if (!setting->is_live)
+        keep(reloading, setting->key, before, after);
 }
 
 /* What can be changed changes places; the rest of `fresh` is given up with what was in force before. */
@@ -59,20 +81,21 @@ int reload(struct controller *controller, int argc, char **argv)
     struct controller_options fresh;
     struct settings_wish wish;
     struct error err = { 0 };
-    size_t changes = 0;
     int r = settings_default(&fresh, controller->is_root, &err);
     if (r == 0)
         r = settings_read(argc, argv, controller->is_root, &fresh, &wish, &err);
     if (r < 0) {
-        log_error("the settings stay as they are: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);
+        log_error(
+            "the settings stay as they are: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);
         settings_clear(&fresh);
         return r;
     }
-    settings_compare(&controller->options, &fresh, log_change, &changes);
+    struct reloading reloading = { .options = &controller->options, .fresh = &fresh };
+    settings_compare(&controller->options, &fresh, take_change, &reloading);
     take_up(&controller->options, &fresh);
     struct core_options options = reload_core_options(controller);
     core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);
     settings_clear(&fresh);
-    log_info("the settings were read again: %zu changed", changes);
+    log_info("the settings were read again: %zu changed", reloading.changes);
     return 0;
 }

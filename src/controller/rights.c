@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An operator runs the machine and moves jobs; what jobs wrote stays between their owners and administrators. */
+/* An operator runs the machine and moves jobs; what jobs wrote stays between their owners and administrators.
+ */
 #include "controller/rights.h"
 
 #include <string.h>

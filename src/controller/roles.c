@@ -98,9 +98,8 @@ enum role roles_of(struct roles *roles, uint32_t uid)
     struct remembered *kept = &roles->remembered[uid % REMEMBERED];
     int64_t now_ms = clock_boot_ms();
     if (kept->until_ms <= now_ms || kept->uid != uid)
-        *kept = (struct remembered){
-            .until_ms = now_ms + REMEMBER_MS, .uid = uid, .role = look_up(roles, uid)
-        };
+        *kept =
+            (struct remembered){ .until_ms = now_ms + REMEMBER_MS, .uid = uid, .role = look_up(roles, uid) };
     return kept->role;
 }
 

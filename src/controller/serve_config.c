@@ -13,10 +13,10 @@ static json_t *text_or_null(const char *text)
 static void write_setting(void *arg, const struct setting *setting)
 {
     json_t *array = arg;
-    (void)json_array_append_new(array,
-        json_pack("{s:o,s:o,s:o,s:b,s:o}", "key", json_text_string(setting->key), "value",
-            text_or_null(setting->value), "origin", json_text_string(setting->origin), "live", setting->is_live,
-            "help", text_or_null(setting->help)));
+    (void)json_array_append_new(
+        array, json_pack("{s:o,s:o,s:o,s:b,s:o}", "key", json_text_string(setting->key), "value",
+                   text_or_null(setting->value), "origin", json_text_string(setting->origin), "live",
+                   setting->is_live, "help", text_or_null(setting->help)));
 }
 
 void handle_config(struct request *request)

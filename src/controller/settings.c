@@ -19,10 +19,10 @@
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
-#define SYSTEM_CONFIG "/etc/mgpu/mgpu.yaml"
-#define DROP_INS      ".d"
-#define COMMAND_LINE  "command line"
-#define SETTINGS_MAX  128U
+#define SYSTEM_CONFIG  "/etc/mgpu/mgpu.yaml"
+#define DROP_INS       ".d"
+#define COMMAND_LINE   "command line"
+#define SETTINGS_MAX   128U
 #define DEFAULT_LISTEN "127.0.0.1:9123"
 #define DEFAULT_USER   "mgpu"
 
@@ -179,8 +179,7 @@ static const struct option_row setting_rows[] = {
         set_log_dir },
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
     { 0, "gpus", "auto|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
-    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver",
-        set_nvml_library, "libnvidia-ml.so.1" },
+    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
@@ -191,7 +190,8 @@ static const struct option_row setting_rows[] = {
 
 static const struct option_row command_rows[] = {
     { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
-    { 0, "check-config", NULL, "say what the files set, or what is wrong in them, and leave", set_check_config },
+    { 0, "check-config", NULL, "say what the files set, or what is wrong in them, and leave",
+        set_check_config },
     { 0, "detach", NULL, "return when the daemon is ready, and leave it running", set_detach },
     { 0, "fsck", NULL, "check the store: the fold of its events must equal its tables", set_fsck },
     { 'h', "help", NULL, "show this", set_help },
@@ -326,8 +326,7 @@ static char *usual_config(bool is_root)
 }
 
 /* A file that was named must be there; the usual one need not. */
-static int read_files(
-    const char *named, bool is_root, struct controller_options *options, struct error *err)
+static int read_files(const char *named, bool is_root, struct controller_options *options, struct error *err)
 {
     _cleanup_free_ char *config = named != NULL ? xstrdup(named) : usual_config(is_root);
     int r = 0;

@@ -26,8 +26,7 @@ const struct setting_note *settings_find_note(const struct controller_options *o
     return find(options, key);
 }
 
-void settings_note(
-    struct controller_options *options, const char *key, const char *value, const char *origin)
+void settings_note(struct controller_options *options, const char *key, const char *value, const char *origin)
 {
     struct setting_note *note = find(options, key);
     if (note == NULL) {

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The configuration file: not needed, checked when it is there, and weaker than the command line."""
 
+import os
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -51,3 +54,183 @@ def test_an_empty_file_is_a_good_file(make_instance, place):
         pass
     instance = make_instance(gpus='sim:1x8G', arguments=['--config', path])
     assert len(instance.gpus()) == 1
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(text)
+    os.chmod(path, 0o644)
+
+
+def settings(box, **options):
+    answer = box.mgpu('config', 'list', '--json', check=True, **options).json
+    return {row['key']: (row['value'], row['origin']) for row in answer['settings']}
+
+
+def reload(box):
+    """SIGHUP, and what mgpud said about it."""
+    before = len(box.log())
+    box.process.send_signal(signal.SIGHUP)
+    said = ''
+    deadline = time.monotonic() + LIMIT_S
+    while 'settings were read again' not in said and 'settings stay as they are' not in said:
+        assert time.monotonic() < deadline, said
+        box.mgpu('version', check=True)  # a turn of mgpud's loop
+        said = box.log()[before:]
+    return said
+
+
+def test_drop_ins_and_where_each_setting_is_from(make_instance, place):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'half-life: 1d\nuser-max-jobs: 7\n')
+    write(f'{path}.d/10-site.yaml', '# site\nhalf-life: 2d\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path])
+    known = settings(box)
+    assert known['half-life'] == ('2d', f'{path}.d/10-site.yaml:2')
+    assert known['user-max-jobs'] == ('7', f'{path}:2')
+    assert known['gpus'] == ('sim:1x8G', 'command line')
+    assert known['age-cap'] == ('14d', 'default')
+    assert box.mgpu('config', 'get', 'half-life', check=True).out == '2d\n'
+    assert box.mgpu('config', 'get', '--origin', 'age-cap', check=True).out == '14d  (default)\n'
+    done = box.mgpu('config', 'get', 'half-live')
+    assert done.code == 3 and 'did you mean half-life?' in done.err, done
+    assert box.mgpu('config', 'get').code == 2
+    table = box.mgpu('config', 'list', '--origin', check=True).out
+    assert 'ORIGIN' in table and '10-site.yaml:2' in table
+
+
+def test_check_config_says_what_is_set_and_starts_nothing(place):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'half-life: 1d\n')
+    words = [f'{harness.programs()}/mgpud', '--config', path, '--check-config']
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stdout) == (0, f'{path} is fine\nhalf-life: 1d ({path}:1)\n'), done
+    write(path, 'half-life: long\n')
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 64 and f'{path}:1' in done.stderr and 'long' in done.stderr, done
+
+
+def test_a_reload_takes_up_what_it_can_and_says_the_rest(make_instance, place):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'user-max-gpus: 1\nnode: one\n')
+    box = make_instance(gpus='sim:4x8G', arguments=['--config', path])
+    assert 'limit of its owner is 1' in box.mgpu('submit', '-g', '2', 'true').err
+    write(path, 'user-max-gpus: 2\nnode: two\npolicy: fifo\n')
+    said = reload(box)
+    assert 'user-max-gpus: 1 is now 2' in said and 'policy: default is now fifo' in said, said
+    assert 'node: one is now two' in said and 'needs a restart' in said and '3 changed' in said, said
+    assert box.mgpu('run', '-g', '2', 'true').code == 0
+    known = settings(box)
+    assert known['node'][0] == 'one' and 'after a restart: two' in known['node'][1]
+    assert known['policy'] == ('fifo', f'{path}:3')
+    write(path, 'user-max-gpus: many\n')
+    said = reload(box)
+    assert f'{path}:1' in said and 'stay as they are' in said
+    assert settings(box)['user-max-gpus'][0] == '2'
+    write(path, '')
+    assert 'user-max-gpus: 2 is now 0' in reload(box)
+    assert box.mgpu('run', '-g', '4', 'true').code == 0
+    box.restart()
+    export = box.mgpu('journal', 'export', user=box.user, check=True).out
+    with open(f'{place}/journal', 'w', encoding='utf-8') as out:
+        out.write(export)
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', f'{place}/journal'], check=False,
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done
+
+
+# --- roles ---
+
+ROLES = ('viewer', 'user', 'operator', 'admin')
+
+# what each route needs, by the least role that has it with another's job, and with one's own
+ROUTES = [
+    ('GET', '/jobs', None, 'viewer', 'viewer'),
+    ('GET', '/jobs/{job}', None, 'viewer', 'viewer'),
+    ('GET', '/jobs/{job}/wait?states=queued', None, 'viewer', 'viewer'),
+    ('GET', '/jobs/{job}/why', None, 'viewer', 'viewer'),
+    ('GET', '/gpus', None, 'viewer', 'viewer'),
+    ('GET', '/nodes', None, 'viewer', 'viewer'),
+    ('GET', '/users', None, 'viewer', 'viewer'),
+    ('GET', '/config', None, 'viewer', 'viewer'),
+    ('GET', '/reservations', None, 'viewer', 'viewer'),
+    ('GET', '/version', None, 'viewer', 'viewer'),
+    ('POST', '/jobs', {'command': 'true', 'hold': True}, 'user', 'user'),
+    ('POST', '/jobs/{job}/hold', {}, 'operator', 'viewer'),
+    ('POST', '/jobs/{job}/edit', {'name': 'other'}, 'operator', 'viewer'),
+    ('POST', '/jobs/{job}/release', {}, 'operator', 'viewer'),
+    ('GET', '/jobs/{job}/log', None, 'admin', 'viewer'),
+    ('POST', '/gpus/pause', {'gpus': ['0']}, 'operator', 'operator'),
+    ('POST', '/gpus/resume', {'gpus': ['0']}, 'operator', 'operator'),
+    ('POST', '/gpus/policy', {'gpus': ['0'], 'policy': 'default'}, 'operator', 'operator'),
+    ('POST', '/nodes/here/drain', {}, 'operator', 'operator'),
+    ('POST', '/nodes/here/resume', {}, 'operator', 'operator'),
+    ('POST', '/jobs', {'command': 'true', 'hold': True, 'priority': 5}, 'operator', 'operator'),
+    ('GET', '/journal', None, 'admin', 'admin'),
+    ('POST', '/jobs/{job}/cancel', {}, 'operator', 'viewer'),
+]
+
+
+@pytest.mark.root
+@pytest.mark.parametrize('role', ROLES)
+def test_each_route_for_each_role_and_owner(make_instance, place, ana, bo, role):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'node: here\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path])
+    jobs = {'own': box.post_job('true', user=ana, hold=True), 'other': box.post_job('true', user=bo, hold=True)}
+    write(path, f'node: here\nroles:\n  {role}: [{ana.name}]\n')
+    reload(box)
+    for method, route, body, least, least_own in ROUTES:
+        for whose, job in jobs.items():
+            answer = box.api(method, route.format(job=job), body, user=ana)
+            allowed = ROLES.index(role) >= ROLES.index(least_own if whose == 'own' else least)
+            assert (answer.status != 403) == allowed, (role, method, route, whose, answer)
+            assert answer.status < 500 and answer.status != 401, (role, method, route, whose, answer)
+
+
+@pytest.mark.root
+def test_roles_of_groups_and_others(make_instance, place, ana, bo):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'roles:\n  operator: "group:mgpu-tg"\n  others: viewer\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path])
+    box.mgpu('gpu', 'pause', '0', user=ana, check=True)
+    box.mgpu('gpu', 'resume', '0', user=ana, check=True)
+    done = box.mgpu('submit', 'true', user=bo)
+    assert done.code == 4 and 'viewer' in done.err and 'roles' in done.err, done
+    assert box.mgpu('ps', user=bo).code == 0
+
+
+# --- one's own defaults ---
+
+def test_ones_own_defaults_are_weaker_than_the_command_line(make_instance, place):
+    box = make_instance(gpus='sim:4x8G')
+    env = {'XDG_CONFIG_HOME': place}
+    path = f'{place}/mgpu/client.yaml'
+    write(path, 'submit:\n  gpus: 2\n  time: 1h\n  env: [A=1, B=2]\nps:\n  output: id,state\n'
+                'all: { utc: true, color: never }\n')
+    os.chmod(os.path.dirname(path), 0o755)
+    assert box.mgpu('run', 'echo $MGPU_NUM_GPUS $A $B', env=env, check=True).out == '2 1 2\n'
+    job = box.submit('-g', '1', '--', 'true', env=env)
+    shown = box.job(job)
+    assert shown['time_limit_s'] == 3600
+    assert box.mgpu('ps', '-a', env=env, check=True).out.split()[:2] == ['ID', 'STATE']
+    assert settings(box, env=env)['submit.time'] == ('1h', f'{path}:3')
+
+
+@pytest.mark.parametrize(('text', 'where', 'what'), [
+    ('submit:\n  tme: 4h\n', 'client.yaml:2', 'did you mean time?'),
+    ('sumbit:\n  time: 4h\n', 'client.yaml:1', 'no command of mgpu'),
+    ('submit: 4h\n', 'client.yaml:1', 'mapping'),
+    ('submit:\n  time: 4 hours\n', 'client.yaml:2', 'not a duration'),
+    ('submit:\n  hold: maybe\n', 'client.yaml:2', 'true or false'),
+    ('submit:\n  time: { a: b }\n', 'client.yaml:2', 'a value or a list'),
+    ('submit: [\n', 'client.yaml:', ''),
+    ('- a\n', 'client.yaml:1', 'mapping'),
+])
+def test_a_mistake_in_ones_own_defaults(make_instance, place, text, where, what):
+    box = make_instance(gpus='sim:1x8G')
+    write(f'{place}/mgpu/client.yaml', text)
+    os.chmod(f'{place}/mgpu', 0o755)
+    done = box.mgpu('submit', 'true', env={'XDG_CONFIG_HOME': place})
+    assert done.code == 2 and where in done.err and what in done.err and done.out == '', done

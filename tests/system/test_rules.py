@@ -38,7 +38,7 @@ def full(box, gate):
 @pytest.mark.parametrize('words', [
     ['why'], ['hold'], ['release'], ['edit'], ['nodes'], ['users'], ['gpu'], ['gpu', 'pause'], ['gpu', 'resume'], ['gpu', 'policy'],
     ['node'],
-    ['node', 'drain'], ['reserve'], ['reserve', 'add'], ['reserve', 'list'], ['reserve', 'rm'], ['journal', 'export'],
+    ['node', 'drain'], ['reserve'], ['reserve', 'add'], ['reserve', 'list'], ['reserve', 'rm'], ['journal', 'export'], ['config'], ['config', 'list'], ['config', 'get'],
 ], ids=' '.join)
 def test_every_verb_and_action_has_help(box, words):
     nowhere = {'MGPU_SOCKET': '/nonexistent/mgpud.sock'}

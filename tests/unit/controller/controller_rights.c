@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Every role, every action, own and others' jobs; and who gets which role. The expectation is written out
+ * here a second time, in another shape than the table under test. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/rights.h"
+#include "controller/roles.h"
+
+/* One letter for each of viewer, user, operator, admin: '-' never, 'o' with his own, 'a' with all. */
+static const struct {
+    const char *action, *permits;
+} expected[] = {
+    { "greet", "aaaa" },
+    { "look", "aaaa" },
+    { "submit", "-ooo" },
+    { "control", "ooaa" },
+    { "read", "oooa" },
+    { "raise", "--aa" },
+    { "manage", "--aa" },
+    { "audit", "---a" },
+    { "token", "oooo" },
+};
+static const char *const order[] = { "viewer", "user", "operator", "admin" };
+
+static void every_cell_is_as_expected(void **state)
+{
+    assert_int_equal(sizeof(expected) / sizeof(expected[0]), ACTIONS);
+    assert_int_equal(sizeof(order) / sizeof(order[0]), ROLES);
+    for (enum action action = 0; action < ACTIONS; action++) {
+        assert_string_equal(action_name(action), expected[action].action);
+        for (size_t i = 0; i < ROLES; i++) {
+            enum role role = role_find(order[i]);
+            char permit = expected[action].permits[i];
+            assert_int_equal(role_permits(role, action, false), permit == 'a');
+            assert_int_equal(role_permits(role, action, true), permit != '-');
+        }
+    }
+}
+
+static void names_go_both_ways(void **state)
+{
+    for (enum role role = 0; role < ROLES; role++)
+        assert_int_equal(role_find(role_name(role)), role);
+    assert_int_equal(role_find("root"), ROLES);
+    assert_int_equal(role_find(""), ROLES);
+}
+
+static void without_rules_everybody_is_a_user(void **state)
+{
+    assert_int_equal(roles_of(NULL, 1000), ROLE_USER);
+}
+
+/* root is in group root (0), daemon in daemon (1), on every Linux. */
+static void a_name_goes_before_groups_and_the_highest_group_counts(void **state)
+{
+    struct roles *roles = NULL;
+    struct error err = { 0 };
+    assert_int_equal(roles_add(&roles, "others", ROLE_VIEWER, &err), 0);
+    assert_int_equal(roles_add(&roles, "group:daemon", ROLE_USER, &err), 0);
+    assert_int_equal(roles_add(&roles, "group:1", ROLE_OPERATOR, &err), 0);
+    assert_int_equal(roles_add(&roles, "4711", ROLE_ADMIN, &err), 0);
+    assert_int_equal(roles_of(roles, 1), ROLE_OPERATOR);
+    assert_int_equal(roles_of(roles, 4711), ROLE_ADMIN);
+    assert_int_equal(roles_of(roles, 4712), ROLE_VIEWER);
+    assert_int_equal(roles_of(roles, 4712 + 1024), ROLE_VIEWER); // the same place in the memory
+    assert_int_equal(roles_of(roles, 4712), ROLE_VIEWER);
+    roles_free(roles);
+    roles = NULL;
+    assert_int_equal(roles_add(&roles, "group:daemon", ROLE_ADMIN, &err), 0);
+    assert_int_equal(roles_add(&roles, "daemon", ROLE_VIEWER, &err), 0);
+    assert_int_equal(roles_of(roles, 1), ROLE_VIEWER);
+    assert_int_equal(roles_add(&roles, "group:no such group", ROLE_USER, &err), -ENOENT);
+    assert_int_equal(roles_add(&roles, "no such user", ROLE_USER, &err), -ENOENT);
+    roles_free(roles);
+}
+
+#define CASE(test_) cmocka_unit_test(test_)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(every_cell_is_as_expected),
+        CASE(names_go_both_ways),
+        CASE(without_rules_everybody_is_a_user),
+        CASE(a_name_goes_before_groups_and_the_highest_group_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
