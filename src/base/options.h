@@ -18,7 +18,8 @@ struct option_row {
     /* Called for each occurrence; `value` is NULL for flags and for
      * a value left out. */
     int (*set)(void *target, const char *value, struct error *err);
-    const char *preset; // the value it has when nobody gives one, for the help; NULL: none, or not always the same
+    const char
+        *preset; // the value it has when nobody gives one, for the help; NULL: none, or not always the same
 };
 
 /* Called for each option that was read and taken; `value` is NULL for a flag. */

@@ -55,7 +55,8 @@ struct core_effects {
 };
 
 /* What to say to somebody whose role does not suffice. */
-#define CORE_ROLES_HINT "`roles` in mgpud's configuration says who may; root and the user mgpud runs as always may"
+#define CORE_ROLES_HINT                                                                                      \
+    "`roles` in mgpud's configuration says who may; root and the user mgpud runs as always may"
 
 /* Limits and weight of one user or group that differ from the usual ones. */
 struct core_account {
