@@ -75,6 +75,15 @@ static int check_texts(const struct job_ask *ask, struct error *err)
     return r;
 }
 
+static int refuse_memory(uint64_t memory, struct error *err)
+{
+    char asked[32], least[32];
+    format_size(memory, asked, sizeof(asked));
+    format_size(ASK_MEMORY_MIN, least, sizeof(least));
+    (void)error_set(err, -ERANGE, "memory: %s is less than the %s that any command needs", asked, least);
+    return error_hint(err, "ask for more, as in -M 2G, or leave it out");
+}
+
 static int check_numbers(const struct job_ask *ask, struct error *err)
 {
     const struct {
@@ -93,6 +102,8 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
                 numbers[i].what, numbers[i].value, numbers[i].min, numbers[i].max);
     if (ask->cpu_milli > ASK_CPUS_MAX * 1000U)
         return error_set(err, -ERANGE, "cpus: %u is above %u", ask->cpu_milli / 1000, ASK_CPUS_MAX);
+    if (ask->memory > 0 && ask->memory < ASK_MEMORY_MIN)
+        return refuse_memory(ask->memory, err);
     if (ask->time_limit_ms < 0)
         return error_set(err, -ERANGE, "time_limit: %" PRId64 " ms is below 0", ask->time_limit_ms);
     return 0;

@@ -18,6 +18,7 @@
 #define ASK_SHARE_WHOLE   1000U // thousandths of one GPU
 #define ASK_PRIORITY_MAX  1000
 #define ASK_CPUS_MAX      65536U            // whole CPUs of one node
+#define ASK_MEMORY_MIN    (16U << 20)       // bytes; with less no command starts
 #define ASK_AFTER_MAX     1000U             // jobs one job can wait for
 #define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
 
