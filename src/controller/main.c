@@ -323,6 +323,7 @@ int main(int argc, char **argv)
     struct error err = { 0 };
     controller->is_root = geteuid() == 0;
     privileges_clean_environment();
+    privileges_spare_from_oom();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);

@@ -16,6 +16,9 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
+#define OOM_SCORE      (-900)
+#define OOM_SCORE_TEXT "-900"
+
 int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, struct error *err)
 {
     if (!is_root) {
@@ -86,6 +89,14 @@ void privileges_clean_environment(void)
         if (value != NULL)
             (void)setenv(kept[i], value, 1);
     }
+}
+
+void privileges_spare_from_oom(void)
+{
+    char score[16] = "";
+    _cleanup_close_ int fd = geteuid() == 0 ? open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC) : -1;
+    if (fd >= 0 && read(fd, score, sizeof(score) - 1) > 0 && strtol(score, NULL, 10) > OOM_SCORE)
+        (void)!pwrite(fd, OOM_SCORE_TEXT, strlen(OOM_SCORE_TEXT), 0);
 }
 
 int privileges_drop(struct user_ids user, bool is_root, struct error *err)
