@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/enforced.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
@@ -51,7 +52,8 @@ static const struct option_row rows[] = {
 /* What a row of the page needs. */
 struct page {
     const json_t *job;
-    const json_t *why; // of a job that waits, else NULL
+    const json_t *why;      // of a job that waits, else NULL
+    const char *unenforced; // what it asked for and its node only counts, or NULL
     struct view view;
     FILE *out;
 };
@@ -316,6 +318,8 @@ static void print_page(const struct page *page, bool has_env)
     print_request(page);
     print_conditions(page);
     print_grants(page);
+    if (page->unenforced != NULL)
+        print_line(page, "warning", page->unenforced);
     print_timeline(page);
     print_use(page);
     print_usage(page);
@@ -343,6 +347,15 @@ static json_t *ask_why(struct call *call, const char *id, const json_t *job)
     return why;
 }
 
+/* The caller frees it. */
+static char *ask_unenforced(struct call *call, const json_t *job)
+{
+    _cleanup_json_ json_t *nodes = NULL;
+    if (!enforced_is_asked(job) || client_get(&call->client, API_PATH "/nodes", &nodes, NULL) < 0)
+        return NULL;
+    return enforced_warning(job, json_object_get(nodes, "nodes"));
+}
+
 static int show(struct call *call, const char *id, void *arg, struct error *err)
 {
     struct showing *showing = arg;
@@ -361,9 +374,11 @@ static int show(struct call *call, const char *id, void *arg, struct error *err)
         (void)fputc('\n', stdout);
     showing->is_next = true;
     _cleanup_json_ json_t *why = ask_why(call, id, job);
+    _cleanup_free_ char *unenforced = ask_unenforced(call, job);
     struct page page = {
         .job = job,
         .why = why,
+        .unenforced = unenforced,
         .view = { .screen = &showing->screen, .times = call->times, .now_ms = clock_wall_ms() },
         .out = stdout,
     };
