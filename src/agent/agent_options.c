@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/pids_max.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "job/spec.h"
@@ -121,6 +122,17 @@ static int set_node(void *target, const char *value, struct error *err)
     return set_text(&options->node, value);
 }
 
+static int set_pids_max(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    int64_t number;
+    int r = parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
+    if (r < 0)
+        return r;
+    options->pids_max = (uint32_t)number;
+    return 0;
+}
+
 static int set_allow_root_jobs(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -161,6 +173,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: the agent's own)", set_cgroup },
+    { 0, "pids-max", "N", "processes and threads that one job may have; 0: any number", set_pids_max },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
     { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
     { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
@@ -200,7 +213,7 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv, st
 {
     const struct option_row *const tables[] = { agent_option_rows, NULL };
     int operands;
-    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
+    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1, .pids_max = pids_max_default() };
     int r = options_parse(argc, argv, tables, options, false, &operands, err);
     if (r < 0)
         return r;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -16,6 +17,7 @@ struct agent_options {
     char *nvml_library; // NULL: the driver's own
     char *cgroup;       // where cells are made; NULL: below the agent's own
     struct gpu_spec gpus;
+    uint32_t pids_max; // of a job; 0: any number
     bool is_root_job_allowed;
     bool is_verbose;
     bool is_help, is_version;

@@ -11,8 +11,10 @@
 
 #include "base/error.h"
 #include "base/spool.h"
+#include "job/launch.h"
 
 struct confine_state; // of one kind; each kind has its own
+struct limits;        // agent/confine_limits.h
 
 /* Called with each step that has a cell. */
 typedef void confine_visit_fn(void *arg, const struct spool_id *id, bool is_populated);
@@ -31,6 +33,18 @@ struct confine {
     int (*prepare)(struct confine_state *state, const struct spool_id *id, char **ret_job_cgroup,
         int *ret_shepherd_fd, struct error *err);
 
+    /* Limits the attempt of a prepared step to what its spec asks for, and fills in v1_cgroups and
+     * memory_cgroup, where its shepherd finds what the kernel counted. Can be repeated. On failure the
+     * attempt must not be started. */
+    int (*limit)(
+        struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err);
+
+    /* False when prepare() has made the attempt's cell anew and limit() was not called since. */
+    bool (*is_limited)(const struct confine_state *state, const struct spool_id *id);
+
+    /* What can be limited here. */
+    const struct limits *(*limits)(const struct confine_state *state);
+
     /* 1 when a process of the step lives, 0 when none does (or there is no such cell), negative errno when
      * that cannot be known. "none" never knows: -EOPNOTSUPP. */
     int (*is_populated)(struct confine_state *state, const struct spool_id *id);
@@ -38,8 +52,8 @@ struct confine {
     /* Ends every process of the step; returns before they are gone. 0 also when there is no such cell. */
     int (*kill)(struct confine_state *state, const struct spool_id *id);
 
-    /* Removes the cell, and the attempt's when this was its last step. -EBUSY while a process lives in it; 0
-     * when it is gone already. */
+    /* Removes the cell, and the attempt's and its limits when this was its last step. -EBUSY while a process
+     * lives in it; 0 when it is gone already. */
     int (*remove)(struct confine_state *state, const struct spool_id *id);
 
     /* Visits every cell that exists, also those of agents that died before. `visit` may remove the cell. */

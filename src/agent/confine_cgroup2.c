@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Confinement by cgroup v2. Needs no controller, only membership and cgroup.kill, so it also works on hosts
- * where the v1 hierarchies hold all controllers and v2 is mounted beside them.
+ * where the v1 hierarchies hold all controllers and v2 is mounted beside them. What limits an attempt is
+ * agent/confine_limits.h.
  *
  *   <parent>/mgpu.<hash of run dir>/           the instance; outlives agents
  *     shepherds/                               all shepherds: never killed with a job
@@ -33,6 +34,7 @@
 #include <unistd.h>
 
 #include "agent/cgroup_clear.h"
+#include "agent/confine_limits.h"
 #include "base/crc32c.h"
 #include "base/buffer.h"
 #include "base/files.h"
@@ -50,6 +52,8 @@ struct confine_state {
     char *path;       // the instance's directory
     int fd;           // the same
     int shepherds_fd; // its SHEPHERDS
+    struct limits *limits;
+    struct spool_id unlimited; // its attempt's directory is new; job 0: none
 };
 
 /* --- finding our place --- */
@@ -154,6 +158,7 @@ static void cgroup2_close(struct confine_state *state)
         (void)rmdir(shepherds);
         (void)rmdir(state->path);
     }
+    limits_free(state->limits);
     free(state->parent);
     free(state->path);
     free(state);
@@ -191,6 +196,7 @@ static int take_into_use(struct confine_state *state, struct error *err)
     closep(&state->fd);
     state->fd = take_fd(&fd);
     state->shepherds_fd = take_fd(&shepherds_fd);
+    limits_enable_v2(state->limits, state->path);
     return 0;
 }
 
@@ -211,6 +217,7 @@ static int cgroup2_open(
         state->path = instance_path(mount, parent, run_dir);
     if (state->path == NULL)
         return error_set(err, -ENOSYS, "%s names no cgroup v2 group", OWN_CGROUP);
+    state->limits = limits_new(run_dir, parent);
     int r = take_into_use(state, err);
     if (r < 0) {
         (void)error_hint(err, "%s",
@@ -239,10 +246,14 @@ static void cell_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
         name, CELL_NAME_SIZE, "j%" PRIu64 ".%u/step%u.%u", id->job, id->attempt, id->step, id->task);
 }
 
-static int make_cell(struct confine_state *state, const char *attempt, const char *cell)
+static int make_cell(
+    struct confine_state *state, const struct spool_id *id, const char *attempt, const char *cell)
 {
-    int r = make_directory(state->fd, attempt);
-    return r == 0 ? make_directory(state->fd, cell) : r;
+    if (mkdirat(state->fd, attempt, 0755) == 0)
+        state->unlimited = *id;
+    else if (errno != EEXIST)
+        return -errno;
+    return make_directory(state->fd, cell);
 }
 
 static int cgroup2_prepare(struct confine_state *state, const struct spool_id *id, char **ret_job_cgroup,
@@ -251,19 +262,41 @@ static int cgroup2_prepare(struct confine_state *state, const struct spool_id *i
     char attempt[CELL_NAME_SIZE], cell[CELL_NAME_SIZE];
     attempt_name(id, attempt);
     cell_name(id, cell);
-    int r = make_cell(state, attempt, cell);
+    int r = make_cell(state, id, attempt, cell);
     /* A service manager that made our parent anew took the instance's directory with it. */
     if (r == -ENOENT) {
         r = take_into_use(state, err);
         if (r < 0)
             return r;
-        r = make_cell(state, attempt, cell);
+        r = make_cell(state, id, attempt, cell);
     }
     if (r < 0)
         return error_set_errno(err, r, "cannot make cgroup %s/%s", state->path, cell);
     *ret_job_cgroup = xasprintf("%s/%s", state->path, cell);
     *ret_shepherd_fd = state->shepherds_fd;
     return 0;
+}
+
+static int cgroup2_limit(
+    struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    char name[CELL_NAME_SIZE];
+    attempt_name(id, name);
+    _cleanup_free_ char *attempt = xasprintf("%s/%s", state->path, name);
+    int r = limits_apply(state->limits, id, attempt, spec, err);
+    if (r == 0)
+        state->unlimited = (struct spool_id){ 0 };
+    return r;
+}
+
+static bool cgroup2_is_limited(const struct confine_state *state, const struct spool_id *id)
+{
+    return state->unlimited.job != id->job || state->unlimited.attempt != id->attempt;
+}
+
+static const struct limits *cgroup2_limits(const struct confine_state *state)
+{
+    return state->limits;
 }
 
 static int read_populated(int dirfd, const char *cell)
@@ -304,10 +337,9 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
     if (unlinkat(state->fd, cell, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno;
     /* Another step of the attempt may be there. */
-    if (unlinkat(state->fd, attempt, AT_REMOVEDIR) < 0 && errno != ENOENT && errno != EBUSY &&
-        errno != ENOTEMPTY)
-        return -errno;
-    return 0;
+    if (unlinkat(state->fd, attempt, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return errno == EBUSY || errno == ENOTEMPTY ? 0 : -errno;
+    return limits_remove(state->limits, id);
 }
 
 /* --- what others left --- */
@@ -361,6 +393,7 @@ static int cgroup2_list(struct confine_state *state, confine_visit_fn *visit, vo
             (void)list_steps(state, entry->d_name, visit, arg);
     }
     (void)closedir(attempts);
+    limits_list(state->limits, state->path, visit, arg);
     return 0;
 }
 
@@ -368,6 +401,9 @@ const struct confine confine_cgroup2 = {
     .name = "cgroup2",
     .open = cgroup2_open,
     .prepare = cgroup2_prepare,
+    .limit = cgroup2_limit,
+    .is_limited = cgroup2_is_limited,
+    .limits = cgroup2_limits,
     .is_populated = cgroup2_is_populated,
     .kill = cgroup2_kill,
     .remove = cgroup2_remove,

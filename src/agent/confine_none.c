@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No confinement: for hosts without cgroup v2 and for users who may not make cgroups. It shows the whole
- * contract of confine.h with nothing behind it.
+ * contract of confine.h with nothing behind it but limits, where v1 hierarchies have them.
  *
  * What still holds: the user's init and the shepherd are subreapers, so a daemon that the job leaves behind
  * is found among their children and killed. What does not: if both are killed with SIGKILL, such daemons are
@@ -10,17 +10,19 @@
 #include "agent/confine.h"
 
 #include <errno.h>
-#include <stddef.h>
+#include <stdlib.h>
+
+#include "agent/confine_limits.h"
+#include "base/memory.h"
 
 struct confine_state {
-    char unused;
+    struct limits *limits;
 };
-
-static struct confine_state nothing;
 
 static int none_open(const char *run_dir, const char *parent, struct confine_state **ret, struct error *err)
 {
-    *ret = &nothing;
+    *ret = xcalloc(1, sizeof(**ret));
+    (*ret)->limits = limits_new(run_dir, parent);
     return 0;
 }
 
@@ -30,6 +32,23 @@ static int none_prepare(struct confine_state *state, const struct spool_id *id, 
     *ret_job_cgroup = NULL;
     *ret_shepherd_fd = -1;
     return 0;
+}
+
+static int none_limit(
+    struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    return limits_apply(state->limits, id, NULL, spec, err);
+}
+
+/* v1 groups stay where they are. */
+static bool none_is_limited(const struct confine_state *state, const struct spool_id *id)
+{
+    return true;
+}
+
+static const struct limits *none_limits(const struct confine_state *state)
+{
+    return state->limits;
 }
 
 /* The shepherd knows; an agent asks for its lock and reads the exit record. */
@@ -43,24 +62,33 @@ static int none_kill(struct confine_state *state, const struct spool_id *id)
     return 0;
 }
 
+/* What the shepherd has lost sight of may still be in a group: the next agent sweeps that. */
 static int none_remove(struct confine_state *state, const struct spool_id *id)
 {
+    (void)limits_remove(state->limits, id);
     return 0;
 }
 
 static int none_list(struct confine_state *state, confine_visit_fn *visit, void *arg)
 {
+    limits_list(state->limits, NULL, visit, arg);
     return 0;
 }
 
 static void none_close(struct confine_state *state)
 {
+    if (state != NULL)
+        limits_free(state->limits);
+    free(state);
 }
 
 const struct confine confine_none = {
     .name = "none",
     .open = none_open,
     .prepare = none_prepare,
+    .limit = none_limit,
+    .is_limited = none_is_limited,
+    .limits = none_limits,
     .is_populated = none_is_populated,
     .kill = none_kill,
     .remove = none_remove,

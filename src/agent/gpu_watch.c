@@ -192,6 +192,8 @@ static void measure(struct gpu_watch *watch, struct watched *watched, const stru
 {
     struct usage_sample own = *sample;
     usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
+    if (watched->spec.memory_cgroup != NULL)
+        usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
         keep(watch, watched, sample->boot_ms);

@@ -206,6 +206,9 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .exit_copy_dir = xstrdup(node->exit_dir),
         .nofile_soft = node->nofile_soft,
         .nofile_hard = node->nofile_hard,
+        .memory_limit = job->ask.memory,
+        .cpu_milli = job->ask.cpu_milli,
+        .pids_max = node->pids_max,
     };
     set_identity(launch, user, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);

@@ -16,11 +16,13 @@ struct launch_node {
     const char *exit_dir;
     bool is_root;
     uint64_t nofile_soft, nofile_hard;
+    uint32_t pids_max;
 };
 
 /*
  * Fills `ret` (cleared by the caller with record_clear) from the message, the user and the node; job_cgroup
- * is left out. -EINVAL or -ENAMETOOLONG when the request itself cannot be carried out.
+ * and what else confinement fills in is left out. -EINVAL or -ENAMETOOLONG when the request itself cannot be
+ * carried out.
  */
 int launch_spec_make(const struct message_launch *launch, const struct user *user,
     const struct launch_node *node, struct launch_spec *ret, struct error *err);

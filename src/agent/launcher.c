@@ -37,6 +37,8 @@ struct launcher {
     char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
     bool is_root, is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard;
+    uint32_t pids_max;
+    const struct gpu_devices *numa; // NULL: not known
     const struct confine *confine;
     struct confine_state *cells;
     int spool_fd;
@@ -125,6 +127,8 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .is_root_job_allowed = options->is_root_job_allowed,
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
+        .pids_max = options->pids_max,
+        .numa = options->numa,
         .confine = confine,
         .cells = cells,
         .spool_fd = -1,
@@ -261,6 +265,8 @@ static int write_entry(
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
+    if (r >= 0)
+        r = launcher->confine->limit(launcher->cells, id, spec, err);
     if (r < 0)
         return r;
     _cleanup_close_ int fd = open_entry(launcher, id, true);
@@ -290,7 +296,8 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         .exit_dir = launcher->exit_dir,
         .is_root = launcher->is_root,
         .nofile_soft = launcher->nofile_soft,
-        .nofile_hard = launcher->nofile_hard };
+        .nofile_hard = launcher->nofile_hard,
+        .pids_max = launcher->pids_max };
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
@@ -301,12 +308,33 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         return r;
     struct launch_spec spec = { 0 };
     r = launch_spec_make(launch, &user, &node, &spec, err);
+    if (r == 0 && launcher->numa != NULL)
+        spec.numa = (uint32_t)(gpu_devices_numa(launcher->numa, &spec.gpus) + 1);
     r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
 
 /* --- processes --- */
+
+/* The cell was made anew after the spec was written: it is not limited yet, and its v1 groups may be others.
+ */
+static int limit_again(const struct launcher *launcher, const struct spool_id *id, struct error *err)
+{
+    struct launch_spec spec;
+    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
+    r = launcher->confine->limit(launcher->cells, id, &spec, err);
+    if (r == 0) {
+        r = file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, false);
+        if (r < 0)
+            (void)error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
+    }
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
 
 static int start(struct launcher *launcher, const struct spool_id *id, bool is_adopter,
     struct launcher_process *ret, struct error *err)
@@ -318,6 +346,8 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
     spool_name(id, name);
     _cleanup_free_ char *dir = xasprintf("%s/" SPOOL_DIR "/%s", launcher->run_dir, name);
     int r = launcher->confine->prepare(launcher->cells, id, &job_cgroup, &shepherd_fd, err);
+    if (r == 0 && !is_adopter && !launcher->confine->is_limited(launcher->cells, id))
+        r = limit_again(launcher, id, err);
     if (r < 0)
         return r;
     char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };

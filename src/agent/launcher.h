@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "agent/confine.h"
+#include "agent/gpu_devices.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "wire/message.h"
@@ -26,6 +27,8 @@ struct launcher_options {
     bool is_root;          // false: only jobs of our own uid can be run
     bool is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as the agent found it
+    const struct gpu_devices *numa;    // tells where GPUs sit; borrowed, NULL: nobody knows
+    uint32_t pids_max;                 // processes and threads of a job; 0: any number
 };
 
 /* A shepherd that was started. The caller owns the pidfd, which polls readable when the shepherd is gone, and

@@ -47,6 +47,59 @@ static void describe_isolation(const struct feature_facts *facts, struct node_fe
     feature->fix = xstrdup("let jobs of people who do not trust each other run on different nodes");
 }
 
+/* `text` is taken over. */
+static void describe_limit(const struct feature_facts *facts, enum limit_controller controller, char *text,
+    const char *without, struct node_feature *feature)
+{
+    const struct error *why = limits_why(facts->limits, controller);
+    feature->is_on = limits_how(facts->limits, controller) != NULL;
+    feature->text = text;
+    if (feature->is_on)
+        return;
+    free(text);
+    feature->text = xasprintf("%s: %s", without, why->message);
+    feature->fix = why->hint[0] != '\0' ? xstrdup(why->hint) : NULL;
+}
+
+static void describe_memory(const struct feature_facts *facts, struct node_feature *feature)
+{
+    const char *how = limits_how(facts->limits, LIMIT_MEMORY);
+    describe_limit(facts, LIMIT_MEMORY,
+        xasprintf("a job that uses more than its -M ends as oom (%s)", how != NULL ? how : ""),
+        "-M counts where jobs are placed, but nothing enforces it", feature);
+}
+
+static void describe_cpu(const struct feature_facts *facts, struct node_feature *feature)
+{
+    const char *set = limits_how(facts->limits, LIMIT_CPUSET), *quota = limits_how(facts->limits, LIMIT_CPU);
+    if (set != NULL && quota != NULL)
+        describe_limit(facts, LIMIT_CPU,
+            xasprintf("a job with -c gets CPUs that no other job has, or its part of their time (%s)", set),
+            "", feature);
+    else if (set != NULL)
+        describe_limit(facts, LIMIT_CPUSET,
+            xasprintf(
+                "a job with -c gets CPUs that no other job has (%s); parts of a CPU are not enforced", set),
+            "", feature);
+    else
+        describe_limit(facts, LIMIT_CPU,
+            xasprintf("a job with -c gets that much processor time (%s)", quota != NULL ? quota : ""),
+            "-c counts where jobs are placed, but nothing enforces it", feature);
+}
+
+static void describe_pids(const struct feature_facts *facts, struct node_feature *feature)
+{
+    const char *how = limits_how(facts->limits, LIMIT_PIDS);
+    if (facts->pids_max == 0) {
+        feature->text = xstrdup("jobs may start any number of processes: pids-max is 0");
+        feature->fix = xstrdup("leave pids-max out of the settings of mgpud");
+        return;
+    }
+    describe_limit(facts, LIMIT_PIDS,
+        xasprintf("a job may have %u processes and threads (%s)", facts->pids_max, how != NULL ? how : ""),
+        "jobs may start any number of processes", feature);
+}
+
 static void describe_logs(const struct feature_facts *facts, struct node_feature *feature)
 {
     bool is_home = facts->log_dir == NULL ? facts->is_root : strcmp(facts->log_dir, "home") == 0;
@@ -67,6 +120,9 @@ static const struct {
     { "cgroup", describe_cgroup },
     { "gpu", describe_gpu },
     { "isolation", describe_isolation },
+    { "memory", describe_memory },
+    { "cpu", describe_cpu },
+    { "pids", describe_pids },
     { "logs", describe_logs },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

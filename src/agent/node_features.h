@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "agent/confine_limits.h"
 #include "agent/gpu_report.h"
 #include "base/error.h"
 
@@ -14,6 +15,8 @@ struct feature_facts {
     const char *log_dir;             // as the launcher was told
     const char *state_dir;
     const struct gpu_report *gpus;
+    const struct limits *limits;
+    uint32_t pids_max; // of a job
 };
 
 /* List of struct node_feature, freed by node_features_clear(). */

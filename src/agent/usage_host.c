@@ -150,3 +150,12 @@ void usage_host_read(const char *proc, const char *cgroup, pid_t init_pid, struc
         add_pids(buffer_text(&text), &pids);
     sum_up(proc, &pids, ret);
 }
+
+void usage_host_read_v1(const char *group, struct usage_host *ret)
+{
+    uint64_t peak;
+    if (!read_number(group, "memory.max_usage_in_bytes", "", &peak))
+        return;
+    ret->memory = peak;
+    ret->is_memory_known = true;
+}

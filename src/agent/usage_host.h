@@ -9,3 +9,6 @@
 /* `cgroup` is the step's directory, or NULL: then what descends from the init is counted. `proc` is where
  * procfs is mounted. What cannot be known is said to be so. */
 void usage_host_read(const char *proc, const char *cgroup, pid_t init_pid, struct usage_host *ret);
+
+/* What a v1 group counted is better than what was added up; a directory of v2 changes nothing. */
+void usage_host_read_v1(const char *group, struct usage_host *ret);

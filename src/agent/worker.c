@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 #include "agent/effects.h"
 #include "agent/node_features.h"
+#include "agent/gpu_devices.h"
 #include "agent/gpu_helper.h"
 #include "agent/gpu_watch.h"
 #include "agent/guard.h"
@@ -46,6 +48,7 @@ struct worker {
     const struct confine *confine;
     struct confine_state *cells;
     struct error confine_err; // why no better kind is used
+    struct gpu_devices *devices;
     struct launcher *launcher;
     struct log_streams *streams;
     struct effects *effects;
@@ -89,6 +92,15 @@ static void on_hint(void *arg, const struct spool_id *id)
     agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
+/* What jobs can have of them: the agent may be kept off some. */
+static uint32_t count_cpus(void)
+{
+    cpu_set_t own;
+    if (sched_getaffinity(0, sizeof(own), &own) == 0)
+        return (uint32_t)CPU_COUNT(&own);
+    return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void say_hello(struct worker *worker, const struct gpu_report *report)
 {
     char version[] = MGPU_VERSION;
@@ -99,13 +111,15 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
         .gpus = report,
+        .limits = worker->confine->limits(worker->cells),
+        .pids_max = worker->options->pids_max,
     };
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL,
         .node = worker->options->node,
         .boot_id = worker->boot_id,
         .version = version,
-        .cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .cpus = count_cpus(),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .gpu_backend = report->backend,
         .gpus = report->gpus,
@@ -135,6 +149,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
     struct message_gpus gpus = { .gpus = report->gpus };
+    gpu_devices_update(worker->devices, report->backend, &report->gpus);
     gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     if (!worker->has_said_hello) {
         worker->has_said_hello = true;
@@ -173,6 +188,8 @@ static int open_launcher(struct worker *worker, struct error *err)
         .node = options->node,
         .is_root = geteuid() == 0,
         .is_root_job_allowed = options->is_root_job_allowed,
+        .pids_max = options->pids_max,
+        .numa = worker->devices,
     };
     int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
     if (r < 0)
@@ -218,6 +235,7 @@ static int begin(struct worker *worker, struct error *err)
     r = open_cells(worker, err);
     if (r < 0)
         return r;
+    worker->devices = gpu_devices_new(NULL);
     r = open_launcher(worker, err);
     if (r < 0)
         return r;
@@ -274,6 +292,7 @@ static void end(struct worker *worker)
     gpu_watch_free(worker->watch);
     log_streams_free(worker->streams);
     launcher_close(worker->launcher);
+    gpu_devices_free(worker->devices);
     if (worker->confine != NULL)
         worker->confine->close(worker->cells);
     guard_close(worker->guard);

@@ -37,6 +37,8 @@ static const char *advice_of(const json_t *job)
             "more often." },
         { END_UNKNOWN,
             "Both processes that would have seen its end were killed, so nobody knows its status." },
+        { END_OOM,
+            "Nothing was wrong with its command but its memory: ask for more with -M, or let it use less." },
         { END_REBOOT, "Its node went down with it. Nothing is known of what it did last." },
         { END_START_FAILED, "Its command never ran." },
         { END_SETUP_FAILED, "The setup command failed, so its command never ran." },

@@ -55,7 +55,7 @@ const struct command command_run = {
               "SIGTERM and some time to end; a second Ctrl-C kills it at once.\n"
               "One word with blanks or shell characters is run by /bin/sh -c.\n"
               "Exit status: the command's own, 128+N when signal N ended it, 125 when mgpu itself failed,\n"
-              "124 when its time limit ended it,\n"
+              "124 when its time limit ended it, 137 when it ran out of memory,\n"
               "126 or 127 when the command could not be executed or was not found, 130 after Ctrl-C.",
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct run_options),

@@ -46,6 +46,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));
     if (options->cgroup != NULL)
         strings_take(command, xasprintf("--cgroup=%s", options->cgroup));
+    if (options->pids_max != NULL)
+        strings_take(command, xasprintf("--pids-max=%s", options->pids_max));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
     if (options->is_verbose)

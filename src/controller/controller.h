@@ -33,6 +33,7 @@ struct controller_options {
     char *node;           // name of the local node
     char *log_dir;        // "home" or a directory that gets one directory per user
     char *cgroup;         // cgroup given for jobs, NULL: below that of mgpud
+    char *pids_max;       // processes and threads of one job; NULL: the agent's default
     char *program_dir;    // where mgpu-agent and mgpu-shepherd are
     char *priority_group; // whose members may raise priorities, NULL: administrators alone
     struct sched_settings sched;

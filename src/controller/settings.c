@@ -13,12 +13,15 @@
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/parse.h"
 #include "base/version.h"
 #include "controller/roles.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
+    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number",
+        set_pids_max, "32768" },
 #define SYSTEM_CONFIG  "/etc/mgpu/mgpu.yaml"
 #define DROP_INS       ".d"
 #define COMMAND_LINE   "command line"
@@ -129,6 +132,13 @@ static int set_cgroup(void *target, const char *value, struct error *err)
     return replace(&((struct parsed *)target)->options->cgroup, value);
 }
 
+static int set_pids_max(void *target, const char *value, struct error *err)
+{
+    int64_t number;
+    int r = parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
+    return r < 0 ? r : replace(&((struct parsed *)target)->options->pids_max, value);
+}
+
 static int set_allow_root_jobs(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->allow_root_jobs = value == NULL || strcmp(value, "true") == 0;
@@ -183,6 +193,8 @@ static const struct option_row setting_rows[] = {
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
+    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number",
+        set_pids_max, "32768" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
     { 'v', "verbose", NULL, "log every message", set_verbose, "false" },
     { 0, NULL, NULL, NULL, NULL },
@@ -368,7 +380,7 @@ void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
         options->nvml_library, options->user, options->node, options->log_dir, options->program_dir,
-        options->priority_group, options->cgroup };
+        options->priority_group, options->cgroup, options->pids_max };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -47,6 +47,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(25, RECORD_SIZE, struct launch_spec, memory_limit, 0),
     RECORD_FIELD(26, RECORD_U32, struct launch_spec, cpu_milli, 0),
     RECORD_FIELD(27, RECORD_U32, struct launch_spec, pids_max, 0),
+    RECORD_FIELD(29, RECORD_U32, struct launch_spec, numa, 0),
     RECORD_SUBLIST(28, struct launch_spec, devices, LAUNCH_DEVICES_MAX, &device_rule_record),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };

@@ -49,6 +49,7 @@ struct launch_spec {
     uint64_t memory_limit;             // bytes; 0: none
     uint32_t cpu_milli;                // 0: no limit
     uint32_t pids_max;                 // processes and threads; 0: no limit
+    uint32_t numa;                     // 1 + NUMA node of its first GPU; 0: not known
     struct record_list devices;        // struct device_rule; empty: every device
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably

@@ -30,6 +30,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/record.h"
+#include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/output.h"
 #include "shepherd/tree.h"
@@ -99,6 +100,20 @@ static int reset_favours(void)
     return score[0] == '-' ? write_all(fd, "0", 1) : 0;
 }
 
+/* Of v1, each with a hierarchy of its own: only root may, and no child is born there before. */
+static int enter_groups(const struct strings *groups)
+{
+    for (size_t i = 0; i < groups->count; i++) {
+        char path[SPEC_PATH_MAX + 32];
+        (void)snprintf(path, sizeof(path), "%s/cgroup.procs", groups->items[i]);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : write_all(fd, "0", 1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int open_log(const struct init *init, bool *ret_is_fallback, enum launch_step *ret_step)
 {
     int fd = output_open(init->log_path, init->spec->is_output_default, ret_step);
@@ -120,6 +135,9 @@ static int prepare(const struct init *init, bool *ret_is_fallback)
     int r = reset_favours();
     if (r < 0)
         report_failure(init, STEP_OOM, -r);
+    r = enter_groups(&init->spec->v1_cgroups);
+    if (r < 0)
+        report_failure(init, STEP_ENTER, -r);
     r = user_become(init->spec, &step);
     if (r < 0)
         report_failure(init, step, -r);

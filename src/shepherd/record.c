@@ -26,12 +26,30 @@
 #define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
 #define FETCH_SECONDS     1 // how long the agent has before the record is copied to disk
 #define EXIT_CODE_UNKNOWN 125
+#define EXIT_CODE_OOM     (128 + SIGKILL)
+
+/*
+ * The kernel killed a process of the step for want of memory, and the command failed: of that, or because it
+ * cannot do without what was killed. When all were killed at once its status may have had no witness. A
+ * command that goes on and succeeds has ended well.
+ */
+static bool is_out_of_memory(const struct ending *ending)
+{
+    const struct init_status *status = &ending->status;
+    bool was_running = status->step == STEP_NONE || status->step == STEP_SETUP;
+    if (ending->counts.oom_kills == 0 || ending->stop_signal != 0 || !was_running)
+        return false;
+    return status->phase == INIT_ENDED ? status->wait_status != 0
+                                       : status->phase == INIT_EXECUTING && ending->counts.is_group_killed;
+}
 
 static enum job_end judge(const struct ending *ending)
 {
     const struct init_status *status = &ending->status;
     if (status->phase < INIT_EXECUTING)
         return END_UNKNOWN;
+    if (is_out_of_memory(ending))
+        return END_OOM;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? END_CANCELLED : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -51,6 +69,11 @@ static bool has_wait_status(const struct init_status *status)
 static void set_exit_code(const struct ending *ending, struct launch_exit *ret)
 {
     const struct init_status *status = &ending->status;
+    if (ret->end == END_OOM) {
+        ret->signal = SIGKILL;
+        ret->exit_code = EXIT_CODE_OOM;
+        return;
+    }
     if (!has_wait_status(status)) {
         ret->exit_code = EXIT_CODE_UNKNOWN;
         if (status->phase == INIT_ENDED)
@@ -70,11 +93,26 @@ static void set_exit_code(const struct ending *ending, struct launch_exit *ret)
         ret->exit_code = EXIT_CODE_UNKNOWN;
 }
 
+/* With the status of a command that was not killed itself. */
+static void describe_memory(
+    const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
+{
+    const struct init_status *status = &ending->status;
+    counts_describe_memory(&ending->counts, &shepherd->spec, text, size);
+    size_t length = strlen(text);
+    if (status->phase == INIT_ENDED && WIFEXITED(status->wait_status) &&
+        WEXITSTATUS(status->wait_status) != EXIT_CODE_OOM)
+        (void)snprintf(text + length, size - length, "; then the command ended with status %d",
+            WEXITSTATUS(status->wait_status));
+}
+
 static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
     const struct init_status *status = &ending->status;
     text[0] = '\0';
-    if (status->phase < INIT_EXECUTING)
+    if (is_out_of_memory(ending))
+        describe_memory(shepherd, ending, text, size);
+    else if (status->phase < INIT_EXECUTING)
         (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
     else if (status->phase == INIT_EXECUTING)
         (void)snprintf(
@@ -86,6 +124,8 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             text, size, "the setup command failed with status %d", WEXITSTATUS(status->wait_status));
     else if (status->step != STEP_NONE)
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
+    else
+        counts_describe_rest(&ending->counts, &shepherd->spec, text, size);
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
@@ -191,7 +231,9 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
 {
     char text[EVENT_TEXT_MAX], tail[TAIL_SIZE];
     struct launch_exit exit_record;
-    record_make(shepherd, ending, text, sizeof(text), &exit_record);
+    struct ending counted = *ending;
+    counts_read(&shepherd->spec, &counted.counts);
+    record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
     if (tail[0] != '\0')
         exit_record.tail = tail;

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "shepherd/counts.h"
 #include "shepherd/init.h"
 #include "shepherd/shepherd.h"
 
@@ -10,6 +11,7 @@
 struct ending {
     struct init_status status;
     uint32_t stop_signal; // first signal of a stop command that reached the step, 0: none
+    struct counts counts; // of the kernel; filled by record_publish()
 };
 
 /* The record's contents; `text` gets the failure in words. Nothing in *ret is owned. */

@@ -6,6 +6,7 @@
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
+ *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
  * The working directory of S is the spool directory of its step (base/spool.h). S is one thread and allocates

@@ -407,7 +407,7 @@ static const struct {
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
-          " time_limit, deadline, dependency" },
+          " time_limit, deadline, dependency, oom" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },

@@ -23,6 +23,29 @@ too_much_memory_ends_the_job_alone() {
     ended "$id" 9
 }
 
+a_limit_outlives_restarts() {
+    mkfifo -m 666 $fifo/limit.in
+    id=$(submit ta -g 0 -M 64M -- sh -c 'read word </vm/fifo/limit.in; exec dd if=/dev/zero of=/dev/null bs=200M count=1')
+    await sh -c "mgpu ps -a -H -o state $id | grep -q running"
+    "restart_$guest"
+    kill -9 "$(pgrep -x mgpu-shepherd)" "$(pgrep -x mgpu-agent)"
+    echo word >$fifo/limit.in
+    ended "$id" 137
+    mgpu show "$id" | grep -q 'used more than its 64 MiB of host memory' || fail "$(mgpu show "$id")"
+}
+
+who_runs_jobs_is_spared() {
+    hold spared -g 0
+    for name in mgpud mgpu-keeper mgpu-agent mgpu-shepherd; do
+        for process in $(pgrep -x $name); do
+            [ "$(cat "/proc/$process/oom_score_adj")" -le -900 ] || fail "$name: $(cat "/proc/$process/oom_score_adj")"
+        done
+    done
+    equal "$(cat "/proc/$pid/oom_score_adj")" 0 "the job's score"
+    let_go spared word
+    ended "$id" 9
+}
+
 a_job_has_the_cpus_it_asked_for() {
     id=$(submit ta -g 0 -c 1 -- sh -c 'nproc; cat /sys/fs/cgroup$(dirname $(sed -n s/^0:://p /proc/self/cgroup))/cpu.max')
     ended "$id" 0
@@ -85,6 +108,8 @@ a_filter_outlives_restarts() {
 
 limits_check() {
     check_if memory "too much memory ends the job alone, as oom" too_much_memory_ends_the_job_alone
+    check_if memory "a limit outlives restarts and the shepherd" a_limit_outlives_restarts
+    check "the daemons and shepherds are spared when memory runs out" who_runs_jobs_is_spared
     check_if cpu "a job has the CPUs it asked for" a_job_has_the_cpus_it_asked_for
     check_if pids "a fork bomb stops at the limit" a_fork_bomb_stops_at_the_limit
     check_if devices "a job opens its GPUs and no other" a_job_opens_its_gpus_alone

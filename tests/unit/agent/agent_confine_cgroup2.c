@@ -46,6 +46,13 @@ static int setup(void **state)
     return 0;
 }
 
+/* Where the v1 hierarchies are. */
+static void forget_v1(const char *run_dir)
+{
+    _cleanup_free_ char *path = xasprintf("%s/cgroup-v1", run_dir);
+    (void)unlink(path);
+}
+
 /* An instance without cells leaves nothing behind. */
 static void assert_instance_is_gone(const char *cell)
 {
@@ -66,6 +73,7 @@ static int teardown(void **state)
     if (place->cell != NULL)
         assert_instance_is_gone(place->cell);
     (void)unlink(path);
+    forget_v1(place->run_dir);
     (void)rmdir(place->run_dir);
     free(place->cell);
     free(place);
@@ -215,6 +223,7 @@ static void close_given(struct given *given)
     confine_cgroup2.close(given->cells);
     assert_int_equal(rmdir(given->parent), 0);
     assert_int_equal(unlink(remembered), 0);
+    forget_v1(given->run_dir);
     assert_int_equal(rmdir(given->run_dir), 0);
     free(given->parent);
 }

@@ -95,6 +95,18 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(grants[0].uuid, "GPU-b");
 }
 
+static void it_says_what_the_step_may_use(void **state)
+{
+    struct request *request = *state;
+    request->job.ask.memory = 2ULL << 30;
+    request->job.ask.cpu_milli = 2500;
+    request->node.pids_max = 300;
+    make(request);
+    assert_int_equal(request->spec.memory_limit, 2ULL << 30);
+    assert_int_equal(request->spec.cpu_milli, 2500);
+    assert_int_equal(request->spec.pids_max, 300);
+}
+
 static void no_gpus_means_none_and_not_all(void **state)
 {
     struct request *request = *state;
@@ -199,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_assignment_names_the_gpus_in_the_order_asked),
+        CASE(it_says_what_the_step_may_use),
         CASE(no_gpus_means_none_and_not_all),
         CASE(missing_variables_are_completed_and_given_ones_kept),
         CASE(the_log_is_in_the_users_home_with_a_fallback),

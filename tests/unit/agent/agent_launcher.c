@@ -20,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/confine_limits.h"
 #include "agent/launcher.h"
+#include "agent/limit_files.h"
+#include "agent/pids_max.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/launch.h"
@@ -35,6 +38,7 @@ struct node {
     const struct confine *confine;
     struct launcher *launcher;
     int notify_fd;
+    uint32_t pids_max; // as the launcher is told
     struct message_launch launch;
     struct job_spec job;
     struct spool_id id;
@@ -50,7 +54,8 @@ static void open_launcher(struct node *node)
         .shepherd = getenv("MGPU_SHEPHERD"),
         .node = "box",
         .is_root = geteuid() == 0,
-        .is_root_job_allowed = true };
+        .is_root_job_allowed = true,
+        .pids_max = node->pids_max };
     _cleanup_free_ char *logs = xasprintf("%s/logs", node->state_dir);
     options.log_dir = logs;
     assert_non_null(options.shepherd);
@@ -303,6 +308,65 @@ static void an_exit_record_survives_the_loss_of_the_spool(void **state)
     assert_int_equal(access(copy, F_OK), -1);
 }
 
+/* More processes than Linux can count are refused by the kernel. */
+static void a_step_that_cannot_be_limited_is_not_staged(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    if (limits_how(node->confine->limits(node->cells), LIMIT_PIDS) == NULL)
+        skip();
+    launcher_close(node->launcher);
+    node->pids_max = 2 * PIDS_MAX;
+    open_launcher(node);
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "pids.max"));
+    assert_int_equal(open_entry(node), -1);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static void read_spec(const struct node *node, struct launch_spec *ret)
+{
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, ret, NULL), 0);
+}
+
+/* A service manager made our parent anew between stage and start. */
+static void a_cell_that_was_made_anew_is_limited_again(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    struct launch_spec spec;
+    struct launcher_process process;
+    if (node->confine != &confine_cgroup2 ||
+        limits_how(node->confine->limits(node->cells), LIMIT_PIDS) == NULL)
+        skip();
+    launcher_close(node->launcher);
+    node->pids_max = 77;
+    open_launcher(node);
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "sleep");
+    strings_add(&node->job.command, "98723");
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_STAGED);
+    read_spec(node, &spec);
+    _cleanup_free_ char *attempt = xstrdup(spec.job_cgroup);
+    *strrchr(attempt, '/') = '\0';
+    assert_int_equal(rmdir(spec.job_cgroup), 0);
+    assert_int_equal(rmdir(attempt), 0);
+    for (size_t i = 0; i < spec.v1_cgroups.count; i++)
+        assert_int_equal(rmdir(spec.v1_cgroups.items[i]), 0);
+    assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), 0);
+    await_hint(node, "42.1.0.0 started");
+    char text[32] = "";
+    assert_true(limit_files_read(
+        spec.v1_cgroups.count > 0 ? spec.v1_cgroups.items[0] : attempt, "pids.max", text, sizeof(text)));
+    assert_string_equal(text, "77");
+    record_clear(&launch_spec_record, &spec);
+    assert_int_equal(launcher_command(node->launcher, &node->id, SIGKILL, 0), 0);
+    await_hint(node, "42.1.0.0 exit");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    await_end(&process);
+}
+
 static void each_user_gets_a_log_directory_of_his_own(void **state)
 {
     struct node *node = *state;
@@ -385,6 +449,8 @@ int main(void)
         CASE(a_dead_shepherd_is_replaced_by_an_adopter),
         CASE(a_living_step_is_not_discarded),
         CASE(an_exit_record_survives_the_loss_of_the_spool),
+        CASE(a_step_that_cannot_be_limited_is_not_staged),
+        CASE(a_cell_that_was_made_anew_is_limited_again),
         CASE(each_user_gets_a_log_directory_of_his_own),
         CASE(a_fork_server_that_dies_costs_nothing),
         CASE(a_shepherd_shows_its_step),

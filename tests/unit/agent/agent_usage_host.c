@@ -93,6 +93,19 @@ static void what_has_gone_is_not_known(void **state)
     assert_false(host.is_cpu_known || host.is_memory_known);
 }
 
+static void what_a_v1_group_counted_is_better(void **state)
+{
+    struct usage_host host;
+    _cleanup_free_ char *group = xasprintf("%s/memory", root);
+    put("j42.1/step0.0", "cgroup.procs", "7\n8\n");
+    put("memory", "memory.max_usage_in_bytes", "777777\n");
+    usage_host_read(root, cell, 7, &host);
+    usage_host_read_v1(group, &host);
+    assert_int_equal(host.memory, 777777);
+    usage_host_read_v1("/nonexistent", &host);
+    assert_int_equal(host.memory, 777777);
+}
+
 static void more_processes_than_can_be_added_up_are_not_guessed(void **state)
 {
     struct usage_host host;
@@ -113,6 +126,7 @@ int main(void)
         CASE(without_them_its_processes_are_added_up),
         CASE(without_a_cgroup_what_descends_from_the_init_is_added_up),
         CASE(what_has_gone_is_not_known),
+        CASE(what_a_v1_group_counted_is_better),
         CASE(more_processes_than_can_be_added_up_are_not_guessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

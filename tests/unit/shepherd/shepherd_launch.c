@@ -206,6 +206,17 @@ static void a_missing_directory_fails_the_start(void **state)
     assert_null(f->exit.log_path);
 }
 
+/* Without the group it would run without its limit. */
+static void a_group_that_cannot_be_entered_fails_the_start(void **state)
+{
+    struct fixture *f = *state;
+    strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
+    fixture_run(f);
+    assert_end(f, END_START_FAILED, 125);
+    assert_string_equal(
+        f->exit.text, "cannot enter the cgroups that limit the job: No such file or directory");
+}
+
 static void a_directory_that_only_root_may_enter_fails_the_start(void **state)
 {
     struct fixture *f = *state;
@@ -430,6 +441,7 @@ int main(void)
         CASE(a_missing_command_after_a_setup_ends_with_127),
         CASE(a_missing_setup_shell_is_named),
         CASE(a_missing_directory_fails_the_start),
+        CASE(a_group_that_cannot_be_entered_fails_the_start),
         CASE(a_directory_that_only_root_may_enter_fails_the_start),
         CASE(a_log_that_is_a_link_is_refused),
         CASE(a_log_that_is_a_fifo_is_refused_at_once),

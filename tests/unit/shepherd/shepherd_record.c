@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "job/state.h"
 #include "shepherd/record.h"
@@ -17,6 +18,7 @@ struct expectation {
     enum job_end end;
     int32_t exit_code;
     uint32_t signal, is_executed;
+    const char *text; // of the record, where it matters
 };
 
 #define ENDED(...)                                                                                           \
@@ -28,6 +30,15 @@ struct expectation {
         .status = { .phase = INIT_ENDED, __VA_ARGS__ }, .stop_signal = SIGTERM                               \
     }
 #define EXITED(code) .wait_status = (code) << 8
+#define AT_LIMIT                                                                                             \
+    {                                                                                                        \
+        .oom_kills = 1, .is_at_limit = true, .memory_peak = 64U << 20                                        \
+    }
+#define GROUP_AT_LIMIT                                                                                       \
+    {                                                                                                        \
+        .oom_kills = 3, .is_group_killed = true, .is_at_limit = true                                         \
+    }
+#define LIMIT_TEXT "used more than its 64 MiB of host memory (-M)"
 
 static const struct expectation expectations[] = {
     { ENDED(EXITED(0)), END_EXIT, 0, 0, 1 },
@@ -47,11 +58,44 @@ static const struct expectation expectations[] = {
     { { .status = { .phase = INIT_NEVER } }, END_UNKNOWN, 125, 0, 0 },
     { { .status = { .phase = INIT_EXECUTING } }, END_UNKNOWN, 125, 0, 1 },
     { { .status = { .phase = INIT_EXECUTING }, .stop_signal = SIGKILL }, END_CANCELLED, 137, 0, 1 },
+    /* Killed for want of memory: the command itself, ... */
+    { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL }, .counts = AT_LIMIT }, END_OOM, 137,
+        SIGKILL, 1, LIMIT_TEXT ", peak 64 MiB" },
+    /* ... a child of a shell that says so, ... */
+    { { .status = { .phase = INIT_ENDED, EXITED(137) }, .counts = AT_LIMIT }, END_OOM, 137, SIGKILL, 1,
+        LIMIT_TEXT ", peak 64 MiB" },
+    /* ... or one without which the command fails in its own way, ... */
+    { { .status = { .phase = INIT_ENDED, EXITED(1) }, .counts = AT_LIMIT }, END_OOM, 137, SIGKILL, 1,
+        LIMIT_TEXT ", peak 64 MiB; then the command ended with status 1" },
+    /* ... or all at once, so that nobody saw the status; but one kill does not explain a lost one. */
+    { { .status = { .phase = INIT_EXECUTING }, .counts = GROUP_AT_LIMIT }, END_OOM, 137, SIGKILL, 1,
+        LIMIT_TEXT },
+    { { .status = { .phase = INIT_EXECUTING }, .counts = AT_LIMIT }, END_UNKNOWN, 125, 0, 1 },
+    { ENDED(.step = STEP_SETUP, .wait_status = SIGKILL), END_SETUP_FAILED, 137, SIGKILL, 0 },
+    { { .status = { .phase = INIT_ENDED, .step = STEP_SETUP, .wait_status = SIGKILL }, .counts = AT_LIMIT },
+        END_OOM, 137, SIGKILL, 0, LIMIT_TEXT ", peak 64 MiB" },
+    { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL }, .counts = { .oom_kills = 1 } }, END_OOM,
+        137, SIGKILL, 1, "the node had no memory left for it" },
+    /* What was asked for, and what went well, stays what it is. */
+    { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL },
+          .stop_signal = SIGTERM,
+          .counts = AT_LIMIT },
+        END_CANCELLED, 137, SIGKILL, 1,
+        "the kernel killed 1 of its processes at its limit of 64 MiB of host memory (-M)" },
+    { { .status = { .phase = INIT_ENDED, EXITED(0) }, .counts = AT_LIMIT }, END_EXIT, 0, 0, 1,
+        "the kernel killed 1 of its processes at its limit of 64 MiB of host memory (-M)" },
+    { { .status = { .phase = INIT_ENDED, EXITED(0) }, .counts = { .oom_kills = 2 } }, END_EXIT, 0, 0, 1,
+        "the kernel killed 2 of its processes for want of memory" },
+    { { .status = { .phase = INIT_ENDED, EXITED(2) }, .counts = { .refused_forks = 7 } }, END_EXIT, 2, 0, 1,
+        "it reached its limit of 30 processes: 7 times it could not start another" },
+    { ENDED(.step = STEP_ENTER, .error = ENOENT), END_START_FAILED, 125, 0, 0,
+        "cannot enter the cgroups that limit the job: No such file or directory" },
 };
 
 static void every_ending_is_judged_rightly(void **state)
 {
-    struct shepherd shepherd = { .log_fd = -1, .spec = { .job = 7, .token = 5 } };
+    struct shepherd shepherd = { .log_fd = -1,
+        .spec = { .job = 7, .token = 5, .memory_limit = 64U << 20, .pids_max = 30 } };
     for (size_t i = 0; i < sizeof(expectations) / sizeof(expectations[0]); i++) {
         const struct expectation *expected = &expectations[i];
         struct launch_exit record;
@@ -63,6 +107,10 @@ static void every_ending_is_judged_rightly(void **state)
                 record.is_executed);
         assert_int_equal(record.job, 7);
         assert_int_equal(record.token, 5);
+        if (expected->text != NULL && (record.text == NULL || strcmp(record.text, expected->text) != 0))
+            fail_msg("row %zu: %s", i, record.text != NULL ? record.text : "no text");
+        if (expected->text != NULL)
+            continue;
         /* Only an end that speaks for itself goes without words. */
         assert_int_equal(record.text == NULL,
             record.is_executed && record.end != END_UNKNOWN && expected->ending.status.phase == INIT_ENDED);

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which controller is used where, and which attempt has which CPUs. The kernel keeps everything that must
+ * outlive an agent: limits and CPUs stand in the cgroups, and a file of the run directory names the v1
+ * directories, because the next agent may be started from another place.
+ *
+ * Whole CPUs (-c 2) become a cpuset of CPUs that no other attempt has, so that programs see as many as they
+ * asked for; parts of a CPU, or a cpuset that cannot be had, become a quota of time.
+ */
+#include "agent/confine_limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/confine_v1.h"
+#include "agent/confine_v2.h"
+#include "agent/cpu_pool.h"
+#include "agent/limit_files.h"
+#include "base/buffer.h"
+#include "base/crc32c.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+#define REMEMBERED "cgroup-v1" // file in the run dir: lines of controller and directory
+#define NODE_CPUS  "/sys/devices/system/node/node%u/cpulist"
+#define MEMS_SIZE  1024
+
+static const char *const names[LIMIT_CONTROLLERS] = {
+    [LIMIT_MEMORY] = "memory",
+    [LIMIT_PIDS] = "pids",
+    [LIMIT_CPU] = "cpu",
+    [LIMIT_CPUSET] = "cpuset",
+};
+
+struct place {
+    enum limit_hierarchy hierarchy;
+    char *base; // of v1, also while v2 is used: groups may have been left there
+    struct error why;
+};
+
+struct limits {
+    char instance[24]; // "mgpu.HASH", the start of all our names
+    struct place places[LIMIT_CONTROLLERS];
+    struct cpu_pool pool;
+    char mems[MEMS_SIZE];
+};
+
+/* --- v1: finding our place --- */
+
+/* The directory that an earlier agent used, or NULL. The caller frees it. */
+static char *remembered_base(char *text, const char *controller)
+{
+    size_t length = strlen(controller);
+    for (char *line = text; line != NULL && *line != '\0';) {
+        char *end = strchrnul(line, '\n');
+        if (strncmp(line, controller, length) == 0 && line[length] == ' ')
+            return xstrndup(line + length + 1, (size_t)(end - line) - length - 1);
+        line = *end == '\n' ? end + 1 : end;
+    }
+    return NULL;
+}
+
+static void remember_bases(const struct limits *limits, const char *run_dir)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
+        if (limits->places[i].base != NULL)
+            buffer_printf(&text, "%s %s\n", names[i], limits->places[i].base);
+    /* Without it the next agent finds the groups all the same, unless it is started from elsewhere. */
+    if (text.length > 0)
+        (void)file_write(AT_FDCWD, name, text.bytes, text.length, false);
+}
+
+static void find_base(
+    struct limits *limits, enum limit_controller controller, char *known, const char *parent)
+{
+    struct place *place = &limits->places[controller];
+    _cleanup_free_ char *before = remembered_base(known, names[controller]);
+    int r = 0;
+    if (before != NULL && v1_is_base(before, limits->instance, controller, &place->why))
+        place->base = take_ptr(before);
+    else
+        r = v1_find_base(names[controller], parent, limits->instance, controller, &place->base, &place->why);
+    place->hierarchy = r == 0 ? HIERARCHY_V1 : HIERARCHY_NONE;
+}
+
+/* --- CPUs --- */
+
+static bool read_set(const char *dir, const char *file, struct cpu_set *ret)
+{
+    char text[CPU_LIST_SIZE];
+    return limit_files_read(dir, file, text, sizeof(text)) && cpu_set_parse(text, ret) &&
+           cpu_set_count(ret) > 0;
+}
+
+static void turn_off_cpuset(struct limits *limits, const char *dir)
+{
+    limits->places[LIMIT_CPUSET].hierarchy = HIERARCHY_NONE;
+    (void)error_set(&limits->places[LIMIT_CPUSET].why, -ENODATA, "%s does not tell its CPUs", dir);
+}
+
+static void note_cpus(void *arg, const char *dir, const struct spool_id *id)
+{
+    struct limits *limits = arg;
+    struct cpu_set set;
+    if (read_set(dir, "cpuset.cpus", &set))
+        cpu_pool_note(&limits->pool, id->job, id->attempt, &set);
+}
+
+static void fill_pool_v1(struct limits *limits)
+{
+    const char *base = limits->places[LIMIT_CPUSET].base;
+    if ((!read_set(base, "cpuset.effective_cpus", &limits->pool.all) &&
+            !read_set(base, "cpuset.cpus", &limits->pool.all)) ||
+        !limit_files_read(base, "cpuset.mems", limits->mems, MEMS_SIZE) || limits->mems[0] == '\0') {
+        turn_off_cpuset(limits, base);
+        return;
+    }
+    v1_list(base, limits->instance, note_cpus, limits);
+}
+
+/* Attempts are "jJOB.ATTEMPT" there. */
+static void fill_pool_v2(struct limits *limits, const char *instance)
+{
+    DIR *attempts = opendir(instance);
+    if (attempts == NULL || !read_set(instance, "cpuset.cpus.effective", &limits->pool.all))
+        turn_off_cpuset(limits, instance);
+    for (const struct dirent *entry; attempts != NULL && (entry = readdir(attempts)) != NULL;) {
+        struct spool_id id = { 0 };
+        char name[SPOOL_NAME_SIZE];
+        int n = snprintf(name, sizeof(name), "%s.0.0", entry->d_name + (entry->d_name[0] == 'j'));
+        if (entry->d_name[0] != 'j' || n >= (int)sizeof(name) || !spool_parse_name(name, &id))
+            continue;
+        _cleanup_free_ char *dir = xasprintf("%s/%s", instance, entry->d_name);
+        note_cpus(limits, dir, &id);
+    }
+    if (attempts != NULL)
+        (void)closedir(attempts);
+}
+
+/* --- life --- */
+
+struct limits *limits_new(const char *run_dir, const char *parent)
+{
+    struct limits *limits = xcalloc(1, sizeof(*limits));
+    _cleanup_buffer_ struct buffer known = { 0 };
+    _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
+    (void)snprintf(
+        limits->instance, sizeof(limits->instance), "mgpu.%08" PRIx32, crc32c(0, run_dir, strlen(run_dir)));
+    (void)file_read(AT_FDCWD, name, LIMIT_CONTROLLERS * PATH_MAX, &known);
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
+        find_base(limits, (enum limit_controller)i, buffer_text(&known), parent);
+    if (limits->places[LIMIT_CPUSET].hierarchy == HIERARCHY_V1)
+        fill_pool_v1(limits);
+    remember_bases(limits, run_dir);
+    return limits;
+}
+
+void limits_enable_v2(struct limits *limits, const char *instance)
+{
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
+        struct place *place = &limits->places[i];
+        struct error why = { 0 };
+        int r = v2_enable(instance, names[i], &why);
+        if (r == 0)
+            place->hierarchy = HIERARCHY_V2;
+        else if (place->hierarchy == HIERARCHY_V2)
+            place->hierarchy = HIERARCHY_NONE;
+        /* Where v1 has it too, v2 cannot: then only what v1 says is of use. */
+        if (r < 0 && place->hierarchy == HIERARCHY_NONE && (r != -ENOSYS || place->why.code == -ENOSYS))
+            place->why = why;
+    }
+    if (limits->places[LIMIT_CPUSET].hierarchy == HIERARCHY_V2)
+        fill_pool_v2(limits, instance);
+}
+
+void limits_free(struct limits *limits)
+{
+    if (limits == NULL)
+        return;
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
+        free(limits->places[i].base);
+    free(limits);
+}
+
+/* --- one attempt --- */
+
+static int apply(struct limits *limits, const struct spool_id *id, const char *attempt,
+    enum limit_controller controller, const struct limit_values *values, struct launch_spec *spec,
+    struct error *err)
+{
+    const struct place *place = &limits->places[controller];
+    _cleanup_free_ char *group = NULL;
+    if (place->hierarchy == HIERARCHY_V1) {
+        group = v1_make(place->base, limits->instance, id, err);
+        if (group == NULL)
+            return err->code;
+        strings_add(&spec->v1_cgroups, group);
+    }
+    return limit_files_write(group != NULL ? group : attempt, place->hierarchy, controller, values, err);
+}
+
+static bool is_on(const struct limits *limits, enum limit_controller controller)
+{
+    return limits->places[controller].hierarchy != HIERARCHY_NONE;
+}
+
+static int apply_memory(struct limits *limits, const struct spool_id *id, const char *attempt,
+    struct launch_spec *spec, struct error *err)
+{
+    const struct limit_values values = { .memory = spec->memory_limit };
+    free(take_ptr(spec->memory_cgroup));
+    /* In v2 it is counted all the same: then it is known when the node itself ran out of it. */
+    if (limits->places[LIMIT_MEMORY].hierarchy == HIERARCHY_V2)
+        spec->memory_cgroup = xstrdup(attempt);
+    if (spec->memory_limit == 0 || !is_on(limits, LIMIT_MEMORY))
+        return 0;
+    int r = apply(limits, id, attempt, LIMIT_MEMORY, &values, spec, err);
+    if (r == 0 && spec->memory_cgroup == NULL)
+        spec->memory_cgroup = xstrdup(spec->v1_cgroups.items[spec->v1_cgroups.count - 1]);
+    return r;
+}
+
+static int apply_cpuset(struct limits *limits, const struct spool_id *id, const char *attempt,
+    struct launch_spec *spec, const struct cpu_set *set, struct error *err)
+{
+    char *list = xcalloc(1, CPU_LIST_SIZE);
+    const struct limit_values values = { .cpus = list, .mems = limits->mems };
+    cpu_set_format(set, list);
+    int r = apply(limits, id, attempt, LIMIT_CPUSET, &values, spec, err);
+    free(list);
+    return r;
+}
+
+/* The CPUs near its first GPU; NULL when nobody knows them. */
+static const struct cpu_set *find_near(const struct launch_spec *spec, struct cpu_set *set)
+{
+    char path[64], text[CPU_LIST_SIZE];
+    if (spec->numa == 0)
+        return NULL;
+    (void)snprintf(path, sizeof(path), NODE_CPUS, spec->numa - 1);
+    return limit_files_read("", path, text, sizeof(text)) && cpu_set_parse(text, set) ? set : NULL;
+}
+
+static int apply_cpu(struct limits *limits, const struct spool_id *id, const char *attempt,
+    struct launch_spec *spec, struct error *err)
+{
+    const struct limit_values quota = { .cpu_milli = spec->cpu_milli };
+    struct cpu_set near, set;
+    if (spec->cpu_milli == 0)
+        return 0;
+    if (spec->cpu_milli % 1000 == 0 && is_on(limits, LIMIT_CPUSET) &&
+        cpu_pool_take(
+            &limits->pool, id->job, id->attempt, spec->cpu_milli / 1000, find_near(spec, &near), &set))
+        return apply_cpuset(limits, id, attempt, spec, &set, err);
+    return is_on(limits, LIMIT_CPU) ? apply(limits, id, attempt, LIMIT_CPU, &quota, spec, err) : 0;
+}
+
+static int apply_pids(struct limits *limits, const struct spool_id *id, const char *attempt,
+    struct launch_spec *spec, struct error *err)
+{
+    const struct limit_values values = { .pids = spec->pids_max };
+    if (spec->pids_max == 0 || !is_on(limits, LIMIT_PIDS))
+        return 0;
+    return apply(limits, id, attempt, LIMIT_PIDS, &values, spec, err);
+}
+
+int limits_apply(struct limits *limits, const struct spool_id *id, const char *attempt,
+    struct launch_spec *spec, struct error *err)
+{
+    strings_clear(&spec->v1_cgroups);
+    int r = apply_memory(limits, id, attempt, spec, err);
+    if (r == 0)
+        r = apply_cpu(limits, id, attempt, spec, err);
+    return r == 0 ? apply_pids(limits, id, attempt, spec, err) : r;
+}
+
+int limits_remove(struct limits *limits, const struct spool_id *id)
+{
+    int first = 0;
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
+        const char *base = limits->places[i].base;
+        int r = base == NULL ? 0 : v1_remove(base, limits->instance, id);
+        first = first == 0 ? r : first;
+    }
+    if (first == 0)
+        cpu_pool_give_back(&limits->pool, id->job, id->attempt);
+    return first;
+}
+
+struct visit {
+    const char *instance;
+    confine_visit_fn *visit;
+    void *arg;
+};
+
+static void visit_group(void *arg, const char *dir, const struct spool_id *id)
+{
+    const struct visit *visit = arg;
+    _cleanup_free_ char *attempt =
+        xasprintf("%s/j%" PRIu64 ".%u", visit->instance == NULL ? "" : visit->instance, id->job, id->attempt);
+    if (visit->instance == NULL || access(attempt, F_OK) < 0)
+        visit->visit(visit->arg, id, v1_is_populated(dir));
+}
+
+void limits_list(struct limits *limits, const char *instance, confine_visit_fn *visit, void *arg)
+{
+    struct visit all = { instance, visit, arg };
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
+        if (limits->places[i].base != NULL)
+            v1_list(limits->places[i].base, limits->instance, visit_group, &all);
+}
+
+const char *limits_how(const struct limits *limits, enum limit_controller controller)
+{
+    static const char *const words[HIERARCHIES] = { NULL, "cgroup v1", "cgroup v2" };
+    return words[limits->places[controller].hierarchy];
+}
+
+const struct error *limits_why(const struct limits *limits, enum limit_controller controller)
+{
+    return &limits->places[controller].why;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/confine_v2.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/limit_files.h"
+#include "base/files.h"
+#include "base/memory.h"
+
+#define LIST_SIZE 512
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static int refuse(const char *dir, const char *controller, int r, struct error *err)
+{
+    (void)error_set_errno(err, r, "%s cannot give the %s controller to its children", dir, controller);
+    if (r == -EBUSY)
+        return error_hint(
+            err, "start mgpud by its systemd unit, or name a cgroup without processes: --cgroup");
+    return error_hint(err, "run mgpud as root, or give it a delegated cgroup (systemd: Delegate=yes)");
+}
+
+static int enable(const char *dir, const char *controller, struct error *err)
+{
+    char list[LIST_SIZE], word[64];
+    if (limit_files_read(dir, "cgroup.subtree_control", list, sizeof(list)) && has_word(list, controller))
+        return 0;
+    if (!limit_files_read(dir, "cgroup.controllers", list, sizeof(list)) || !has_word(list, controller)) {
+        (void)error_set(err, -ENOSYS, "%s has no %s controller", dir, controller);
+        return error_hint(err, "give it one (systemd: Delegate=yes in its unit)");
+    }
+    _cleanup_free_ char *path = xasprintf("%s/cgroup.subtree_control", dir);
+    int n = snprintf(word, sizeof(word), "+%s", controller);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int r = fd < 0 ? -errno : write_all(fd, word, (size_t)n);
+    return r < 0 ? refuse(dir, controller, r, err) : 0;
+}
+
+int v2_enable(const char *instance, const char *controller, struct error *err)
+{
+    _cleanup_free_ char *parent = xstrdup(instance);
+    char *slash = strrchr(parent, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    int r = enable(parent, controller, err);
+    return r < 0 ? r : enable(instance, controller, err);
+}

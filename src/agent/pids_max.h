@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* How many processes and threads one job may have when nobody has said it. */
+#pragma once
+
+#include <stdint.h>
+
+#define PIDS_MAX         4194304U // as many as Linux can count
+#define PIDS_MAX_DEFAULT 32768U
+
+/* PIDS_MAX_DEFAULT, or half of what this kernel can have, so that no job alone takes the node's last one. */
+uint32_t pids_max_default(void);
+
+/* The same for a kernel with that limit; 0: not known. */
+uint32_t pids_max_of(uint64_t kernel_max);
