@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,16 +67,6 @@ static char **merge_environment(const struct launch_spec *spec, struct strings *
     return merged->items;
 }
 
-/* In the child: nothing of S's may live on in it, above all not the lock. */
-static void drop_shepherd(const struct shepherd *shepherd)
-{
-    const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
-        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd };
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-        if (fds[i] >= 0)
-            (void)close(fds[i]);
-}
-
 static pid_t clone_init(struct shepherd *shepherd)
 {
     int pidfd = -1;
@@ -104,7 +95,7 @@ static int start_init(struct shepherd *shepherd, struct init *init)
     init->channel_fd = pair[1];
     pid_t pid = clone_init(shepherd);
     if (pid == 0) {
-        drop_shepherd(shepherd);
+        shepherd_drop(shepherd);
         init_run(init);
     }
     (void)close(pair[1]);
@@ -193,6 +184,12 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     free(argv - 2);
 }
 
+static off_t log_size(int log_fd)
+{
+    struct stat st;
+    return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
 static int end_launch(struct shepherd *shepherd, struct ending *ending)
 {
     if (ending->status.step == STEP_NONE) {
@@ -207,6 +204,7 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
         dismiss_init(shepherd);
         return record_publish(shepherd, ending);
     }
+    shepherd->log_start = log_size(shepherd->log_fd);
     (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");
     watch_step(shepherd, ending);

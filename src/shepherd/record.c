@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "job/event.h"
 #include "job/state.h"
+#include "shepherd/orphan_tail.h"
 
 #define EXIT_TEMPORARY    SPOOL_EXIT ".tmp"
 #define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
@@ -235,6 +236,9 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     counts_read(&shepherd->spec, &counted.counts);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
+    /* The kernel killed the init with the rest. */
+    if (tail[0] == '\0' && exit_record.end == END_OOM)
+        orphan_tail_read(shepherd, tail);
     if (tail[0] != '\0')
         exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays

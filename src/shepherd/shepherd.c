@@ -147,6 +147,15 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
         shepherd->ctl_fd, text, (size_t)n, MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
 }
 
+void shepherd_drop(const struct shepherd *shepherd)
+{
+    const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
+        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd };
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
 void shepherd_close(struct shepherd *shepherd)
 {
     int *fds[] = { &shepherd->ctl_fd, &shepherd->status_fd, &shepherd->exit_fd, &shepherd->exit_copy_fd,

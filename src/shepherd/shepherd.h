@@ -45,7 +45,8 @@ struct shepherd {
     int cgroup_fd;        // directory of the step's cgroup, or -1
     int channel_fd;       // packets from and to I: its report, the gate, "executed"
     int init_pidfd;       // -1 when I is gone (or, adopting, was never there)
-    int log_fd;           // only to ask for its size; -1 when adopting
+    int log_fd;           // to ask for its size, and for a tail that I left to us; -1 when adopting
+    off_t log_start;      // its size when the gate opened
     pid_t init_pid;       // 0 when unknown
     bool is_adopting;     // I and J are not our children
     char *log_path;       // absolute; what I opened
@@ -65,6 +66,9 @@ int shepherd_prepare(struct shepherd *shepherd, struct error *err);
 
 /* Sends "NAME WORD" to the agent; waits at most a second when the agent is slow. */
 void shepherd_hint(const struct shepherd *shepherd, const char *word);
+
+/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open. */
+void shepherd_drop(const struct shepherd *shepherd);
 
 /* Closes and frees what the struct holds. */
 void shepherd_close(struct shepherd *shepherd);

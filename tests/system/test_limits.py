@@ -114,7 +114,7 @@ def await_new_worker(instance, old):
 # --- memory ---
 
 def test_a_job_that_uses_more_memory_than_it_asked_for_ends_as_oom(limited):
-    done = limited.mgpu('run', '-g', '0', '-M', '64M', '--', PYTHON, '-c', HOG)
+    done = limited.mgpu('run', '-g', '0', '-M', '64M', '--', PYTHON, '-c', f'print("last words", flush=True); {HOG}')
     assert done.code == 137, done
     assert LIMIT in done.err, done
     job = limited.api('GET', '/jobs?state=failed').json['jobs'][-1]['id']
@@ -125,6 +125,7 @@ def test_a_job_that_uses_more_memory_than_it_asked_for_ends_as_oom(limited):
     for verb in (('ps', '-a'), ('show',), ('postmortem',)):
         assert 'used more than its 64 MiB' in limited.mgpu(*verb, job).out, verb
     assert 'more with -M' in limited.mgpu('postmortem', job).out
+    assert 'last words' in limited.mgpu('postmortem', job).out
     assert limited.mgpu('wait', job).code == 137
     await_no_groups(limited)
 

@@ -15,8 +15,9 @@ limits_prepare() {
 # A job that takes 200 MiB with 64 MiB, beside one that keeps within its own.
 too_much_memory_ends_the_job_alone() {
     hold neighbour -g 0 -M 64M
-    bomb=$(submit ta -g 0 -M 64M -- dd if=/dev/zero of=/dev/null bs=200M count=1)
+    bomb=$(submit ta -g 0 -M 64M -- sh -c 'echo last words; exec dd if=/dev/zero of=/dev/null bs=200M count=1')
     ended "$bomb" 137
+    mgpu postmortem "$bomb" | grep -q 'last words' || fail "$(mgpu postmortem "$bomb")"
     mgpu show --json "$bomb" | grep -q '"ended_by": "oom"' || fail "$(mgpu show "$bomb")"
     equal "$(state "$id")" running "the neighbour"
     let_go neighbour word

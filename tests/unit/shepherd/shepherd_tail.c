@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "fixture.h"
+#include "shepherd/orphan_tail.h"
 #include "shepherd/tail.h"
 
 static char text[TAIL_SIZE];
@@ -54,6 +55,31 @@ static void a_line_that_is_too_long_is_cut_between_characters(void **state)
     size_t length = tail_read(fd, 0, text);
     assert_in_range(length, USAGE_TAIL_MAX - 3, USAGE_TAIL_MAX);
     assert_memory_equal(text, "\xc3\xa4", 2);
+}
+
+static void without_its_init_it_is_read_as_the_user(void **state)
+{
+    const struct fixture *f = *state;
+    _cleanup_close_ int fd = open_log(f, "before\nlast words\n", 18);
+    struct shepherd shepherd = { .spool_fd = -1,
+        .lock_fd = -1,
+        .ctl_fd = -1,
+        .exit_fd = -1,
+        .exit_copy_fd = -1,
+        .cgroup_fd = -1,
+        .channel_fd = -1,
+        .log_fd = fd,
+        .log_start = 7,
+        .spec = f->spec };
+    orphan_tail_read(&shepherd, text);
+    /* As root the file is still root's: the user may not read it. */
+    assert_string_equal(text, is_root() ? "" : "last words\n");
+    assert_int_equal(fchown(fd, f->spec.uid, f->spec.gid), 0);
+    orphan_tail_read(&shepherd, text);
+    assert_string_equal(text, "last words\n");
+    shepherd.log_fd = -1;
+    orphan_tail_read(&shepherd, text);
+    assert_string_equal(text, "");
 }
 
 static void a_zero_in_it_does_not_end_it(void **state)
@@ -99,6 +125,7 @@ int main(void)
         CASE(a_short_log_is_read_whole),
         CASE(a_log_of_exactly_the_space_loses_nothing),
         CASE(a_line_that_is_too_long_is_cut_between_characters),
+        CASE(without_its_init_it_is_read_as_the_user),
         CASE(a_zero_in_it_does_not_end_it),
         CASE(a_log_that_the_job_cut_short_is_read_from_its_start),
         CASE(what_is_no_file_or_was_locked_up_has_no_tail),
