@@ -100,12 +100,13 @@ static int reset_favours(void)
     return score[0] == '-' ? write_all(fd, "0", 1) : 0;
 }
 
-/* Of v1, each with a hierarchy of its own: only root may, and no child is born there before. */
+/* Of v1, each with a hierarchy of its own: only root may. "tasks" moves the thread that writes, which is all
+ * of us; "cgroup.procs" would do the same, and wait until nobody on this machine forks or exits. */
 static int enter_groups(const struct strings *groups)
 {
     for (size_t i = 0; i < groups->count; i++) {
         char path[SPEC_PATH_MAX + 32];
-        (void)snprintf(path, sizeof(path), "%s/cgroup.procs", groups->items[i]);
+        (void)snprintf(path, sizeof(path), "%s/tasks", groups->items[i]);
         _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
         int r = fd < 0 ? -errno : write_all(fd, "0", 1);
         if (r < 0)
