@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may open which device nodes, enforced by the kernel: a program of type BPF_PROG_TYPE_CGROUP_DEVICE on a
- * cgroup. It stays with the cgroup, whatever becomes of the process that attached it, and goes with it.
+ * Who may open which device nodes, enforced by the kernel: a device program on a cgroup. It stays with the
+ * cgroup, whatever becomes of the process that attached it, and goes with it.
  */
 #pragma once
 
-#include <linux/bpf.h>
 #include <stddef.h>
 
 #include "base/error.h"
 #include "job/launch.h"
 
-/* Instructions of a filter of `rules_` rules. */
-#define DEVICE_FILTER_SIZE(rules_) (7U + 5U * (rules_))
-
-/* Writes the program for the rules to `program`, which has room for DEVICE_FILTER_SIZE(count); returns its
- * length in instructions. Touches nothing else. */
-size_t device_filter_build(const struct device_rule *rules, size_t count, struct bpf_insn *program);
-
 /* Sees to it that the cgroup behind the descriptor of its directory has exactly this filter: one that is
  * there already stays. Returns 1 when it had to be attached, 0 when it was there. */
 int device_filter_apply(int cgroup_fd, const struct device_rule *rules, size_t count, struct error *err);
 
-/* Attaches a filter without rules to an empty cgroup and takes it away again: works here, or says why not. */
+/* Attaches a filter without rules to an empty cgroup, finds it there and takes it away again: works here, or
+ * says why not. */
 int device_filter_probe(int cgroup_fd, struct error *err);

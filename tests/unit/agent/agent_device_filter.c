@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The instructions are run by a small machine of our own; the same rules against the real kernel need root.
- */
+/* Filters on cgroups of the real kernel; needs root. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -31,70 +30,6 @@ static const struct device_rule rules[] = {
     { 226, 0, ANY, 0 },
 };
 #define RULES (sizeof(rules) / sizeof(rules[0]))
-
-static uint32_t load_field(const struct bpf_cgroup_dev_ctx *device, short offset)
-{
-    uint32_t value;
-    memcpy(&value, (const char *)device + offset, sizeof(value));
-    return value;
-}
-
-/* What the program answers; fails on an instruction that no filter has, and on one outside of it. */
-static uint64_t run(const struct bpf_insn *program, size_t length, const struct bpf_cgroup_dev_ctx *device)
-{
-    uint64_t r[11] = { 0 };
-    for (size_t at = 0; at < length; at++) {
-        const struct bpf_insn *one = &program[at];
-        uint64_t immediate = (uint64_t)(int64_t)one->imm;
-        switch (one->code) {
-        case BPF_LDX | BPF_MEM | BPF_W: r[one->dst_reg] = load_field(device, one->off); break;
-        case BPF_ALU64 | BPF_MOV | BPF_K: r[one->dst_reg] = immediate; break;
-        case BPF_ALU64 | BPF_AND | BPF_K: r[one->dst_reg] &= immediate; break;
-        case BPF_JMP | BPF_JNE | BPF_K: at += r[one->dst_reg] != immediate ? (size_t)one->off : 0; break;
-        case BPF_JMP | BPF_JLT | BPF_K: at += r[one->dst_reg] < immediate ? (size_t)one->off : 0; break;
-        case BPF_JMP | BPF_JGT | BPF_K: at += r[one->dst_reg] > immediate ? (size_t)one->off : 0; break;
-        case BPF_JMP | BPF_EXIT: return r[BPF_REG_0];
-        default: fail_msg("instruction %zu has code %#x", at, one->code);
-        }
-    }
-    fail_msg("the program ran past its end");
-    return 0;
-}
-
-static bool is_allowed(
-    size_t n_rules, uint32_t kind, uint32_t access, uint32_t major_number, uint32_t minor_number)
-{
-    struct bpf_insn program[DEVICE_FILTER_SIZE(RULES)];
-    size_t length = device_filter_build(rules, n_rules, program);
-    assert_int_equal(length, DEVICE_FILTER_SIZE(n_rules));
-    struct bpf_cgroup_dev_ctx device = {
-        .access_type = access << 16 | kind, .major = major_number, .minor = minor_number
-    };
-    return run(program, length, &device) == 1;
-}
-
-static void the_first_rule_that_fits_decides(void **state)
-{
-    static const uint32_t accesses[] = { BPF_DEVCG_ACC_MKNOD, BPF_DEVCG_ACC_READ, BPF_DEVCG_ACC_WRITE,
-        BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE };
-    for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
-        for (uint32_t n = 0; n < 300; n++)
-            assert_int_equal(
-                is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 195, n), n == 2 || n == 254 || n == 255);
-        assert_false(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 195, ANY));
-        assert_false(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, accesses[i], 226, 128));
-    }
-}
-
-static void what_no_rule_names_is_allowed(void **state)
-{
-    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 1, 3));
-    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 194, 0));
-    assert_true(is_allowed(RULES, BPF_DEVCG_DEV_BLOCK, BPF_DEVCG_ACC_READ, 195, 0));
-    assert_true(is_allowed(0, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 195, 0));
-}
-
-/* --- against the kernel --- */
 
 static const struct spool_id id = { .job = 5, .attempt = 1 };
 
@@ -213,8 +148,6 @@ static void a_failure_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_rule_that_fits_decides),
-        cmocka_unit_test(what_no_rule_names_is_allowed),
         cmocka_unit_test_setup_teardown(the_kernel_obeys_the_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
         cmocka_unit_test(a_failure_is_told),
