@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "job/launch.h"
 
 #define KEEP_MS 5000 // what a killed agent can lose
@@ -190,11 +191,16 @@ static void find_owners(struct gpu_watch *watch, struct record_list *gpus)
 
 static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
 {
+    const struct job_usage *usage = watched->meter.usage.items;
     struct usage_sample own = *sample;
     usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
     if (watched->spec.memory_cgroup != NULL)
         usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
+    _cleanup_free_ char *before = xstrdup(usage->stray);
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
+    if (!text_equal(before, usage->stray))
+        log_warning("job %" PRIu64 " of uid %u was seen on GPU %s, which it was not given", watched->id.job,
+            watched->spec.uid, usage->stray);
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
         keep(watch, watched, sample->boot_ms);
 }

@@ -104,7 +104,22 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     return outage_text(view, gpu, state == NULL ? "-" : state);
 }
 
-/* Processes that mgpu did not start, the largest first: "8123 python (cy) 11.2G". */
+/* A job's process on a GPU that the job has. */
+static bool is_expected(const json_t *gpu, const json_t *process)
+{
+    size_t index = 0;
+    json_t *job = NULL;
+    int64_t id = field_integer(process, "job", 0);
+    json_array_foreach(json_object_get(gpu, "jobs"), index, job)
+    {
+        if (field_integer(job, "id", -1) == id)
+            return true;
+    }
+    return false;
+}
+
+/* Processes that should not be there, the largest first: "8123 python (cy) 11.2G". Most of them mgpu did not
+ * start; those of a job that was given other GPUs name it. */
 static char *list_outside(const json_t *gpu)
 {
     struct buffer out = { 0 };
@@ -113,15 +128,17 @@ static char *list_outside(const json_t *gpu)
     json_array_foreach(json_object_get(gpu, "processes"), index, process)
     {
         char size[32];
-        if (field_is_known(process, "job"))
+        if (is_expected(gpu, process))
             continue;
         _cleanup_free_ char *command = field_shown(process, "command"), *user = field_shown(process, "user");
         buffer_printf(&out, "%s%" PRId64 " %s (%s)", out.length > 0 ? ", " : "",
             field_integer(process, "pid", 0), command, user);
-        if (!field_is_known(process, "memory_bytes"))
-            continue;
-        format_size((uint64_t)field_integer(process, "memory_bytes", 0), size, sizeof(size));
-        buffer_printf(&out, " %s", size);
+        if (field_is_known(process, "memory_bytes")) {
+            format_size((uint64_t)field_integer(process, "memory_bytes", 0), size, sizeof(size));
+            buffer_printf(&out, " %s", size);
+        }
+        if (field_is_known(process, "job"))
+            buffer_printf(&out, " of job %" PRId64, field_integer(process, "job", 0));
     }
     return out.length == 0 ? NULL : buffer_take(&out);
 }
@@ -155,7 +172,8 @@ static const struct list_column columns[] = {
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
     { "state", "STATE", "free, used, shared, paused, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
-    { "outside", "OUTSIDE", "processes on it that mgpu did not start", NULL, false, 4, render_outside },
+    { "outside", "OUTSIDE", "processes on it that mgpu did not start, or of jobs with other GPUs", NULL,
+        false, 4, render_outside },
     { "clock", "MHZ", "clock of its processors", "sm_clock_mhz", true, 0, render_clock },
     { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
     { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },

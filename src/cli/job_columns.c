@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/field.h"
+#include "cli/usage_text.h"
 #include "job/array.h"
 #include "job/state.h"
 
@@ -267,10 +268,15 @@ static char *render_where(const struct view *view, const json_t *job, enum color
 
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
+    (void)view;
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return outcome;
+    char *stray = job_is_done(job) ? NULL : usage_stray(json_object_get(job, "usage"));
+    if (stray != NULL) {
+        *color = COLOR_RED;
+        return stray;
+    }
     bool is_queued = field_is(job, "state", "queued");
     if (is_queued && field_is_known(job, "reason_text"))
         return field_shown(job, "reason_text");
@@ -422,7 +428,9 @@ const struct list_column job_columns[] = {
     { "left", "LEFT", "what its time limit leaves; of a waiting job about when it starts", NULL, false, 0,
         render_left },
     { "where", "WHERE", "node and GPUs it has or had", NULL, false, 0, render_where },
-    { "why", "WHY / COMMAND", "why it waits, what it runs or how it ended", NULL, false, 1, render_why },
+    { "why", "WHY / COMMAND",
+        "why it waits, what it runs or how it ended; a warning, when it is on a GPU of others", NULL, false,
+        1, render_why },
     { "command", "COMMAND", "its command line", "command", false, 1, NULL },
     { "priority", "PRIO", "its priority", "priority", true, 0, NULL },
     { "position", "POS", "its place in the queue", "position", true, 0, NULL },

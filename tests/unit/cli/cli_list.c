@@ -174,6 +174,44 @@ static void the_status_line_names_every_gpu(void **state)
     assert_string_equal(text, "0:97% 1:- 2:+ 7:x\n");
 }
 
+static void a_job_on_gpus_of_others_is_warned_of(void **state)
+{
+    _cleanup_json_ json_t *jobs = json_loads(
+        "{\"jobs\":[{\"id\":1,\"state\":\"running\",\"command\":\"x\",\"usage\":{\"stray_gpus\":\"3\"}},"
+        "{\"id\":2,\"state\":\"running\",\"command\":\"y\",\"usage\":{\"stray_gpus\":null}},"
+        "{\"id\":3,\"state\":\"done\",\"ended_by\":\"exit\",\"exit_code\":0,\"usage\":{\"stray_gpus\":\"3\"}}"
+        "]}",
+        0, NULL);
+    struct call call = { .list.output = "id,why" };
+    struct screen screen = { 0 };
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    assert_int_equal(list_print(&call, &kind, &screen, jobs, out, NULL), 0);
+    (void)fclose(out);
+    assert_non_null(strstr(text, "1  uses GPU 3, which it was not given\n"));
+    assert_non_null(strstr(text, "2  y\n"));
+    assert_non_null(strstr(text, "3  exit 0\n"));
+}
+
+static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
+{
+    _cleanup_json_ json_t *gpus =
+        json_loads("[{\"node\":\"box\",\"index\":0,\"jobs\":[{\"id\":42}],\"processes\":["
+                   "{\"pid\":7,\"command\":\"own\",\"user\":\"cy\",\"job\":42},"
+                   "{\"pid\":8,\"command\":\"train\",\"user\":\"cy\",\"job\":43,\"memory_bytes\":1073741824},"
+                   "{\"pid\":9,\"command\":\"blender\",\"user\":\"di\",\"job\":null}]}]",
+            0, NULL);
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    gpu_print_outside(gpus, out);
+    (void)fclose(out);
+    assert_string_equal(text, "used outside mgpu: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +225,8 @@ int main(void)
         cmocka_unit_test(an_unknown_column_gets_a_suggestion),
         cmocka_unit_test(columns_are_few_enough),
         cmocka_unit_test(the_status_line_names_every_gpu),
+        cmocka_unit_test(a_job_on_gpus_of_others_is_warned_of),
+        cmocka_unit_test(processes_are_told_that_do_not_belong_on_the_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
