@@ -113,6 +113,12 @@ static int set_nvml_library(void *target, const char *value, struct error *err)
     return set_absolute(&options->nvml_library, value, "--nvml-library", err);
 }
 
+static int set_device_dir(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_absolute(&options->device_dir, value, "--device-dir", err);
+}
+
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -169,6 +175,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "gpus", "SPEC", "auto, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default: libnvidia-ml.so.1)",
         set_nvml_library },
+    { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
+        set_device_dir },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
@@ -238,6 +246,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->shepherd);
     free(options->log_dir);
     free(options->nvml_library);
+    free(options->device_dir);
     free(options->cgroup);
     *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
 }

@@ -45,6 +45,14 @@ struct confine {
     /* What can be limited here. */
     const struct limits *(*limits)(const struct confine_state *state);
 
+    /* 0 when guard() works here; else `err` says why not. */
+    int (*can_guard)(struct confine_state *state, struct error *err);
+
+    /* Sees to it that the attempt of the step, whose cell is there, can open no devices but those of
+     * spec->devices, from here to its end. 1 when that had to be done, 0 when it was so already. */
+    int (*guard)(struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec,
+        struct error *err);
+
     /* 1 when a process of the step lives, 0 when none does (or there is no such cell), negative errno when
      * that cannot be known. "none" never knows: -EOPNOTSUPP. */
     int (*is_populated)(struct confine_state *state, const struct spool_id *id);

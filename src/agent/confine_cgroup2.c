@@ -35,6 +35,7 @@
 
 #include "agent/cgroup_clear.h"
 #include "agent/confine_limits.h"
+#include "agent/confine_devices.h"
 #include "base/crc32c.h"
 #include "base/buffer.h"
 #include "base/files.h"
@@ -299,6 +300,19 @@ static const struct limits *cgroup2_limits(const struct confine_state *state)
     return state->limits;
 }
 
+static int cgroup2_can_guard(struct confine_state *state, struct error *err)
+{
+    return confine_devices_probe(state->fd, err);
+}
+
+static int cgroup2_guard(
+    struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
+{
+    char attempt[CELL_NAME_SIZE];
+    attempt_name(id, attempt);
+    return confine_devices_guard(state->fd, attempt, spec, err);
+}
+
 static int read_populated(int dirfd, const char *cell)
 {
     char name[CELL_NAME_SIZE + 32], text[128];
@@ -404,6 +418,8 @@ const struct confine confine_cgroup2 = {
     .limit = cgroup2_limit,
     .is_limited = cgroup2_is_limited,
     .limits = cgroup2_limits,
+    .can_guard = cgroup2_can_guard,
+    .guard = cgroup2_guard,
     .is_populated = cgroup2_is_populated,
     .kill = cgroup2_kill,
     .remove = cgroup2_remove,

@@ -51,6 +51,18 @@ static const struct limits *none_limits(const struct confine_state *state)
     return state->limits;
 }
 
+static int none_can_guard(struct confine_state *state, struct error *err)
+{
+    return error_set(err, -EOPNOTSUPP, "a device filter needs a cgroup");
+}
+
+/* Nobody who asked first asks for it. */
+static int none_guard(
+    struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
+{
+    return spec->devices.count == 0 ? 0 : none_can_guard(state, err);
+}
+
 /* The shepherd knows; an agent asks for its lock and reads the exit record. */
 static int none_is_populated(struct confine_state *state, const struct spool_id *id)
 {
@@ -89,6 +101,8 @@ const struct confine confine_none = {
     .limit = none_limit,
     .is_limited = none_is_limited,
     .limits = none_limits,
+    .can_guard = none_can_guard,
+    .guard = none_guard,
     .is_populated = none_is_populated,
     .kill = none_kill,
     .remove = none_remove,

@@ -327,6 +327,19 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
         (void)effects->parts.confine->remove(effects->parts.cells, id);
 }
 
+/* What an agent left that died at the wrong moment. A job that runs goes on in any case. */
+static void guard_again(const struct effects *effects, const struct spool_id *id, int dirfd)
+{
+    struct error err = { 0 };
+    if (spool_verdict(dirfd) == VERDICT_NOGO || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0)
+        return;
+    int r = launcher_guard(effects->parts.launcher, id, &err);
+    if (r == 1)
+        log_warning("job %" PRIu64 ": its device filter was gone and is there again", id->job);
+    else if (r < 0 && r != -ENOENT)
+        log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
+}
+
 int effects_load(struct effects *effects, struct error *err)
 {
     int spoolfd = launcher_spool_fd(effects->parts.launcher);
@@ -343,6 +356,7 @@ int effects_load(struct effects *effects, struct error *err)
         if (dirfd < 0)
             continue;
         uint64_t token = read_token(dirfd);
+        guard_again(effects, &id, dirfd);
         /* The agent died between making the entry and writing what it is: nobody can have acted on it. */
         if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
             (void)spool_remove(spoolfd, entry->d_name);

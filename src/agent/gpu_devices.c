@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVIDIA: /dev/nvidiaN is major 195, and N is the driver's "Device Minor", which need not be the index in PCI
- * order. Every user of a GPU needs nvidiactl and nvidia-uvm too; the other devices of the driver (MIG's
- * capabilities, fabric, IMEX channels) are for administration or other GPUs and stay shut.
- * AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are major 226 whoever made the
- * GPU; the link from a GPU's PCI address to its own is in sysfs.
+ * order. Every user of a GPU needs nvidiactl and nvidia-uvm too, and nvidia-fs to read files straight into
+ * it; the other devices of the driver (MIG's capabilities, fabric, IMEX channels) are for administration or
+ * other GPUs and stay shut. AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are
+ * major 226 whoever made the GPU; the link from a GPU's PCI address to its own is in sysfs.
  */
 #include "agent/gpu_devices.h"
 
@@ -32,7 +32,6 @@
 #define PROC_DEVICES_MAX   65536U
 #define NVIDIA_PROC_MAX    8192U
 #define NVIDIA_NAME        "nvidia" // begins the names of all its drivers
-#define NVIDIA_UVM         "nvidia-uvm"
 #define AMD_KFD            "kfd"
 #define VENDOR_AMD         0x1002U
 #define BLOCK_DEVICES      "Block devices:"
@@ -205,6 +204,28 @@ int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list
     return gpu != NULL ? gpu->numa : -1;
 }
 
+static size_t count_before(const struct record_list *grants, uint32_t index)
+{
+    const struct gpu_grant *items = grants->items;
+    size_t count = 0;
+    for (size_t i = 0; i < grants->count; i++)
+        count += items[i].index < index;
+    return count;
+}
+
+char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants)
+{
+    const struct gpu_grant *items = grants->items;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, &items[i]);
+        if (gpu == NULL || gpu->vendor != VENDOR_IS_NVIDIA)
+            return NULL;
+        buffer_printf(&text, "%s%zu", i > 0 ? "," : "", count_before(grants, items[i].index));
+    }
+    return grants->count > 0 ? buffer_take(&text) : NULL;
+}
+
 /* --- rules --- */
 
 static void add(struct record_list *rules, int64_t major_number, int64_t first, int64_t last, bool is_allowed)
@@ -216,13 +237,22 @@ static void add(struct record_list *rules, int64_t major_number, int64_t first, 
         (struct device_rule){ (uint32_t)major_number, (uint32_t)first, (uint32_t)last, is_allowed };
 }
 
+static bool is_shared_driver(const char *name)
+{
+    static const char *const names[] = { "nvidia-uvm", "nvidia-fs" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* A row of /proc/devices: "235 nvidia-uvm". */
 static void add_driver(
     struct record_list *rules, int64_t major_number, const char *name, bool has_nvidia, bool has_amd)
 {
     bool is_nvidia = strncmp(name, NVIDIA_NAME, strlen(NVIDIA_NAME)) == 0 && major_number != NVIDIA_MAJOR;
     if (is_nvidia)
-        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && strcmp(name, NVIDIA_UVM) == 0);
+        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && is_shared_driver(name));
     else if (strcmp(name, AMD_KFD) == 0)
         add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
 }

@@ -33,5 +33,10 @@ void gpu_devices_update(struct gpu_devices *devices, const char *backend, const 
 void gpu_devices_rules(
     const struct gpu_devices *devices, const struct record_list *grants, struct record_list *ret);
 
+/* What CUDA_VISIBLE_DEVICES is for a job that can open no other GPUs: the driver hides them from it and
+ * numbers those that are left from 0 on, in PCI order. "1,0" in the order of the grants; the caller frees it.
+ * NULL when they have no nodes, so that nothing is hidden. */
+char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants);
+
 /* NUMA node of the first of the grants, -1 when it is not known. */
 int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list *grants);

@@ -38,7 +38,8 @@ struct launcher {
     bool is_root, is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
-    const struct gpu_devices *numa; // NULL: not known
+    const struct gpu_devices *devices; // NULL: not known
+    bool is_guarding;
     const struct confine *confine;
     struct confine_state *cells;
     int spool_fd;
@@ -128,7 +129,8 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
-        .numa = options->numa,
+        .devices = options->devices,
+        .is_guarding = options->is_guarding,
         .confine = confine,
         .cells = cells,
         .spool_fd = -1,
@@ -256,6 +258,14 @@ static int make_logs(const struct launcher *launcher, const struct launch_spec *
     return make_user_logs(parent, spec->uid, spec->gid, err);
 }
 
+static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
+{
+    _cleanup_free_ char *visible = gpu_devices_visible(devices, &spec->gpus);
+    gpu_devices_rules(devices, &spec->gpus, &spec->devices);
+    if (visible != NULL)
+        strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
+}
+
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
 static int write_entry(
     const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err)
@@ -267,6 +277,9 @@ static int write_entry(
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
     if (r >= 0)
         r = launcher->confine->limit(launcher->cells, id, spec, err);
+    if (r < 0)
+        return r;
+    r = launcher->confine->guard(launcher->cells, id, spec, err);
     if (r < 0)
         return r;
     _cleanup_close_ int fd = open_entry(launcher, id, true);
@@ -308,9 +321,24 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         return r;
     struct launch_spec spec = { 0 };
     r = launch_spec_make(launch, &user, &node, &spec, err);
-    if (r == 0 && launcher->numa != NULL)
-        spec.numa = (uint32_t)(gpu_devices_numa(launcher->numa, &spec.gpus) + 1);
+    if (r == 0 && launcher->devices != NULL)
+        spec.numa = (uint32_t)(gpu_devices_numa(launcher->devices, &spec.gpus) + 1);
+    if (r == 0 && launcher->is_guarding)
+        confine_devices(launcher->devices, &spec);
     r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, err);
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
+int launcher_guard(const struct launcher *launcher, const struct spool_id *id, struct error *err)
+{
+    struct launch_spec spec;
+    struct error why = { 0 };
+    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, &why);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
+    r = launcher->confine->guard(launcher->cells, id, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -348,6 +376,9 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
     int r = launcher->confine->prepare(launcher->cells, id, &job_cgroup, &shepherd_fd, err);
     if (r == 0 && !is_adopter && !launcher->confine->is_limited(launcher->cells, id))
         r = limit_again(launcher, id, err);
+    /* The cell may be a new one. What an adopter finds there runs already. */
+    if (r == 0 && !is_adopter)
+        r = launcher_guard(launcher, id, err);
     if (r < 0)
         return r;
     char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };

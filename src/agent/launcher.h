@@ -27,8 +27,9 @@ struct launcher_options {
     bool is_root;          // false: only jobs of our own uid can be run
     bool is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as the agent found it
-    const struct gpu_devices *numa;    // tells where GPUs sit; borrowed, NULL: nobody knows
     uint32_t pids_max;                 // processes and threads of a job; 0: any number
+    const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: nobody knows
+    bool is_guarding;                  // jobs may open those of their GPUs alone; needs `devices`
 };
 
 /* A shepherd that was started. The caller owns the pidfd, which polls readable when the shepherd is gone, and
@@ -61,6 +62,10 @@ int launcher_spool_fd(const struct launcher *launcher);
  * processes): no spec was written, and the agent gives the attempt back by settling "nogo".
  */
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
+
+/* Sees to it that a staged step can open no devices but those of its spec. 1 when that had to be done, 0 when
+ * it was so already, -ENOENT when there is no spec or no cell. */
+int launcher_guard(const struct launcher *launcher, const struct spool_id *id, struct error *err);
 
 /* Starts the shepherd of a staged step. Harmless when one lives already: the second one leaves at once. */
 int launcher_start(

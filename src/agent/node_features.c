@@ -38,13 +38,29 @@ static void describe_gpu(const struct feature_facts *facts, struct node_feature 
     feature->fix = xstrdup(facts->gpus->fix);
 }
 
-static void describe_isolation(const struct feature_facts *facts, struct node_feature *feature)
+static const char *devices_fix(const struct feature_facts *facts)
 {
-    feature->is_on = 0;
+    if (!facts->is_root)
+        return "start mgpud as root";
+    if (strcmp(facts->confine, "none") == 0)
+        return "get cgroups first";
+    return "use a kernel with CONFIG_CGROUP_BPF; in a container give mgpud CAP_BPF and CAP_SYS_ADMIN, and "
+           "let "
+           "it use bpf(2)";
+}
+
+static void describe_devices(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->devices_err->code == 0;
+    if (feature->is_on) {
+        feature->text = xasprintf("a job opens the GPUs it was given and no others%s",
+            facts->is_root_job_allowed ? " (a job of root could undo that)" : "");
+        return;
+    }
     feature->text =
-        xstrdup("GPUs are advised by CUDA_VISIBLE_DEVICES, not enforced yet: a job that ignores it "
-                "reaches other GPUs");
-    feature->fix = xstrdup("let jobs of people who do not trust each other run on different nodes");
+        xasprintf("GPUs are advised by CUDA_VISIBLE_DEVICES, and a job that ignores it reaches others: %s",
+            facts->devices_err->message);
+    feature->fix = xstrdup(devices_fix(facts));
 }
 
 /* `text` is taken over. */
@@ -119,7 +135,7 @@ static const struct {
     { "users", describe_users },
     { "cgroup", describe_cgroup },
     { "gpu", describe_gpu },
-    { "isolation", describe_isolation },
+    { "devices", describe_devices },
     { "memory", describe_memory },
     { "cpu", describe_cpu },
     { "pids", describe_pids },

@@ -12,7 +12,9 @@ struct feature_facts {
     bool is_root;
     const char *confine;             // name of the kind in use
     const struct error *confine_err; // why no better one works here
-    const char *log_dir;             // as the launcher was told
+    const struct error *devices_err; // why jobs open any device; code 0: they do not
+    bool is_root_job_allowed;
+    const char *log_dir; // as the launcher was told
     const char *state_dir;
     const struct gpu_report *gpus;
     const struct limits *limits;

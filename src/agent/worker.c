@@ -48,6 +48,7 @@ struct worker {
     const struct confine *confine;
     struct confine_state *cells;
     struct error confine_err; // why no better kind is used
+    struct error devices_err; // why jobs may open every device
     struct gpu_devices *devices;
     struct launcher *launcher;
     struct log_streams *streams;
@@ -108,6 +109,8 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .is_root = geteuid() == 0,
         .confine = worker->confine->name,
         .confine_err = &worker->confine_err,
+        .devices_err = &worker->devices_err,
+        .is_root_job_allowed = worker->options->is_root_job_allowed,
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
         .gpus = report,
@@ -177,6 +180,15 @@ static int open_cells(struct worker *worker, struct error *err)
     return err->code;
 }
 
+/* Whose GPUs these are is known from the first report on; no job is launched before. */
+static void open_devices(struct worker *worker)
+{
+    const struct gpu_devices_places places = { .device_dir = worker->options->device_dir,
+        .has_simulated = worker->options->device_dir != NULL };
+    worker->devices = gpu_devices_new(&places);
+    (void)worker->confine->can_guard(worker->cells, &worker->devices_err);
+}
+
 static int open_launcher(struct worker *worker, struct error *err)
 {
     const struct agent_options *options = worker->options;
@@ -189,7 +201,8 @@ static int open_launcher(struct worker *worker, struct error *err)
         .is_root = geteuid() == 0,
         .is_root_job_allowed = options->is_root_job_allowed,
         .pids_max = options->pids_max,
-        .numa = worker->devices,
+        .devices = worker->devices,
+        .is_guarding = worker->devices_err.code == 0,
     };
     int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
     if (r < 0)
@@ -235,7 +248,7 @@ static int begin(struct worker *worker, struct error *err)
     r = open_cells(worker, err);
     if (r < 0)
         return r;
-    worker->devices = gpu_devices_new(NULL);
+    open_devices(worker);
     r = open_launcher(worker, err);
     if (r < 0)
         return r;

@@ -109,6 +109,13 @@ static int set_nvml_library(void *target, const char *value, struct error *err)
     return set_path(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
 }
 
+static int set_device_dir(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--device-dir is empty");
+    return set_path(&((struct parsed *)target)->options->device_dir, "--device-dir", value, err);
+}
+
 static int set_user(void *target, const char *value, struct error *err)
 {
     return replace(&((struct parsed *)target)->options->user, value);
@@ -190,6 +197,8 @@ static const struct option_row setting_rows[] = {
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
     { 0, "gpus", "auto|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
+    { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
+        set_device_dir },
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
@@ -381,6 +390,8 @@ void settings_clear(struct controller_options *options)
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
         options->nvml_library, options->user, options->node, options->log_dir, options->program_dir,
         options->priority_group, options->cgroup, options->pids_max };
+        options->nvml_library, options->device_dir, options->user, options->node, options->log_dir,
+        options->program_dir, options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

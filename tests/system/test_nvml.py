@@ -27,7 +27,7 @@ def test_the_gpus_of_the_driver_are_listed_in_pci_order(make_instance, nvml):
     big = gpus[1]
     assert (big['model'], big['memory_bytes'], big['memory_used_bytes']) == ('NVIDIA Big One', 80 << 30, 1 << 30)
     assert (big['utilization'], big['temperature_c'], big['power_w']) == (0.5, 61, 300)
-    job, output = box.run_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='1')
+    job, output = box.run_job(['sh', '-c', 'echo $MGPU_GPUS'], gpu_ids='1')
     assert (job['granted'][0]['uuid'], output) == ('GPU-second', '1\n')
 
 

@@ -19,6 +19,7 @@
 #include "agent/gpu_devices.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "job/event.h"
 #include "wire/message.h"
 
@@ -49,7 +50,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(machine->top));
     write_text(machine, "devices",
         "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n234 nvidia-caps\n"
-        "235 nvidia-uvm\n236 nvidia-nvswitch\n240 kfd\n\nBlock devices:\n241 kfd\n");
+        "235 nvidia-uvm\n236 nvidia-nvswitch\n237 nvidia-fs\n240 kfd\n\nBlock devices:\n241 kfd\n");
     write_text(machine, "nvidia/0000:01:00.0/information", "Model: X\nDevice Minor: \t 1\n");
     write_text(machine, "nvidia/0000:02:00.0/information", "Model: X\nDevice Minor: \t 0\n");
     write_text(machine, "pci/0000:01:00.0/vendor", "0x10de\n");
@@ -122,15 +123,16 @@ static void a_job_without_gpus_opens_none(void **state)
     struct machine *machine = *state;
     open_devices(machine, "nvml", false);
     assert_devices(machine, NULL,
-        "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -240:0 -226:0 -226:128 -226:130 +1:3 +241:0");
+        "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -237:0 -240:0 -226:0 -226:128 -226:130 +1:3 "
+        "+241:0");
 }
 
 static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
 {
     struct machine *machine = *state;
     open_devices(machine, "nvml", false);
-    assert_devices(
-        machine, "GPU-a", "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 -240:0 -226:130 -226:131");
+    assert_devices(machine, "GPU-a",
+        "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 +237:0 -240:0 -226:130 -226:131");
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
 }
 
@@ -171,6 +173,35 @@ static void gpus_that_changed_are_looked_up_anew(void **state)
     assert_devices(machine, "GPU-a", "-195:1");
 }
 
+static void assert_visible(const struct machine *machine, const char *uuids, const char *expected)
+{
+    struct record_list grants = { 0 };
+    for (; *uuids != '\0'; uuids++) {
+        char uuid[] = { 'G', 'P', 'U', '-', *uuids, '\0' };
+        gpu_grants_add(&grants, (uint32_t)(*uuids - 'a'), uuid, 0, 0);
+    }
+    _cleanup_free_ char *visible = gpu_devices_visible(machine->devices, &grants);
+    gpu_grants_clear(&grants);
+    if (!text_equal(visible, expected))
+        fail_msg("%s instead of %s", visible, expected);
+}
+
+static void gpus_are_numbered_as_the_job_sees_them(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_visible(machine, "a", "0");
+    assert_visible(machine, "b", "0");
+    assert_visible(machine, "ab", "0,1");
+    assert_visible(machine, "ba", "1,0");
+    assert_visible(machine, "c", NULL); // AMD's
+    assert_visible(machine, "x", NULL);
+    assert_visible(machine, "", NULL);
+    gpu_devices_free(take_ptr(machine->devices));
+    open_devices(machine, "sim", false);
+    assert_visible(machine, "b", NULL);
+}
+
 static void the_first_gpu_says_where_the_cpus_should_be(void **state)
 {
     struct machine *machine = *state;
@@ -194,6 +225,7 @@ int main(void)
         CASE(a_gpu_that_is_not_known_opens_nothing),
         CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),
         CASE(gpus_that_changed_are_looked_up_anew),
+        CASE(gpus_are_numbered_as_the_job_sees_them),
         CASE(the_first_gpu_says_where_the_cpus_should_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

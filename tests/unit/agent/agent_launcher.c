@@ -36,6 +36,7 @@ struct node {
     char *run_dir, *state_dir;
     struct confine_state *cells;
     const struct confine *confine;
+    struct gpu_devices *devices;
     struct launcher *launcher;
     int notify_fd;
     uint32_t pids_max; // as the launcher is told
@@ -55,7 +56,9 @@ static void open_launcher(struct node *node)
         .node = "box",
         .is_root = geteuid() == 0,
         .is_root_job_allowed = true,
-        .pids_max = node->pids_max };
+        .pids_max = node->pids_max,
+        .devices = node->devices,
+        .is_guarding = node->devices != NULL };
     _cleanup_free_ char *logs = xasprintf("%s/logs", node->state_dir);
     options.log_dir = logs;
     assert_non_null(options.shepherd);
@@ -110,6 +113,7 @@ static int teardown(void **state)
 {
     struct node *node = *state;
     launcher_close(node->launcher);
+    gpu_devices_free(node->devices);
     node->confine->close(node->cells);
     closep(&node->notify_fd);
     record_clear(&launch_exit_record, &node->exit);
@@ -195,6 +199,78 @@ static void staging_twice_changes_nothing(void **state)
     assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
     assert_int_equal(spec.token, 9);
     record_clear(&launch_spec_record, &spec);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+/* --- devices --- */
+
+/* A launcher of a node with one GPU, the one that is granted. */
+static void confine_devices(struct node *node, const struct confine *confine)
+{
+    struct gpu_devices_places places = { .device_dir = node->top, .has_simulated = true };
+    char uuid[] = "GPU-d";
+    struct gpu_state gpu = { .index = 3, .uuid = uuid };
+    struct record_list gpus = { &gpu, 1 };
+    node->confine = confine;
+    node->devices = gpu_devices_new(&places);
+    gpu_devices_update(node->devices, "sim", &gpus);
+    launcher_close(node->launcher);
+    open_launcher(node);
+}
+
+static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
+{
+    struct node *node = *state;
+    struct launch_spec spec;
+    int shepherd_fd;
+    char *cell;
+    if (node->confine->can_guard(node->cells, NULL) < 0)
+        skip();
+    confine_devices(node, node->confine);
+    assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), -ENOENT);
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), 0);
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
+    const struct device_rule *first = spec.devices.items;
+    assert_int_equal(first->major, 195);
+    assert_int_equal(first->minor_first, 3);
+    assert_true(first->is_allowed);
+    record_clear(&launch_spec_record, &spec);
+    assert_int_equal(node->confine->remove(node->cells, &node->id), 0);
+    assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), -ENOENT);
+    assert_int_equal(node->confine->prepare(node->cells, &node->id, &cell, &shepherd_fd, NULL), 0);
+    free(cell);
+    assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), 1);
+    assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), 0);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static int refuse_to_guard(
+    struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
+{
+    return spec->devices.count == 0 ? 0 : error_set(err, -EPERM, "no filter today");
+}
+
+static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
+{
+    struct node *node = *state;
+    struct confine refusing = *node->confine;
+    const struct confine *usual = node->confine;
+    struct error err = { 0 };
+    struct launcher_process process;
+    refusing.guard = refuse_to_guard;
+    confine_devices(node, &refusing);
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), -EPERM);
+    assert_string_equal(err.message, "no filter today");
+    assert_int_equal(open_entry(node), -1);
+    refusing.guard = usual->guard;
+    if (usual->can_guard(node->cells, NULL) == 0) {
+        assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+        refusing.guard = refuse_to_guard;
+        assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), -EPERM);
+    }
+    node->confine = usual;
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
@@ -443,6 +519,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_launch_message_becomes_an_exit_record),
         CASE(staging_twice_changes_nothing),
+        CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell),
+        CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
         CASE(an_unknown_user_is_refused_for_good),
         CASE(roots_jobs_need_to_be_allowed),
         CASE(a_command_reaches_the_shepherd),

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The filter sits on the attempt's cgroup, above those of its steps. What it forbids is forbidden below,
+ * whatever else is attached there. Only root can write in these directories or take a program off a cgroup,
+ * and a process leaves for another cgroup only if it may write in one that is above both: so the job of a
+ * user can do neither. A job of root can do both, as it can do everything; the filter keeps it from mistakes
+ * alone.
+ */
+#include "agent/confine_devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/device_filter.h"
+#include "base/memory.h"
+
+#define PROBE "probe" // a cgroup in which nothing ever runs
+
+static int open_directory(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+int confine_devices_probe(int instance_fd, struct error *err)
+{
+    if (mkdirat(instance_fd, PROBE, 0755) < 0 && errno != EEXIST)
+        return error_set_errno(err, -errno, "cannot make a cgroup to try a device filter on");
+    _cleanup_close_ int fd = open_directory(instance_fd, PROBE);
+    int r = fd < 0 ? error_set_errno(err, fd, "cannot open a cgroup to try a device filter on")
+                   : device_filter_probe(fd, err);
+    (void)unlinkat(instance_fd, PROBE, AT_REMOVEDIR);
+    return r;
+}
+
+int confine_devices_guard(
+    int instance_fd, const char *name, const struct launch_spec *spec, struct error *err)
+{
+    if (spec->devices.count == 0)
+        return 0;
+    _cleanup_close_ int fd = open_directory(instance_fd, name);
+    if (fd < 0)
+        return error_set_errno(err, fd, "cannot open cgroup %s", name);
+    return device_filter_apply(fd, spec->devices.items, spec->devices.count, err);
+}
