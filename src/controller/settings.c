@@ -20,12 +20,11 @@
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
 
-    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number",
-        set_pids_max, "32768" },
 #define SYSTEM_CONFIG  "/etc/mgpu/mgpu.yaml"
 #define DROP_INS       ".d"
 #define COMMAND_LINE   "command line"
 #define SETTINGS_MAX   128U
+#define PIDS_MAX       4194304 // as many as Linux can count
 #define DEFAULT_LISTEN "127.0.0.1:9123"
 #define DEFAULT_USER   "mgpu"
 
@@ -388,10 +387,8 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
-        options->nvml_library, options->user, options->node, options->log_dir, options->program_dir,
-        options->priority_group, options->cgroup, options->pids_max };
         options->nvml_library, options->device_dir, options->user, options->node, options->log_dir,
-        options->program_dir, options->priority_group, options->cgroup };
+        options->pids_max, options->program_dir, options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {
