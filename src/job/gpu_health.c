@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Time is the controller's, which never goes back. Xids are told apart by their times, so that a sample may
+ * repeat those that were judged before. */
+#include "job/gpu_health.h"
+
+#define SEEN_MS 3000 // a GPU that flickers is not offered between two flickers
+
+static const char *const names[GPU_FAULTS] = {
+    [GPU_FAULT_NONE] = "none",
+    [GPU_FAULT_LOST] = "lost",
+    [GPU_FAULT_UNCLEAN] = "unclean",
+    [GPU_FAULT_CONTAINED] = "contained",
+    [GPU_FAULT_RESET] = "reset",
+    [GPU_FAULT_DEVICE] = "device",
+};
+
+static const enum gpu_fault faults_of[XID_CLASSES] = {
+    [XID_CONTAINED] = GPU_FAULT_CONTAINED,
+    [XID_RESET] = GPU_FAULT_RESET,
+    [XID_DEVICE] = GPU_FAULT_DEVICE,
+};
+
+void health_settings_init(struct health_settings *settings)
+{
+    *settings = (struct health_settings){ .recover_ms = 600000, .unclean_ms = 600000 };
+}
+
+const char *gpu_fault_name(enum gpu_fault fault)
+{
+    return fault < GPU_FAULTS ? names[fault] : "invalid";
+}
+
+/* The worst of the Xids that nobody has judged yet; of equals the first, which the others follow from. */
+static struct gpu_trouble judge_xids(struct gpu_health *health, const struct gpu_look *look)
+{
+    struct gpu_trouble worst = { 0 };
+    int64_t latest_ms = health->xid_ms;
+    for (size_t i = 0; i < look->n_xids; i++) {
+        const struct gpu_xid *xid = &look->xids[i];
+        enum gpu_fault fault = faults_of[xid_class_of(xid->number)];
+        if (xid->wall_ms <= health->xid_ms)
+            continue;
+        latest_ms = xid->wall_ms > latest_ms ? xid->wall_ms : latest_ms;
+        if (fault > worst.fault)
+            worst = (struct gpu_trouble){ .fault = fault, .xid = xid->number };
+    }
+    health->xid_ms = latest_ms;
+    return worst;
+}
+
+static void note_cleanness(struct gpu_health *health, const struct gpu_look *look)
+{
+    if (!look->is_unclean)
+        health->unclean_since_ms = 0;
+    else if (health->unclean_since_ms == 0)
+        health->unclean_since_ms = look->now_ms;
+}
+
+/* The counter of energy begins anew with the driver's hold on the GPU. */
+static void note_energy(
+    struct gpu_health *health, const struct gpu_trouble *present, const struct gpu_look *look)
+{
+    if (look->energy_mj == 0)
+        return;
+    health->energy_mj = look->energy_mj;
+    health->was_reset = health->was_reset || look->energy_mj < present->energy_mj;
+}
+
+static bool is_well(
+    const struct gpu_health *health, const struct gpu_trouble *present, const struct gpu_look *look)
+{
+    if (look->is_lost || present->fault == GPU_FAULT_DEVICE)
+        return false;
+    if (present->fault == GPU_FAULT_LOST)
+        return true;
+    return !look->is_unclean && !look->is_held && (present->fault != GPU_FAULT_RESET || health->was_reset);
+}
+
+static int64_t patience_ms(const struct health_settings *settings, enum gpu_fault present)
+{
+    return present == GPU_FAULT_LOST ? SEEN_MS : settings->recover_ms;
+}
+
+enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_settings *settings,
+    const struct gpu_trouble *present, const struct gpu_look *look, struct gpu_trouble *ret)
+{
+    struct gpu_trouble seen = judge_xids(health, look);
+    note_cleanness(health, look);
+    note_energy(health, present, look);
+    bool is_long_unclean =
+        health->unclean_since_ms != 0 && look->now_ms - health->unclean_since_ms >= settings->unclean_ms;
+    if (is_long_unclean && seen.fault < GPU_FAULT_UNCLEAN)
+        seen = (struct gpu_trouble){ .fault = GPU_FAULT_UNCLEAN };
+    if (look->is_lost && seen.fault == GPU_FAULT_NONE)
+        seen = (struct gpu_trouble){ .fault = GPU_FAULT_LOST };
+    if (seen.fault > present->fault) {
+        seen.energy_mj = health->energy_mj;
+        health->well_since_ms = 0;
+        health->was_reset = false;
+        *ret = seen;
+        return HEALTH_DRAIN;
+    }
+    bool is_bad = seen.fault != GPU_FAULT_NONE && seen.fault == present->fault;
+    if (present->fault == GPU_FAULT_NONE || is_bad || !is_well(health, present, look)) {
+        health->well_since_ms = 0;
+        return HEALTH_STAYS;
+    }
+    if (health->well_since_ms == 0)
+        health->well_since_ms = look->now_ms;
+    return look->now_ms - health->well_since_ms >= patience_ms(settings, present->fault) ? HEALTH_RETURN
+                                                                                         : HEALTH_STAYS;
+}
+
+int64_t gpu_health_next_ms(
+    const struct gpu_health *health, const struct health_settings *settings, enum gpu_fault present)
+{
+    if (health->well_since_ms != 0)
+        return health->well_since_ms + patience_ms(settings, present);
+    if (health->unclean_since_ms != 0 && present < GPU_FAULT_UNCLEAN)
+        return health->unclean_since_ms + settings->unclean_ms;
+    return INT64_MAX;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors that NVIDIA's driver reports (Xids): what each number means, and what follows from it. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/record.h"
+
+#define GPU_XIDS_MAX 16U // that a GPU remembers
+
+/* What follows, the lightest first. */
+enum xid_class {
+    XID_INFO,        // nothing: it is shown
+    XID_APPLICATION, // what the job did; the GPU is fine
+    XID_CONTAINED,   // the GPU's fault, but over with the programs that it hit
+    XID_RESET,       // the GPU's fault, and only a reset helps
+    XID_DEVICE,      // somebody has to look at it
+    XID_CLASSES,
+};
+
+/* One error of one GPU. */
+struct gpu_xid {
+    uint32_t number;
+    int64_t wall_ms; // no two of a GPU have the same
+};
+
+extern const struct record_type gpu_xid_record;
+
+/* XID_INFO for a number that is not in the table. */
+enum xid_class xid_class_of(uint32_t number);
+
+/* "application" and the like. */
+const char *xid_class_name(enum xid_class class);
+
+/* What has happened, as the rest of a sentence about the GPU; never NULL. */
+const char *xid_words(uint32_t number);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "job/gpu_health.h"
+
+static const struct health_settings settings = { .recover_ms = 60000, .unclean_ms = 30000 };
+
+/* A GPU under watch; each look comes a second after the one before. */
+struct gpu {
+    struct gpu_health health;
+    struct gpu_trouble has;
+    int64_t now_ms;
+};
+
+static enum gpu_verdict look(struct gpu *gpu, struct gpu_look look)
+{
+    struct gpu_trouble fresh = { 0 };
+    gpu->now_ms += 1000;
+    look.now_ms = gpu->now_ms;
+    enum gpu_verdict verdict = gpu_health_look(&gpu->health, &settings, &gpu->has, &look, &fresh);
+    if (verdict == HEALTH_DRAIN)
+        gpu->has = fresh;
+    if (verdict == HEALTH_RETURN)
+        gpu->has = (struct gpu_trouble){ 0 };
+    return verdict;
+}
+
+/* How many looks it takes until it returns; 1000: it does not. */
+static int looks_to_return(struct gpu *gpu, struct gpu_look with)
+{
+    int count = 1;
+    while (count < 1000 && look(gpu, with) != HEALTH_RETURN)
+        count++;
+    return count;
+}
+
+static enum gpu_fault after_xid(struct gpu *gpu, uint32_t number)
+{
+    struct gpu_xid xid = { number, gpu->now_ms + 1 };
+    (void)look(gpu, (struct gpu_look){ .xids = &xid, .n_xids = 1, .energy_mj = 5000 });
+    return gpu->has.fault;
+}
+
+static void an_error_of_the_device_drains_and_one_of_the_application_does_not(void **state)
+{
+    const uint32_t numbers[] = { 13, 31, 43, 45, 63, 999 };
+    struct gpu gpu = { 0 };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        assert_int_equal(after_xid(&gpu, numbers[i]), GPU_FAULT_NONE);
+    assert_int_equal(after_xid(&gpu, 94), GPU_FAULT_CONTAINED);
+    assert_int_equal(after_xid(&gpu, 48), GPU_FAULT_RESET);
+    assert_int_equal(gpu.has.xid, 48);
+    assert_int_equal(after_xid(&gpu, 79), GPU_FAULT_DEVICE);
+    assert_int_equal(after_xid(&gpu, 94), GPU_FAULT_DEVICE);
+    assert_int_equal(gpu.has.xid, 79);
+}
+
+static void of_several_errors_the_worst_counts(void **state)
+{
+    struct gpu gpu = { 0 };
+    const struct gpu_xid xids[] = { { 13, 1 }, { 95, 2 }, { 48, 3 }, { 45, 4 } };
+    assert_int_equal(look(&gpu, (struct gpu_look){ .xids = xids, .n_xids = 4 }), HEALTH_DRAIN);
+    assert_int_equal(gpu.has.xid, 95);
+}
+
+static void an_error_is_judged_once(void **state)
+{
+    struct gpu gpu = { 0 };
+    const struct gpu_xid xid = { 79, 500 };
+    const struct gpu_look same = { .xids = &xid, .n_xids = 1 };
+    assert_int_equal(look(&gpu, same), HEALTH_DRAIN);
+    gpu.has = (struct gpu_trouble){ 0 }; // somebody resumed it
+    assert_int_equal(look(&gpu, same), HEALTH_STAYS);
+}
+
+static void a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)after_xid(&gpu, 94);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .is_held = true }), 1000);
+    assert_int_equal(gpu_health_next_ms(&gpu.health, &settings, gpu.has.fault), INT64_MAX);
+    assert_int_equal(look(&gpu, (struct gpu_look){ 0 }), HEALTH_STAYS);
+    assert_int_equal(gpu_health_next_ms(&gpu.health, &settings, gpu.has.fault), gpu.now_ms + 60000);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 60);
+}
+
+static void a_second_error_begins_the_wait_anew(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)after_xid(&gpu, 94);
+    for (int i = 0; i < 50; i++)
+        (void)look(&gpu, (struct gpu_look){ 0 });
+    (void)after_xid(&gpu, 94);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 61);
+}
+
+static void a_gpu_that_needs_a_reset_returns_only_after_one(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)after_xid(&gpu, 95);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .energy_mj = 6000 }), 1000);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 1000);
+    (void)look(&gpu, (struct gpu_look){ .energy_mj = 10 });
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .energy_mj = 9000 }), 60);
+}
+
+static void an_error_of_the_hardware_waits_for_somebody(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)after_xid(&gpu, 64);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .energy_mj = 10 }), 1000);
+}
+
+static void a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds(void **state)
+{
+    struct gpu gpu = { 0 };
+    assert_int_equal(look(&gpu, (struct gpu_look){ .is_lost = true }), HEALTH_DRAIN);
+    assert_int_equal(gpu.has.fault, GPU_FAULT_LOST);
+    assert_int_equal(look(&gpu, (struct gpu_look){ .is_lost = true }), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, (struct gpu_look){ 0 }), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, (struct gpu_look){ .is_lost = true }), HEALTH_STAYS);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .is_held = true }), 4);
+}
+
+static void what_a_job_leaves_is_a_fault_when_it_lasts(void **state)
+{
+    struct gpu gpu = { 0 };
+    int count = 1;
+    while (look(&gpu, (struct gpu_look){ .is_unclean = true }) != HEALTH_DRAIN)
+        count++;
+    assert_int_equal(count, 31);
+    assert_int_equal(gpu.has.fault, GPU_FAULT_UNCLEAN);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .is_unclean = true }), 1000);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 61);
+}
+
+static void what_goes_soon_is_no_fault(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)look(&gpu, (struct gpu_look){ .is_unclean = true });
+    assert_int_equal(gpu_health_next_ms(&gpu.health, &settings, gpu.has.fault), gpu.now_ms + 30000);
+    for (int i = 0; i < 28; i++)
+        (void)look(&gpu, (struct gpu_look){ .is_unclean = true });
+    (void)look(&gpu, (struct gpu_look){ 0 });
+    for (int i = 0; i < 29; i++)
+        assert_int_equal(look(&gpu, (struct gpu_look){ .is_unclean = true }), HEALTH_STAYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_of_the_device_drains_and_one_of_the_application_does_not),
+        cmocka_unit_test(of_several_errors_the_worst_counts),
+        cmocka_unit_test(an_error_is_judged_once),
+        cmocka_unit_test(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long),
+        cmocka_unit_test(a_second_error_begins_the_wait_anew),
+        cmocka_unit_test(a_gpu_that_needs_a_reset_returns_only_after_one),
+        cmocka_unit_test(an_error_of_the_hardware_waits_for_somebody),
+        cmocka_unit_test(a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds),
+        cmocka_unit_test(what_a_job_leaves_is_a_fault_when_it_lasts),
+        cmocka_unit_test(what_goes_soon_is_no_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
