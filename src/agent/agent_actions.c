@@ -57,6 +57,8 @@ static enum next give_back(struct look *look, const char *why)
 
 static enum next act_wait(struct look *look)
 {
+    if (look->sight.is_checking)
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
     return DONE;
 }
 
@@ -88,8 +90,13 @@ static enum next act_start(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     if (look->attempt->starts == AGENT_STARTS_MAX)
         return give_back(look, "its shepherd ended again and again before the start");
+    int r = effects->start(effects->arg, &look->attempt->id, false, &err);
+    if (r == -EINPROGRESS) {
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
+        return DONE;
+    }
     look->attempt->starts++;
-    if (effects->start(effects->arg, &look->attempt->id, false, &err) == 0)
+    if (r == 0)
         return DONE;
     log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
     return give_back(look, err.message);

@@ -8,7 +8,8 @@
  *        └──────────────> verdict nogo ──reported────────────────────────^
  *
  * What must hold: nothing is started once a verdict stands; "never executed" is only ever said of a nogo
- * verdict, and "over" only of an exit record with nothing left in the cgroup.
+ * verdict, and "over" only of an exit record with nothing left in the cgroup. Of a job that failed it is said
+ * when its GPUs were looked at, which may tell why.
  */
 #include "agent/attempt.h"
 
@@ -85,7 +86,7 @@ enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attem
             fits(row->exit, sight->has_exit) && fits(row->populated, sight->is_populated) &&
             (row->verdict == ANY_VERDICT || row->verdict == (int)sight->verdict) &&
             (row->wants & BIT(want)) != 0)
-            return row->action;
+            return row->action == ATTEMPT_SAY_EXITED && sight->is_checking ? ATTEMPT_WAIT : row->action;
     }
     assert(!"an attempt looks like nothing in the table");
     return ATTEMPT_WAIT;

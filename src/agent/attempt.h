@@ -17,6 +17,7 @@ struct attempt_sight {
     bool is_watched;            // its end will be noticed without looking
     bool has_exit;              // the exit record is there, in the spool or as a durable copy
     bool is_populated;          // processes are left in the step's cgroup although the exit record is there
+    bool is_checking;           // over, but why it failed is not known yet: its GPUs are being looked at
     struct launch_started started; // job is 0 while there is no such record
     struct launch_exit exit;       // job is 0 while there is no such record
 };

@@ -23,6 +23,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 
+#define FAULT_WAIT_MS 1000 // at most, for a look at the GPUs of a job that failed
+
 /* A shepherd whose end we will notice. An attempt can have two for a moment: one that ends, one that adopts.
  */
 struct watch {
@@ -103,6 +105,23 @@ static void effect_send(void *arg, const struct record_type *type, const void *m
         agent_link_send(effects->link, type, message);
 }
 
+/* An error of the driver comes with the end that it leads to, or a moment later. */
+static bool may_be_fault(const struct launch_exit *record)
+{
+    return record->is_executed != 0 && (record->exit_code != 0 || record->signal != 0) &&
+           clock_wall_ms() - record->ended_wall_ms < FAULT_WAIT_MS;
+}
+
+static void note_usage(const struct effects *effects, const struct spool_id *id, struct launch_exit *record)
+{
+    struct job_usage *usage = gpu_watch_end(effects->parts.watch, id);
+    if (record->is_executed != 0)
+        gpu_check_note_fault(effects->parts.check, id, record->started_wall_ms, &usage);
+    if (usage != NULL && record->usage.count == 0)
+        record->usage = (struct record_list){ take_ptr(usage), 1 };
+    job_usage_free(usage);
+}
+
 static void read_exit(
     const struct effects *effects, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
 {
@@ -113,11 +132,12 @@ static void read_exit(
     sight->has_exit = r == 0;
     if (!sight->has_exit)
         return;
-    struct job_usage *usage = gpu_watch_end(effects->parts.watch, id);
-    if (usage != NULL && sight->exit.usage.count == 0)
-        sight->exit.usage = (struct record_list){ take_ptr(usage), 1 };
-    job_usage_free(usage);
     sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
+    if (!sight->is_populated)
+        gpu_check_end(effects->parts.check, id);
+    sight->is_checking = may_be_fault(&sight->exit) && !gpu_check_is_looked_at(effects->parts.check, id);
+    if (!sight->is_checking)
+        note_usage(effects, id, &sight->exit);
 }
 
 static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
@@ -142,7 +162,10 @@ static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_
 static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct effects *effects = arg;
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     int r = launcher_stage(effects->parts.launcher, launch, err);
+    if (r == LAUNCHER_STAGED)
+        gpu_check_take(effects->parts.check, &id, &launch->gpus);
     return r < 0 ? r : 0;
 }
 
@@ -150,8 +173,11 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 {
     struct effects *effects = arg;
     struct launcher_process process;
-    int r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
-                  : launcher_start(effects->parts.launcher, id, &process, err);
+    int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
+    if (r < 0)
+        return r;
+    r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
+              : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)
         return r;
     watch_add(effects, id, process.pidfd);
@@ -222,6 +248,8 @@ static int effect_remove(void *arg, const struct spool_id *id)
     int r = launcher_discard(effects->parts.launcher, id);
     if (r < 0 && r != -EBUSY)
         log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
+    if (r == 0)
+        gpu_check_drop(effects->parts.check, id);
     return r;
 }
 
@@ -291,19 +319,34 @@ struct agent_core *effects_core(struct effects *effects)
     return effects->core;
 }
 
+static void look_again(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    agent_core_look(effects->core, clock_boot_ms(), id);
+}
+
+void effects_gpus_looked_at(struct effects *effects)
+{
+    gpu_check_each_waiting(effects->parts.check, look_again, effects);
+}
+
 void effects_set_link(struct effects *effects, struct agent_link *link)
 {
     effects->link = link;
 }
 
-/* The token is in the spec, or for an entry made anew from a durable copy in its exit record. */
-static uint64_t read_token(int dirfd)
+/* What the spool says of an attempt. The token is in the spec, or for an entry made anew from a durable copy
+ * in its exit record. */
+static uint64_t read_token(const struct effects *effects, const struct spool_id *id, int dirfd)
 {
     struct launch_spec spec;
     struct launch_exit record;
     uint64_t token = 0;
     if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) == 0) {
         token = spec.token;
+        gpu_check_take(effects->parts.check, id, &spec.gpus);
+        if (spool_verdict(dirfd) == VERDICT_GO)
+            gpu_check_resume(effects->parts.check, id);
         record_clear(&launch_spec_record, &spec);
     } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
         token = record.token;
@@ -355,8 +398,12 @@ int effects_load(struct effects *effects, struct error *err)
         _cleanup_close_ int dirfd = open_entry(effects, &id);
         if (dirfd < 0)
             continue;
+<<<<<<< HEAD
         uint64_t token = read_token(dirfd);
         guard_again(effects, &id, dirfd);
+=======
+        uint64_t token = read_token(effects, &id, dirfd);
+>>>>>>> be862dc (agent: look at GPUs when a job has ended, and name the error that it failed of)
         /* The agent died between making the entry and writing what it is: nobody can have acted on it. */
         if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
             (void)spool_remove(spoolfd, entry->d_name);

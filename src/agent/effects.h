@@ -6,6 +6,7 @@
 
 #include "agent/agent_core.h"
 #include "agent/confine.h"
+#include "agent/gpu_check.h"
 #include "agent/gpu_watch.h"
 #include "agent/launcher.h"
 #include "agent/agent_link.h"
@@ -21,6 +22,7 @@ struct effects_parts {
     struct confine_state *cells;
     struct log_streams *streams;
     struct gpu_watch *watch;
+    struct gpu_check *check;
     int state_fd; // persist.h
 };
 
@@ -32,6 +34,9 @@ struct agent_core *effects_core(struct effects *effects);
 
 /* Loads every attempt that the spool holds into the core, and tidies cells that belong to none. */
 int effects_load(struct effects *effects, struct error *err);
+
+/* The GPUs were looked at: what waited for that goes on. */
+void effects_gpus_looked_at(struct effects *effects);
 
 /* Where messages go; NULL: nowhere. */
 void effects_set_link(struct effects *effects, struct agent_link *link);

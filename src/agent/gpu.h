@@ -32,6 +32,10 @@ struct gpu_backend {
      */
     void (*sample)(void *state, size_t i, struct gpu_state *gpu);
 
+    /* Refreshes no more than what tells whether the GPU is clean: memory, processes, xid fields, is_lost.
+     * NULL: `sample` is quick enough. */
+    void (*look)(void *state, size_t i, struct gpu_state *gpu);
+
     /* Lets go of everything; NULL is fine. */
     void (*close)(void *state);
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU drivers can hang in calls that nothing interrupts, so that they are only called in a process whose
- * silence harms nobody. One pipe carries its reports; a timer notices the silence.
+ * silence harms nobody. One socket carries its reports, and a byte for each look that is asked for; a timer
+ * notices the silence.
  *
  *      STARTING ──report──> SAMPLING ──silent, end of pipe──> ENDING ──process gone──> WAITING ──timer──┐
  *          ^ └──────────────silent, end of pipe───────────────^                                         │
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/child.h"
@@ -48,6 +50,8 @@ struct gpu_helper {
     struct buffer input;
     struct gpu_report last;
     int64_t retry_ms;
+    uint64_t asked;     // looks in all
+    uint64_t asked_old; // of those: before the present helper process, whose first report answers them
 };
 
 static void on_timer(evutil_socket_t fd, short what, void *arg);
@@ -89,6 +93,7 @@ static void report_lost(struct gpu_helper *helper, const char *why)
     if (helper->last.backend == NULL)
         helper->last.backend = xstrdup(helper->spec.kind == GPU_SPEC_SIM ? "sim" : "nvml");
     helper->last.is_on = 0;
+    helper->last.is_sample = 1;
     free(helper->last.text);
     helper->last.text = text;
     if (helper->last.fix == NULL)
@@ -155,6 +160,7 @@ static int read_reports(struct gpu_helper *helper)
         input->length -= length;
         record_clear(&gpu_report_record, &helper->last);
         helper->last = report;
+        helper->last.answers += helper->asked_old;
         take_report(helper);
         if (helper->state == SETTLED)
             return 0;
@@ -198,8 +204,9 @@ static void start(struct gpu_helper *helper)
 {
     int pipe_fds[2], pidfd;
     helper->state = STARTING;
-    if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
-        give_up(helper, "cannot make a pipe for the GPU helper process");
+    helper->asked_old = helper->asked;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe_fds) < 0) {
+        give_up(helper, "cannot make a socket for the GPU helper process");
         return;
     }
     pid_t pid = child_fork(pipe_fds[1], &pidfd);
@@ -232,6 +239,15 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->timer = evtimer_new(base, on_timer, helper);
     start(helper);
     return helper;
+}
+
+uint64_t gpu_helper_ask(struct gpu_helper *helper)
+{
+    helper->asked++;
+    /* A helper that hangs reads nothing, and is replaced; the next one answers all that was asked before. */
+    if (helper->fd < 0 || send(helper->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+        helper->asked_old++;
+    return helper->asked;
 }
 
 void gpu_helper_free(struct gpu_helper *helper)

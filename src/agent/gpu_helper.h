@@ -28,5 +28,8 @@ typedef void gpu_helper_fn(void *arg, const struct gpu_report *report);
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
     const struct gpu_helper_timing *timing, gpu_helper_fn *on_report, void *arg);
 
+/* Has the GPUs looked at at once; returns the number that the `answers` of that report will have reached. */
+uint64_t gpu_helper_ask(struct gpu_helper *helper);
+
 /* Ends the helper process. NULL is fine. */
 void gpu_helper_free(struct gpu_helper *helper);

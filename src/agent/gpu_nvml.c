@@ -208,11 +208,20 @@ static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
     nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }
 
+static void nvml_look(void *state, size_t i, struct gpu_state *gpu)
+{
+    struct nvml *nvml = state;
+    nvml_events_read(nvml->events, i, gpu);
+    nvml_read_memory(&nvml->api, nvml->gpus[i].device, gpu);
+    nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
+}
+
 const struct gpu_backend gpu_nvml = {
     .name = "nvml",
     .open = nvml_open,
     .count = nvml_count,
     .describe = nvml_describe,
     .sample = nvml_sample,
+    .look = nvml_look,
     .close = nvml_close,
 };

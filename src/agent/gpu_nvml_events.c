@@ -16,8 +16,8 @@
 #define PAUSE_MS 1000 // after a failure, which may last: a lost GPU makes every wait fail
 
 struct seen {
-    uint32_t xid, count;
-    int64_t wall_ms;
+    uint32_t count;
+    struct gpu_xid last[GPU_XIDS_MAX]; // a ring: the one after `count` errors is at count % GPU_XIDS_MAX
 };
 
 struct nvml_events {
@@ -31,6 +31,16 @@ struct nvml_events {
     struct seen *seen;    // for each device
 };
 
+/* Errors are known by their times, so no two of a GPU have the same. */
+static void note_xid(struct seen *seen, uint32_t number, int64_t wall_ms)
+{
+    int64_t before_ms = seen->count > 0 ? seen->last[(seen->count - 1) % GPU_XIDS_MAX].wall_ms : 0;
+    seen->last[seen->count++ % GPU_XIDS_MAX] = (struct gpu_xid){
+        .number = number,
+        .wall_ms = wall_ms > before_ms ? wall_ms : before_ms + 1,
+    };
+}
+
 static void take_event(struct nvml_events *events, const struct nvml_event *event)
 {
     if ((event->type & NVML_EVENT_XID) == 0)
@@ -39,9 +49,7 @@ static void take_event(struct nvml_events *events, const struct nvml_event *even
         if (events->devices[i] != event->device)
             continue;
         (void)pthread_mutex_lock(&events->lock);
-        events->seen[i].xid = (uint32_t)event->data;
-        events->seen[i].wall_ms = clock_wall_ms();
-        events->seen[i].count++;
+        note_xid(&events->seen[i], (uint32_t)event->data, clock_wall_ms());
         (void)pthread_mutex_unlock(&events->lock);
     }
 }
@@ -114,14 +122,25 @@ struct nvml_events *nvml_events_start(const struct nvml_api *api, const nvml_dev
     return events;
 }
 
+static void copy_seen(const struct seen *seen, struct gpu_state *gpu)
+{
+    uint32_t count = seen->count < GPU_XIDS_MAX ? seen->count : GPU_XIDS_MAX;
+    struct gpu_xid *xids = xreallocarray(gpu->xids.items, count, sizeof(*xids));
+    for (uint32_t k = 0; k < count; k++)
+        xids[k] = seen->last[(seen->count - count + k) % GPU_XIDS_MAX];
+    gpu->xids = (struct record_list){ xids, count };
+    gpu->xid = xids[count - 1].number;
+    gpu->xid_wall_ms = xids[count - 1].wall_ms;
+    gpu->xid_count = seen->count;
+}
+
 void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gpu)
 {
     if (events == NULL)
         return;
     (void)pthread_mutex_lock(&events->lock);
-    gpu->xid = events->seen[i].xid;
-    gpu->xid_wall_ms = events->seen[i].wall_ms;
-    gpu->xid_count = events->seen[i].count;
+    if (events->seen[i].count > gpu->xid_count)
+        copy_seen(&events->seen[i], gpu);
     (void)pthread_mutex_unlock(&events->lock);
 }
 

@@ -62,7 +62,7 @@ static const struct {
 };
 
 /* Returns NVML's code; the newer call does not count what the driver keeps for itself. */
-static int read_memory(const struct nvml_api *api, nvml_device device, uint64_t *ret_used)
+static int read_used(const struct nvml_api *api, nvml_device device, uint64_t *ret_used)
 {
     struct nvml_memory memory = { 0 };
     struct nvml_memory_v2 newer = { .version = NVML_MEMORY_V2 };
@@ -98,18 +98,26 @@ static void read_ecc(const struct nvml_api *api, nvml_device device, struct gpu_
     gpu->valid |= GPU_ECC;
 }
 
-void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+void nvml_read_memory(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
     uint64_t used = 0;
-    int code = read_memory(api, device, &used);
-    gpu->valid = 0;
+    int code = read_used(api, device, &used);
+    gpu->valid &= ~(uint32_t)(GPU_MEMORY_USED | GPU_PROCESSES);
     gpu->is_lost = code == NVML_IS_LOST;
     if (gpu->is_lost)
+        gpu->valid = 0;
+    if (code != NVML_SUCCESS || (gpu->memory_bytes != 0 && used > gpu->memory_bytes))
         return;
-    if (code == NVML_SUCCESS && (gpu->memory_bytes == 0 || used <= gpu->memory_bytes)) {
-        gpu->memory_used_bytes = used;
-        gpu->valid |= GPU_MEMORY_USED;
-    }
+    gpu->memory_used_bytes = used;
+    gpu->valid |= GPU_MEMORY_USED;
+}
+
+void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    gpu->valid = 0;
+    nvml_read_memory(api, device, gpu);
+    if (gpu->is_lost)
+        return;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         unsigned int value = 0;
         if (values[i].read(api, device, &value) != NVML_SUCCESS || value > values[i].max)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/gpu.h"
 #include "agent/gpu_place.h"
@@ -74,24 +75,40 @@ static int write_report(int fd, const struct gpu_report *report)
     return write_all(fd, bytes.bytes, bytes.length);
 }
 
-static int sample(struct probe *probe, int fd)
+/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. */
+static int sample(struct probe *probe, int fd, bool is_full)
 {
     struct gpu_state *gpus = probe->report.gpus.items;
+    const struct gpu_backend *backend = probe->backend;
+    void (*read_one)(void *, size_t, struct gpu_state *) =
+        is_full || backend->look == NULL ? backend->sample : backend->look;
     for (size_t i = 0; i < probe->report.gpus.count; i++)
-        probe->backend->sample(probe->state, i, &gpus[i]);
+        read_one(probe->state, i, &gpus[i]);
+    probe->report.is_sample = is_full;
     gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);
 }
 
-/* Waits for the next period; false when the reader has gone. */
-static bool wait_period(int fd, int64_t until_ms)
+enum wake { WAKE_PERIOD, WAKE_ASKED, WAKE_ALONE };
+
+/* Waits for the next period, for somebody who asks (each byte is a look), or for the reader to go. */
+static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
 {
-    struct pollfd reader = { .fd = fd };
-    int64_t left;
-    while ((left = until_ms - clock_boot_ms()) > 0)
-        if (poll(&reader, 1, (int)left) > 0)
-            return false;
-    return true;
+    char asked[256];
+    struct pollfd reader = { .fd = fd, .events = POLLIN };
+    int ready = 0;
+    int64_t left = until_ms - clock_boot_ms();
+    do {
+        ready = poll(&reader, 1, left > 0 ? (int)left : 0);
+        left = until_ms - clock_boot_ms();
+    } while (ready <= 0 && left > 0);
+    if (ready <= 0)
+        return WAKE_PERIOD;
+    ssize_t n = (reader.revents & POLLIN) != 0 ? read(fd, asked, sizeof(asked)) : 0;
+    if (n <= 0)
+        return WAKE_ALONE;
+    probe->report.answers += (uint64_t)n;
+    return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
 }
 
 int gpu_probe_run(int fd, const struct gpu_spec *spec, int64_t period_ms)
@@ -106,11 +123,12 @@ int gpu_probe_run(int fd, const struct gpu_spec *spec, int64_t period_ms)
         r = write_report(fd, &probe.report);
     } else {
         int64_t next_ms = clock_boot_ms();
+        enum wake wake = WAKE_PERIOD;
         describe(&probe, spec, &err);
         do {
-            r = sample(&probe, fd);
-            next_ms += period_ms;
-        } while (r == 0 && !probe.report.is_final && wait_period(fd, next_ms));
+            r = sample(&probe, fd, wake == WAKE_PERIOD);
+            next_ms += wake == WAKE_PERIOD ? period_ms : 0;
+        } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
         probe.backend->close(probe.state);
     }
     record_clear(&gpu_report_record, &probe.report);

@@ -16,6 +16,8 @@ struct gpu_report {
     char *text;              // what it means, in words
     char *fix;               // what to do when it is off, or NULL
     struct record_list gpus; // struct gpu_state
+    uint32_t is_sample;      // 0: it came in between, and only tells whether the GPUs are clean
+    uint64_t answers;        // looks that were asked for and are answered by this report
 };
 
 extern const struct record_type gpu_report_record;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/gpu_fault.h"
 #include "agent/gpu_owner.h"
 #include "agent/usage_host.h"
 #include "agent/usage_meter.h"
@@ -201,6 +202,7 @@ static void measure(struct gpu_watch *watch, struct watched *watched, const stru
     if (!text_equal(before, usage->stray))
         log_warning("job %" PRIu64 " of uid %u was seen on GPU %s, which it was not given", watched->id.job,
             watched->spec.uid, usage->stray);
+    gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus, watched->started.wall_ms);
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
         keep(watch, watched, sample->boot_ms);
 }
@@ -214,6 +216,16 @@ void gpu_watch_add(struct gpu_watch *watch, struct record_list *gpus, int64_t bo
     for (size_t i = 0; i < watch->count; i++)
         if (!watch->watched[i]->is_over)
             measure(watch, watch->watched[i], &sample);
+}
+
+void gpu_watch_own(struct gpu_watch *watch, struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    size_t n_processes = 0;
+    for (size_t i = 0; i < gpus->count; i++)
+        n_processes += states[i].processes.count;
+    if (n_processes > 0)
+        find_owners(watch, gpus);
 }
 
 void gpu_watch_usages(const struct gpu_watch *watch, struct record_list *ret)

@@ -23,6 +23,9 @@ void gpu_watch_free(struct gpu_watch *watch);
 /* Completes the processes of `gpus` (struct gpu_state) and adds the sample to every running attempt. */
 void gpu_watch_add(struct gpu_watch *watch, struct record_list *gpus, int64_t boot_ms, int64_t wall_ms);
 
+/* Only completes the processes, for a report that came between two samples. */
+void gpu_watch_own(struct gpu_watch *watch, struct record_list *gpus);
+
 /* What the running attempts have used so far: struct attempt_usage, cleared by gpu_watch_clear(). */
 void gpu_watch_usages(const struct gpu_watch *watch, struct record_list *ret);
 void gpu_watch_clear(struct record_list *usages);

@@ -23,6 +23,7 @@
 #include "agent/effects.h"
 #include "agent/node_features.h"
 #include "agent/gpu_devices.h"
+#include "agent/gpu_check.h"
 #include "agent/gpu_helper.h"
 #include "agent/gpu_watch.h"
 #include "agent/guard.h"
@@ -57,8 +58,10 @@ struct worker {
     struct agent_link *link;
     struct gpu_helper *gpus;
     struct gpu_watch *watch;
+    struct gpu_check *check;
     char boot_id[BOOT_ID_SIZE];
     bool has_said_hello;
+    uint64_t answers;        // looks at the GPUs that the reports so far have answered
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     int status;
 };
@@ -148,20 +151,43 @@ static void pass_on(struct worker *worker, const struct message_gpus *gpus)
     bytes = (struct buffer){ 0 };
 }
 
+/* A sample, once a second. */
+static void take_sample(struct worker *worker, struct message_gpus *gpus)
+{
+    gpu_watch_usages(worker->watch, &gpus->usages);
+    pass_on(worker, gpus);
+    gpu_watch_clear(&gpus->usages);
+}
+
+static uint64_t ask_gpus(void *arg)
+{
+    struct worker *worker = arg;
+    return worker->gpus != NULL ? gpu_helper_ask(worker->gpus) : 0; // at the start the first report answers
+}
+
+/* What the controller should know before the next job starts there goes out before anything follows from it.
+ */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
     struct message_gpus gpus = { .gpus = report->gpus };
     gpu_devices_update(worker->devices, report->backend, &report->gpus);
-    gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
+    bool is_answer = report->answers > worker->answers;
+    if (report->is_sample)
+        gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
+    else
+        gpu_watch_own(worker->watch, &gpus.gpus);
+    bool is_news = gpu_check_report(worker->check, &gpus.gpus, report->answers);
+    worker->answers = report->answers;
     if (!worker->has_said_hello) {
         worker->has_said_hello = true;
         say_hello(worker, report);
         return;
     }
-    gpu_watch_usages(worker->watch, &gpus.usages);
-    pass_on(worker, &gpus);
-    gpu_watch_clear(&gpus.usages);
+    if (report->is_sample || is_news)
+        take_sample(worker, &gpus);
+    if (is_answer || is_news)
+        effects_gpus_looked_at(worker->effects);
 }
 
 /* The best kind of confinement that works here; the last of the list always does. */
@@ -220,6 +246,7 @@ static int open_effects(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
+    worker->check = gpu_check_new(ask_gpus, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
     struct effects_parts parts = {
         .base = worker->base,
@@ -228,6 +255,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .cells = worker->cells,
         .streams = worker->streams,
         .watch = worker->watch,
+        .check = worker->check,
         .state_fd = worker->state_fd,
     };
     worker->effects = effects_new(&parts, epoch);
@@ -303,6 +331,7 @@ static void end(struct worker *worker)
     spool_watch_close(worker->hints);
     effects_free(worker->effects);
     gpu_watch_free(worker->watch);
+    gpu_check_free(worker->check);
     log_streams_free(worker->streams);
     launcher_close(worker->launcher);
     gpu_devices_free(worker->devices);

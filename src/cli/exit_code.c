@@ -72,6 +72,11 @@ static int time_limit_status(const json_t *job)
     return EXIT_TIMEOUT;
 }
 
+static int fault_status(const json_t *job)
+{
+    return field_integer(job, "signal", 0) != 0 ? signal_status(job) : own_status(job);
+}
+
 int exit_code_of_job(const json_t *job)
 {
     static int (*const statuses[END_KINDS])(const json_t *) = {
@@ -87,6 +92,7 @@ int exit_code_of_job(const json_t *job)
         [END_DEADLINE] = unknown_status,
         [END_DEPENDENCY] = unknown_status,
         [END_OOM] = signal_status,
+        [END_GPU_FAULT] = fault_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -183,6 +183,12 @@ static char *outcome_oom(const json_t *job)
     return xstrdup(field_text(job, "message") == NULL ? "out of memory" : "killed");
 }
 
+/* The message names the GPU and the error. */
+static char *outcome_gpu_fault(const json_t *job)
+{
+    return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -197,6 +203,7 @@ char *job_outcome(const json_t *job)
         [END_DEADLINE] = outcome_deadline,
         [END_DEPENDENCY] = outcome_dependency,
         [END_OOM] = outcome_oom,
+        [END_GPU_FAULT] = outcome_gpu_fault,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -244,6 +244,18 @@ static void take_usage(const struct launch_exit *record, struct record_list *ret
     *ret = (struct record_list){ usage, 1 };
 }
 
+/* A command that failed after an error of the driver on one of its GPUs: that is why. */
+static void take_fault(struct job_event *event)
+{
+    const struct job_usage *usage = event->usage.items;
+    bool has_failed = (event->end == END_EXIT && event->exit_code != 0) || event->end == END_SIGNAL;
+    if (!has_failed || usage == NULL || xid_class_of(usage->xid) == XID_INFO || usage->fault == NULL)
+        return;
+    event->end = END_GPU_FAULT;
+    if (event->text == NULL)
+        event->text = usage->fault;
+}
+
 static void on_exited(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -268,6 +280,7 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
             .text = record->text,
         };
         take_usage(record, &event.usage);
+        take_fault(&event);
         end_attempt(core, entry, &event);
         job_usage_free(event.usage.items);
     }

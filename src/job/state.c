@@ -106,6 +106,7 @@ static const char *const end_names[END_KINDS] = {
     [END_DEADLINE] = "deadline",
     [END_DEPENDENCY] = "dependency",
     [END_OOM] = "oom",
+    [END_GPU_FAULT] = "gpu_fault",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

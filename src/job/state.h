@@ -46,6 +46,7 @@ enum job_end {
     END_DEADLINE,     // it could not start before its deadline
     END_DEPENDENCY,   // what it waits for can never come true
     END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
+    END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
     END_KINDS,
 };
 

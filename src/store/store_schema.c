@@ -21,7 +21,7 @@
 #include "store/store_sql.h"
 
 static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 &&
-                  END_DEPENDENCY == 10 && END_OOM == 11,
+                  END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12,
     "these numbers are on disk");
 
 static const char tables[] =

@@ -25,6 +25,7 @@ static bool has_status(const struct job *job)
     case END_EXIT:
     case END_SIGNAL:
     case END_OOM:
+    case END_GPU_FAULT:
     case END_START_FAILED:
     case END_SETUP_FAILED: return is_over(job);
     case END_TIME_LIMIT:

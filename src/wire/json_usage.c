@@ -51,6 +51,8 @@ json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
         { "idle_gpu_seconds", json_text_seconds((int64_t)usage->idle_gpu_ms) },
         { "idle_since", json_text_time(usage->idle_since_ms) },
         { "stray_gpus", json_text_string(usage->stray) },
+        { "xid", usage->xid != 0 ? json_integer(usage->xid) : json_null() },
+        { "fault", json_text_string(usage->fault) },
     };
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -53,6 +53,7 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(27, RECORD_U32, struct gpu_state, is_unclean, 0),
     RECORD_FIELD(28, RECORD_STRING, struct gpu_state, trouble, 256),
     RECORD_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
+    RECORD_SUBLIST(60, struct gpu_state, xids, GPU_XIDS_MAX, &gpu_xid_record),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 

@@ -24,6 +24,7 @@
 #include "job/launch.h"
 #include "job/spec.h"
 #include "job/usage.h"
+#include "job/xid.h"
 
 #define LINK_PROTOCOL     1U
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
@@ -92,6 +93,7 @@ struct gpu_state {
     uint32_t is_unclean;                     // 1: what a job left there is not gone yet
     char *trouble;                           // why it is lost or unclean, in words; NULL: it is neither
     struct record_list processes;            // struct gpu_process; says something when GPU_PROCESSES is valid
+    struct record_list xids;                 // struct gpu_xid: the last errors, in order of time
 };
 
 enum gpu_value {

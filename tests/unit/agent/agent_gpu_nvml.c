@@ -247,10 +247,58 @@ static void errors_of_the_driver_are_counted_for_their_gpu(void **state)
     machine_is(TWO_GPUS BOTH_TELL "xid 1 43\nxid 1 31\nxid 0 13\nxid 1 48\n");
     await_xids(nvml, 0, &first, 2);
     assert_int_equal(first.xid, 48);
-    assert_in_range(first.xid_wall_ms, before_ms, clock_wall_ms());
+    assert_in_range(first.xid_wall_ms, before_ms, clock_wall_ms() + 1); // no two have the same time
+    const struct gpu_xid *xids = first.xids.items;
+    assert_int_equal(first.xids.count, 2);
+    assert_int_equal(xids[0].number, 31);
+    assert_int_equal(xids[1].number, 48);
+    assert_true(xids[0].wall_ms < xids[1].wall_ms);
     await_xids(nvml, 1, &second, 1);
     assert_int_equal(second.xid, 13);
     gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &first);
+    record_clear(&gpu_state_record, &second);
+}
+
+static void of_many_errors_the_last_are_told(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    machine_is(TWO_GPUS BOTH_TELL);
+    open_gpus(&nvml, 2);
+    _cleanup_free_ char *machine = xstrdup(TWO_GPUS BOTH_TELL);
+    for (int number = 1; number <= 20; number++) {
+        char *longer = xasprintf("%sxid 1 %d\n", machine, number);
+        free(machine);
+        machine = longer;
+    }
+    machine_is(machine);
+    await_xids(nvml, 0, &gpu, 20);
+    const struct gpu_xid *xids = gpu.xids.items;
+    assert_int_equal(gpu.xids.count, GPU_XIDS_MAX);
+    for (uint32_t i = 0; i < GPU_XIDS_MAX; i++)
+        assert_int_equal(xids[i].number, 20 - GPU_XIDS_MAX + 1 + i);
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+/* What it does not refresh stays as the last sample left it. */
+static void a_look_refreshes_memory_and_processes_alone(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    sample_first(TWO_GPUS MORE "process 1 compute 300 10\n", &gpu);
+    uint32_t valid = gpu.valid, percent = gpu.utilization_percent;
+    machine_is("gpu 0 81 81920 1024 50 61 300000 GPU-second Big\n"
+               "gpu 0 3b 24576 777 99 61 300000 GPU-first Small\n" MORE);
+    open_gpus(&nvml, 2);
+    gpu_nvml.look(nvml, 0, &gpu);
+    assert_int_equal(gpu.memory_used_bytes >> 20, 777);
+    assert_int_equal(gpu.processes.count, 0);
+    assert_int_equal(gpu.valid, valid);
+    assert_int_equal(gpu.utilization_percent, percent);
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
 }
 
 /* "Fell off the bus" is itself an error, number 79. */
@@ -265,6 +313,7 @@ static void a_lost_gpu_still_tells_its_last_error(void **state)
     assert_int_equal(gpu.xid, 79);
     assert_int_equal(gpu.is_lost, 1);
     gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
 }
 
 static void without_events_everything_else_works(void **state)
@@ -461,6 +510,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(of_300_processes_the_largest_are_told),
         cmocka_unit_test(processes_that_left_are_not_told_again),
         cmocka_unit_test(errors_of_the_driver_are_counted_for_their_gpu),
+        cmocka_unit_test(of_many_errors_the_last_are_told),
+        cmocka_unit_test(a_look_refreshes_memory_and_processes_alone),
         cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
         cmocka_unit_test(without_events_everything_else_works),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),

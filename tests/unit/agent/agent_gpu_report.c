@@ -37,6 +37,8 @@ static void fill_gpu(struct gpu_state *gpu, size_t n_processes)
     for (size_t i = 0; i < n_processes; i++)
         fill_process(&processes[i], (uint32_t)i + 1);
     gpu->processes = (struct record_list){ processes, n_processes };
+    gpu->xids = (struct record_list){ xcalloc(GPU_XIDS_MAX, sizeof(struct gpu_xid)), GPU_XIDS_MAX };
+    memset(gpu->xids.items, 0xff, GPU_XIDS_MAX * sizeof(struct gpu_xid));
 }
 
 static void fill_node(struct record_list *list, size_t n_gpus, size_t n_processes)

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is left is seen in two ways: a process of an attempt that is over, and memory that no process has. The
+ * memory of an idle GPU is learnt while nobody has it; a little more than that is a driver's business.
+ *
+ * Power limit, clocks and compute mode are not compared: they can be set by root alone, which a job is not.
+ */
+#include "agent/gpu_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gpu_fault.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "job/event.h"
+
+#define LEFT_MAX  (512ULL << 20) // bytes more than an idle GPU had before
+#define IDLE_MAX  (1ULL << 30)   // bytes that a GPU may have when it was never seen idle
+#define WORDS_MAX 40             // bytes of a command line
+
+enum gpu_condition { CLEAN, UNCHECKED, UNCLEAN };
+
+struct checked_gpu {
+    char *uuid;
+    enum gpu_condition condition;
+    uint64_t awaited; // the look that judges it, while it is unchecked
+    bool is_idle_known, is_lost;
+    uint64_t idle_bytes;
+    int64_t xid_ms; // the latest that was seen
+    char *trouble;  // while it is unclean
+};
+
+enum holder_phase { WAITS, RUNS, ENDED };
+
+struct holder {
+    struct spool_id id;
+    enum holder_phase phase;
+    struct record_list grants;
+    uint64_t awaited; // the look at its GPUs after its end
+    bool is_waiting;  // somebody was told that a look must come first
+    char *refusal;    // why it may not start although its GPUs are clean; NULL: it may
+};
+
+struct gpu_check {
+    uint64_t (*ask)(void *arg);
+    void *arg;
+    uint64_t answers;
+    struct checked_gpu *gpus;
+    size_t n_gpus;
+    struct holder *holders;
+    size_t n_holders;
+    struct message_gpus last; // the last report's GPUs, for their errors
+};
+
+struct gpu_check *gpu_check_new(uint64_t (*ask)(void *arg), void *arg)
+{
+    struct gpu_check *check = xcalloc(1, sizeof(*check));
+    check->ask = ask;
+    check->arg = arg;
+    return check;
+}
+
+static void clear_holder(struct holder *holder)
+{
+    gpu_grants_clear(&holder->grants);
+    free(holder->refusal);
+}
+
+void gpu_check_free(struct gpu_check *check)
+{
+    if (check == NULL)
+        return;
+    for (size_t i = 0; i < check->n_gpus; i++) {
+        free(check->gpus[i].uuid);
+        free(check->gpus[i].trouble);
+    }
+    for (size_t i = 0; i < check->n_holders; i++)
+        clear_holder(&check->holders[i]);
+    record_clear(&message_gpus_record, &check->last);
+    free(check->gpus);
+    free(check->holders);
+    free(check);
+}
+
+/* --- who has which GPU --- */
+
+static struct holder *find_holder(const struct gpu_check *check, const struct spool_id *id)
+{
+    for (size_t i = 0; i < check->n_holders; i++) {
+        const struct spool_id *other = &check->holders[i].id;
+        if (other->job == id->job && other->attempt == id->attempt && other->step == id->step &&
+            other->task == id->task)
+            return &check->holders[i];
+    }
+    return NULL;
+}
+
+static bool has(const struct holder *holder, const char *uuid)
+{
+    const struct gpu_grant *grants = holder->grants.items;
+    for (size_t i = 0; i < holder->grants.count; i++)
+        if (grants[i].uuid != NULL && strcmp(grants[i].uuid, uuid) == 0)
+            return true;
+    return false;
+}
+
+static bool is_held(const struct gpu_check *check, const char *uuid)
+{
+    for (size_t i = 0; i < check->n_holders; i++)
+        if (check->holders[i].phase == RUNS && has(&check->holders[i], uuid))
+            return true;
+    return false;
+}
+
+static struct checked_gpu *find_gpu(const struct gpu_check *check, const char *uuid)
+{
+    for (size_t i = 0; uuid != NULL && i < check->n_gpus; i++)
+        if (strcmp(check->gpus[i].uuid, uuid) == 0)
+            return &check->gpus[i];
+    return NULL;
+}
+
+static struct checked_gpu *take_gpu(struct gpu_check *check, const char *uuid)
+{
+    struct checked_gpu *known = find_gpu(check, uuid);
+    if (known != NULL)
+        return known;
+    check->gpus = xreallocarray(check->gpus, check->n_gpus + 1, sizeof(*check->gpus));
+    struct checked_gpu *gpu = &check->gpus[check->n_gpus++];
+    *gpu = (struct checked_gpu){ .uuid = xstrdup(uuid) };
+    return gpu;
+}
+
+void gpu_check_take(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants)
+{
+    if (grants->count == 0 || find_holder(check, id) != NULL)
+        return;
+    check->holders = xreallocarray(check->holders, check->n_holders + 1, sizeof(*check->holders));
+    struct holder *holder = &check->holders[check->n_holders++];
+    *holder = (struct holder){ .id = *id };
+    gpu_grants_copy(&holder->grants, grants);
+}
+
+void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL)
+        return;
+    gpu_check_end(check, id);
+    clear_holder(holder);
+    *holder = check->holders[--check->n_holders];
+}
+
+/* --- start and end --- */
+
+int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL)
+        return 0;
+    if (holder->refusal != NULL)
+        return error_set(err, -EBUSY, "%s", holder->refusal);
+    const struct gpu_grant *grants = holder->grants.items;
+    for (size_t i = 0; i < holder->grants.count; i++) {
+        const struct checked_gpu *gpu = find_gpu(check, grants[i].uuid);
+        if (gpu == NULL)
+            continue;
+        if (gpu->condition == UNCLEAN)
+            return error_set(err, -EBUSY, "GPU %u is not clean: %s", grants[i].index, gpu->trouble);
+        if (gpu->condition == UNCHECKED && gpu->is_lost)
+            return error_set(err, -EBUSY, "GPU %u does not answer", grants[i].index);
+        if (gpu->condition == UNCHECKED) {
+            holder->is_waiting = true;
+            return error_set(err, -EINPROGRESS, "GPU %u is being looked at", grants[i].index);
+        }
+    }
+    holder->phase = RUNS;
+    return 0;
+}
+
+void gpu_check_resume(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder != NULL && holder->phase == WAITS)
+        holder->phase = RUNS;
+}
+
+void gpu_check_end(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL || holder->phase != RUNS)
+        return;
+    holder->phase = ENDED;
+    holder->awaited = check->ask(check->arg);
+    const struct gpu_grant *grants = holder->grants.items;
+    for (size_t i = 0; i < holder->grants.count; i++) {
+        if (grants[i].uuid == NULL || is_held(check, grants[i].uuid))
+            continue; // the last of those who share it leaves it to be looked at
+        struct checked_gpu *gpu = take_gpu(check, grants[i].uuid);
+        gpu->condition = gpu->condition == UNCLEAN ? UNCLEAN : UNCHECKED;
+        gpu->awaited = holder->awaited;
+    }
+}
+
+bool gpu_check_is_looked_at(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL || holder->phase != ENDED || check->answers >= holder->awaited)
+        return true;
+    holder->is_waiting = true;
+    return false;
+}
+
+void gpu_check_note_fault(
+    const struct gpu_check *check, const struct spool_id *id, int64_t from_ms, struct job_usage **usage)
+{
+    const struct holder *holder = find_holder(check, id);
+    struct job_usage *noted = *usage != NULL ? *usage : xcalloc(1, sizeof(**usage));
+    if (holder != NULL)
+        gpu_fault_note(noted, &holder->grants, &check->last.gpus, from_ms);
+    if (*usage != NULL || noted->xid != 0)
+        *usage = noted;
+    else
+        job_usage_free(noted);
+}
+
+/* --- what a report shows --- */
+
+/* What the listed processes have; false when that cannot be told. */
+static bool add_processes(const struct gpu_state *gpu, uint64_t *ret)
+{
+    const struct gpu_process *processes = gpu->processes.items;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < gpu->processes.count; i++) {
+        if (processes[i].is_memory_known == 0)
+            return false;
+        uint64_t room = gpu->memory_bytes > sum ? gpu->memory_bytes - sum : 0;
+        sum += processes[i].memory_bytes < room ? processes[i].memory_bytes : room;
+    }
+    *ret = sum;
+    return (gpu->valid & GPU_MEMORY_USED) != 0 && (gpu->valid & GPU_PROCESSES) != 0;
+}
+
+/* Memory that no process has; false when that cannot be told. */
+static bool read_loose(const struct gpu_state *gpu, uint64_t *ret)
+{
+    uint64_t owned;
+    if (!add_processes(gpu, &owned))
+        return false;
+    *ret = gpu->memory_used_bytes > owned ? gpu->memory_used_bytes - owned : 0;
+    return true;
+}
+
+static const struct gpu_process *find_remnant(const struct gpu_check *check, const struct gpu_state *gpu)
+{
+    const struct gpu_process *processes = gpu->processes.items;
+    for (size_t i = 0; i < gpu->processes.count; i++)
+        for (size_t k = 0; k < check->n_holders; k++)
+            if (check->holders[k].phase == ENDED && processes[i].job == check->holders[k].id.job &&
+                processes[i].attempt == check->holders[k].id.attempt && processes[i].start != 0 &&
+                has(&check->holders[k], gpu->uuid))
+                return &processes[i];
+    return NULL;
+}
+
+/* What is wrong with it, NULL: nothing. The caller frees it. */
+static char *judge(
+    const struct gpu_check *check, const struct checked_gpu *gpu, const struct gpu_state *state)
+{
+    char size[32];
+    uint64_t loose, idle = gpu->is_idle_known ? gpu->idle_bytes : IDLE_MAX;
+    const struct gpu_process *remnant = find_remnant(check, state);
+    if (remnant != NULL)
+        return xasprintf("process %u (%.*s) of job %llu is still there", remnant->pid, WORDS_MAX,
+            remnant->command != NULL ? remnant->command : "?", (unsigned long long)remnant->job);
+    if (!read_loose(state, &loose) || loose <= idle + LEFT_MAX)
+        return NULL;
+    format_size(loose, size, sizeof(size));
+    return xasprintf("%s still used, no process has it", size);
+}
+
+/* The least that it had while nobody used it. */
+static void learn_idle(struct checked_gpu *gpu, const struct gpu_state *state)
+{
+    uint64_t loose;
+    if (!read_loose(state, &loose))
+        return;
+    uint64_t most = gpu->is_idle_known ? gpu->idle_bytes : IDLE_MAX;
+    gpu->idle_bytes = loose < most ? loose : most;
+    gpu->is_idle_known = true;
+}
+
+static void set_trouble(struct checked_gpu *gpu, struct gpu_state *state, char *trouble)
+{
+    gpu->condition = trouble != NULL ? UNCLEAN : CLEAN;
+    free(gpu->trouble);
+    gpu->trouble = trouble;
+    state->is_unclean = trouble != NULL;
+    free(state->trouble);
+    state->trouble = xstrdup(trouble);
+}
+
+/* Nothing may start on a GPU that has just failed before the controller knows of it. */
+static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const struct gpu_state *state)
+{
+    const struct gpu_xid *xids = state->xids.items;
+    bool is_news = false;
+    for (size_t i = 0; i < state->xids.count; i++) {
+        if (xids[i].wall_ms <= gpu->xid_ms)
+            continue;
+        gpu->xid_ms = xids[i].wall_ms;
+        is_news = true;
+        for (size_t k = 0; k < check->n_holders; k++) {
+            struct holder *holder = &check->holders[k];
+            if (holder->phase == WAITS && holder->refusal == NULL && has(holder, gpu->uuid) &&
+                xid_class_of(xids[i].number) >= XID_CONTAINED)
+                holder->refusal =
+                    xasprintf("GPU %u: Xid %u: %s", state->index, xids[i].number, xid_words(xids[i].number));
+        }
+    }
+    return is_news;
+}
+
+static bool look_at(struct gpu_check *check, struct gpu_state *state)
+{
+    struct checked_gpu *gpu = take_gpu(check, state->uuid);
+    enum gpu_condition before = gpu->condition;
+    bool is_news = note_errors(check, gpu, state) || gpu->is_lost != (state->is_lost != 0);
+    gpu->is_lost = state->is_lost != 0;
+    if (gpu->is_lost)
+        return is_news;
+    if (gpu->condition == UNCHECKED && check->answers < gpu->awaited)
+        return is_news;
+    if (gpu->condition != CLEAN)
+        set_trouble(gpu, state, judge(check, gpu, state));
+    else if (!is_held(check, gpu->uuid))
+        learn_idle(gpu, state);
+    return is_news || (gpu->condition == UNCLEAN) != (before == UNCLEAN);
+}
+
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers)
+{
+    struct gpu_state *states = gpus->items;
+    bool is_news = false;
+    check->answers = answers > check->answers ? answers : check->answers;
+    for (size_t i = 0; i < gpus->count; i++)
+        if (states[i].uuid != NULL)
+            is_news = look_at(check, &states[i]) || is_news;
+    const struct message_gpus seen = { .gpus = *gpus };
+    record_clear(&message_gpus_record, &check->last);
+    record_copy(&message_gpus_record, &check->last, &seen);
+    return is_news;
+}
+
+void gpu_check_each_waiting(
+    struct gpu_check *check, void (*visit)(void *arg, const struct spool_id *id), void *arg)
+{
+    struct spool_id *waiting = xcalloc(check->n_holders + 1, sizeof(*waiting)); // a visit may change the list
+    size_t count = 0;
+    for (size_t i = 0; i < check->n_holders; i++) {
+        if (check->holders[i].is_waiting)
+            waiting[count++] = check->holders[i].id;
+        check->holders[i].is_waiting = false;
+    }
+    for (size_t i = 0; i < count; i++)
+        visit(arg, &waiting[i]);
+    free(waiting);
+}

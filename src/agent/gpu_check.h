@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a GPU is as it was before its last job. When an attempt ends, its GPUs are to be looked at; nothing
+ * is started on them before that was done and showed them clean. Meanwhile the controller commits the end and
+ * chooses the next job, so that the look costs no time when all is well.
+ *
+ *      CLEAN ──an attempt ends──> UNCHECKED ──looked at──> CLEAN
+ *        ^                            └──────────────────> UNCLEAN ──┐
+ *        └───────────────── a later look shows it clean ─────────────┘
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/spool.h"
+#include "job/usage.h"
+#include "wire/message.h"
+
+struct gpu_check;
+
+/* `ask` has the GPUs looked at soon and returns the number that the report of this look will have reached. */
+struct gpu_check *gpu_check_new(uint64_t (*ask)(void *arg), void *arg);
+void gpu_check_free(struct gpu_check *check); // NULL is fine
+
+/* An attempt has these GPUs (struct gpu_grant, copied) until gpu_check_drop(). Harmless when repeated. */
+void gpu_check_take(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants);
+void gpu_check_drop(struct gpu_check *check, const struct spool_id *id);
+
+/* May it start? 0: it has started, as far as the check is concerned. -EINPROGRESS: its GPUs are being looked at.
+ * -EBUSY with a sentence: one of them may not be used. */
+int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err);
+
+/* It runs since before this agent. */
+void gpu_check_resume(struct gpu_check *check, const struct spool_id *id);
+
+/* It is over, and nothing of it runs. Harmless when repeated. */
+void gpu_check_end(struct gpu_check *check, const struct spool_id *id);
+
+/* Its GPUs were looked at after its end. If not, it waits for that: see gpu_check_each_waiting(). */
+bool gpu_check_is_looked_at(struct gpu_check *check, const struct spool_id *id);
+
+/* Notes the errors that it had since `from_ms`; see gpu_fault_note(). *usage is made when it is NULL and
+ * there is one. */
+void gpu_check_note_fault(
+    const struct gpu_check *check, const struct spool_id *id, int64_t from_ms, struct job_usage **usage);
+
+/*
+ * A report is there: `gpus` are struct gpu_state, their processes with their owners, whose is_unclean and
+ * trouble are set; `answers` is up to which number it answers. True when it says something that the
+ * controller should hear before anything is done on these GPUs.
+ */
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers);
+
+/* Calls for each attempt that waits for a look, to start or for its end to be told, and forgets that it does.
+ */
+void gpu_check_each_waiting(
+    struct gpu_check *check, void (*visit)(void *arg, const struct spool_id *id), void *arg);
