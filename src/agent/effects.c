@@ -398,12 +398,8 @@ int effects_load(struct effects *effects, struct error *err)
         _cleanup_close_ int dirfd = open_entry(effects, &id);
         if (dirfd < 0)
             continue;
-<<<<<<< HEAD
-        uint64_t token = read_token(dirfd);
-        guard_again(effects, &id, dirfd);
-=======
         uint64_t token = read_token(effects, &id, dirfd);
->>>>>>> be862dc (agent: look at GPUs when a job has ended, and name the error that it failed of)
+        guard_again(effects, &id, dirfd);
         /* The agent died between making the entry and writing what it is: nobody can have acted on it. */
         if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
             (void)spool_remove(spoolfd, entry->d_name);

@@ -53,6 +53,7 @@ static const struct list_column columns[] = {
     { "node", "NODE", "its name", "name", false, 0, NULL },
     { "state", "STATE", "up, down or drained, and why", "state", false, 1, render_state },
     { "gpus", "GPUS", "GPUs it has", "gpus", true, 0, NULL },
+    { "drained", "DRAINED", "GPUs that mgpu has taken out of use", "gpus_drained", true, 0, NULL },
     { "cpus", "CPUS", "CPUs it has", "cpus", true, 0, NULL },
     { "mem", "MEM", "host memory it has", "memory_bytes", true, 0, render_memory },
     { "backend", "BACKEND", "how it talks to its GPUs", "gpu_backend", false, 0, NULL },
@@ -63,8 +64,8 @@ static const struct list_column columns[] = {
 static const struct list_kind kind = {
     .member = "nodes",
     .columns = columns,
-    .normal = "node,state,gpus,cpus,mem,version",
-    .wide = "node,state,gpus,cpus,mem,backend,version",
+    .normal = "node,state,gpus,drained,cpus,mem,version",
+    .wide = "node,state,gpus,drained,cpus,mem,backend,version",
 };
 
 /* Leaves the nodes named; each must be there. */

@@ -96,7 +96,7 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
         enum color color;
     } looks[] = { { "free", COLOR_NONE }, { "used", COLOR_GREEN }, { "shared", COLOR_GREEN },
         { "lost", COLOR_RED }, { "node_down", COLOR_RED }, { "paused", COLOR_MAGENTA },
-        { "node_drained", COLOR_MAGENTA } };
+        { "node_drained", COLOR_MAGENTA }, { "drained", COLOR_RED }, { "unclean", COLOR_YELLOW } };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (field_is(gpu, "state", looks[i].state))
             *color = looks[i].color;
@@ -170,7 +170,8 @@ static const struct list_column columns[] = {
     { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
-    { "state", "STATE", "free, used, shared, paused, lost, node_down or node_drained; and why", "state",
+    { "state", "STATE",
+        "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
     { "outside", "OUTSIDE", "processes on it that mgpu did not start, or of jobs with other GPUs", NULL,
         false, 4, render_outside },
@@ -213,7 +214,8 @@ void gpu_print_line(const json_t *gpus, FILE *out)
     json_array_foreach(gpus, index, gpu)
     {
         bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down") ||
-                       field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained");
+                       field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained") ||
+                       field_is(gpu, "state", "drained") || field_is(gpu, "state", "unclean");
         bool is_used = json_array_size(json_object_get(gpu, "jobs")) > 0;
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)

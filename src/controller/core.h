@@ -73,6 +73,7 @@ struct core_options {
     int64_t grace_ms;       // between SIGTERM and SIGKILL when a cancel names none
     struct sched_settings sched;
     struct outside_settings outside;
+    struct health_settings health;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -157,6 +158,9 @@ const struct sched_reservation *core_reservations(const struct core *core, size_
 /* The same by a place in the cluster: of the GPU, or of its node. */
 const struct cluster_change *core_gpu_mark(
     const struct core *core, const struct alloc_gpu *gpu, bool is_node);
+/* Why mgpu has drained this GPU, since `from_ms`; NULL: it has not. */
+const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid);
+const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu);
 /* What its node says of a place in the cluster, NULL: nothing. */
 const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu);
 /* What follows from others on this GPU, and whether it was said of this one. `ret_is_own` may be NULL. */
@@ -230,6 +234,7 @@ struct core_node {
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
+    int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);

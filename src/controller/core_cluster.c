@@ -260,8 +260,9 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
-        if (is_resume && find_mark(core, node->name, gpu->uuid) == NULL)
-            continue; // it is not paused
+        bool is_faulty = is_resume && core_end_fault(core, node->name, gpu->uuid);
+        if (is_resume && !is_faulty && find_mark(core, node->name, gpu->uuid) == NULL)
+            continue; // it is in use
         struct cluster_change change = {
             .kind = is_resume ? CHANGE_GPU_RESUME : CHANGE_GPU_PAUSE,
             .uid = who->uid,
@@ -272,6 +273,8 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         };
         make_mark(core, &change);
         cluster_change_clear(&change);
+        if (is_faulty && node->is_up)
+            core_node_changed(core, node);
     }
     core_reply(core, request, &answer);
 }

@@ -26,6 +26,12 @@ static int load_policy(struct core *core, const struct cluster_change *change, s
     return 0;
 }
 
+static int load_fault(struct core *core, const struct cluster_change *change, struct error *err)
+{
+    core_keep_fault(core, change);
+    return 0;
+}
+
 static int load_change(struct core *core, const uint8_t *bytes, size_t length,
     int (*take)(struct core *core, const struct cluster_change *change, struct error *err), struct error *err)
 {
@@ -45,6 +51,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, load_mark, err);
     else if (strcmp(kind, "gpu-policy") == 0)
         r = load_change(core, bytes, length, load_policy, err);
+    else if (strcmp(kind, "gpu-fault") == 0)
+        r = load_change(core, bytes, length, load_fault, err);
     else if (strcmp(kind, "reservation") == 0)
         r = load_change(core, bytes, length, core_load_reservation, err);
     else if (strcmp(kind, "usage") == 0)

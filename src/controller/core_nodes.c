@@ -40,7 +40,7 @@ static struct core_node *find_or_add(struct core *core, const char *name)
         return node;
     core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
     node = &core->nodes[core->n_nodes++];
-    *node = (struct core_node){ .name = xstrdup(name) };
+    *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
     return node;
 }
 
@@ -142,6 +142,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->link = link;
     core_begin(core, boot_ms, wall_ms);
     core_watch_gpus(core, node);
+    core_check_health(core, node);
     core_node_changed(core, node);
     struct message_welcome welcome = { .epoch = core->epoch };
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
@@ -312,6 +313,7 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
     core_watch_gpus(core, known);
+    core_check_health(core, known);
     core_node_changed(core, known);
 }
 

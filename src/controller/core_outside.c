@@ -136,7 +136,7 @@ void core_clear_watches(struct core_node *node)
     node->n_watches = 0;
 }
 
-static struct gpu_watch *take_watch(struct core_node *node, const char *uuid)
+struct gpu_watch *core_take_watch(struct core_node *node, const char *uuid)
 {
     struct gpu_watch *known = find_watch(node, uuid);
     if (known != NULL)
@@ -255,7 +255,7 @@ void core_watch_gpus(struct core *core, struct core_node *node)
             continue;
         const struct cluster_gpu *books = ledger != NULL ? cluster_find_gpu(ledger, gpus[i].uuid) : NULL;
         bool is_empty = books == NULL || cluster_gpu_is_empty(books);
-        struct gpu_watch *watch = take_watch(node, gpus[i].uuid);
+        struct gpu_watch *watch = core_take_watch(node, gpus[i].uuid);
         watch->is_unclean = gpus[i].is_unclean != 0;
         watch_others(&core->options.outside, &gpus[i], is_empty, watch);
         watch_crowd(&core->options.outside, &gpus[i], books != NULL && books->share_slots != 0, watch);
@@ -266,6 +266,8 @@ void core_close_device(const struct core *core, const struct core_node *node, st
 {
     const struct gpu_watch *watch = core_gpu_watch(node, device->uuid);
     enum foreign_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
+    if (core_fault(core, node->name, device->uuid) != NULL)
+        device->closed |= DEVICE_UNHEALTHY;
     if (watch == NULL)
         return;
     if (watch->is_used_outside && policy == FOREIGN_AVOID)

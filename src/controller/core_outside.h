@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "job/foreign.h"
+#include "job/gpu_health.h"
 
 /* Percentages and bytes above which something counts. */
 struct outside_settings {
@@ -32,4 +33,5 @@ struct gpu_watch {
     uint32_t less;     // with less memory than foreign_memory
     uint32_t contrary; // that deny is_crowded
     uint64_t most;     // memory in the samples counted by `less`
+    struct gpu_health health;
 };

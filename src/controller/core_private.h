@@ -109,6 +109,8 @@ struct core {
     size_t n_marks;
     struct cluster_change *policies; // of GPUs that have one of their own
     size_t n_policies;
+    struct cluster_change *faults; // of GPUs that mgpu has drained
+    size_t n_faults;
     struct job_timers timers;
     uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
@@ -232,10 +234,19 @@ int core_find_gpu(const struct core *core, const char *text, struct core_node **
 /* --- core_outside.c --- */
 void core_watch_gpus(struct core *core, struct core_node *node); // a new sample is there
 void core_clear_watches(struct core_node *node);
+struct gpu_watch *core_take_watch(struct core_node *node, const char *uuid); // made when it is new
 /* Fills in why it is closed and what others have of it. */
 void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device);
 bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none now
 void core_clear_policies(struct core *core);
+
+/* --- core_health.c --- */
+void core_check_health(struct core *core, struct core_node *node); // after core_watch_gpus()
+void core_run_health(struct core *core);                           // what is due by itself
+int64_t core_next_health(const struct core *core);                 // wall clock; TIME_NEVER
+void core_keep_fault(struct core *core, const struct cluster_change *change);
+bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
+void core_clear_faults(struct core *core);
 
 /* --- core_reserve.c --- */
 void core_unreserved(void *core, uint64_t reservation);

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "controller/links.h"
 #include "controller/serve.h"
@@ -32,10 +33,22 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
     serve_reply(effects->controller->serve, request, answer);
 }
 
+/* What administrators should hear of without asking. */
+static void log_change(const struct cluster_change *change)
+{
+    if (change->kind == CHANGE_GPU_DRAIN)
+        log_warning("GPU %s of node %s is out of use: %s; 'mgpu gpu resume' puts it back", change->uuid,
+            change->node, change->text);
+    if (change->kind == CHANGE_GPU_RETURN)
+        log_info("GPU %s of node %s is in use again: %s", change->uuid, change->node, change->text);
+}
+
 static void publish(void *arg, const struct job_event *event, const struct job *job)
 {
     struct effects *effects = arg;
     serve_publish(effects->controller->serve, event, job);
+    if (event->type == EVENT_CLUSTER && event->change.count == 1)
+        log_change(event->change.items);
 }
 
 static void on_spec(void *arg, uint64_t job, struct job_spec *spec)

@@ -22,6 +22,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .grace_ms = GRACE_MS,
         .sched = options->sched,
         .outside = options->outside,
+        .health = options->health,
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
     };
@@ -64,6 +65,7 @@ static void take_up(struct controller_options *options, struct controller_option
     struct controller_options before = *options, after = *fresh;
     options->sched = after.sched;
     options->outside = after.outside;
+    options->health = after.health;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
     SWAP(priority_group);
     SWAP(accounts);

@@ -29,6 +29,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .n_jobs = n,
         .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
         .drain = core_mark(core, node->name, NULL),
+        .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
         .names = listing->serve->names,
     };
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
@@ -44,9 +45,14 @@ static void add_gpus(void *arg, const struct core_node *node)
 static void add_node(void *arg, const struct core_node *node)
 {
     struct listing *listing = arg;
-    const struct cluster_change *drain = core_mark(listing->serve->controller->core, node->name, NULL);
+    const struct core *core = listing->serve->controller->core;
+    const struct cluster_change *drain = core_mark(core, node->name, NULL);
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    size_t n_drained = 0;
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        n_drained += gpus[i].uuid != NULL && core_fault(core, node->name, gpus[i].uuid) != NULL;
     (void)json_array_append_new(
-        listing->array, json_node_write(node->name, node->is_up, &node->hello, drain));
+        listing->array, json_node_write(node->name, node->is_up, &node->hello, drain, n_drained));
 }
 
 static void reply_listing(

@@ -28,6 +28,8 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
         const struct gpu_state *gpu = core_gpu_state(core, &reason->gpus[i]);
         if (gpu != NULL && reason->code == WHY_GPU_EXTERNAL)
             outside_write(gpu, serve->names, &words);
+        else if (core_gpu_fault(core, &reason->gpus[i]) != NULL)
+            buffer_append_text(&words, core_gpu_fault(core, &reason->gpus[i])->text);
         else if (gpu != NULL && gpu->trouble != NULL && core_gpu_mark(core, &reason->gpus[i], false) == NULL)
             buffer_append_text(&words, gpu->trouble);
         if (words.length == 0)

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "base/version.h"
 #include "controller/roles.h"
+#include "controller/settings_health.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
@@ -219,13 +220,14 @@ static const struct option_row command_rows[] = {
     { 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, command_rows,
-    NULL };
+static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, health_rows,
+    command_rows, NULL };
 
 const struct settings_table settings_tables[] = {
     { setting_rows, false },
     { sched_rows, true },
     { outside_rows, true },
+    { health_rows, true },
     { NULL, false },
 };
 
@@ -280,6 +282,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     *options = (struct controller_options){ 0 };
     sched_settings_init(&options->sched);
     outside_settings_init(&options->outside);
+    health_settings_init(&options->health);
     options->listen = xstrdup(DEFAULT_LISTEN);
     options->gpus = xstrdup("auto");
     options->user = xstrdup(DEFAULT_USER);

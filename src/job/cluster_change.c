@@ -38,6 +38,9 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(12, RECORD_U32, struct cluster_change, cpu_milli, 0),
     RECORD_FIELD(13, RECORD_U64, struct cluster_change, memory, 0),
     RECORD_SUBLIST(14, struct cluster_change, devices, CHANGE_DEVICES_MAX, &cluster_device_record),
+    RECORD_FIELD(60, RECORD_U32, struct cluster_change, fault, 0),
+    RECORD_FIELD(61, RECORD_U32, struct cluster_change, xid, 0),
+    RECORD_FIELD(62, RECORD_U64, struct cluster_change, energy_mj, 0),
 };
 
 const struct record_type cluster_change_record =
@@ -57,6 +60,8 @@ static const struct {
     [CHANGE_UNRESERVE] = { "unreserve", .has_reservation = true },
     [CHANGE_SETTINGS] = { "settings", .has_text = true },
     [CHANGE_GPU_POLICY] = { "gpu_policy", .has_node = true, .has_gpu = true, .has_text = true },
+    [CHANGE_GPU_DRAIN] = { "gpu_drain", .has_node = true, .has_gpu = true, .has_text = true },
+    [CHANGE_GPU_RETURN] = { "gpu_return", .has_node = true, .has_gpu = true },
 };
 
 const char *change_kind_name(enum change_kind kind)

@@ -24,6 +24,8 @@ enum change_kind {
     CHANGE_UNRESERVE,
     CHANGE_SETTINGS,
     CHANGE_GPU_POLICY, // `text` says what others on this GPU mean: a foreign_policy, or "default"
+    CHANGE_GPU_DRAIN,  // mgpu takes it out of use: `text` says why, `fault` how bad it is
+    CHANGE_GPU_RETURN, // and puts it back
     CHANGE_KINDS,
 };
 
@@ -65,6 +67,10 @@ struct cluster_change {
     struct record_list devices; // struct cluster_device
     uint32_t cpu_milli;
     uint32_t gpus; // to reserve, when it is not said which
+    /* Of a GPU that was drained. */
+    uint32_t fault;     // enum gpu_fault
+    uint32_t xid;       // of the driver's error that it was drained for; 0: for none
+    uint64_t energy_mj; // its counter then: less means that it was reset since
 };
 
 extern const struct record_type cluster_device_record;

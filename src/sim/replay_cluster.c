@@ -131,8 +131,8 @@ static int on_unreserve(struct replay *replay, const struct cluster_change *chan
     return error_set(err, -EPROTO, "there is no reservation %" PRIu64, change->reservation);
 }
 
-/* What follows from a policy is said of the node's devices. */
-static int on_policy(struct replay *replay, const struct cluster_change *change, struct error *err)
+/* What follows from it is said of the node's devices. */
+static int on_remark(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
     (void)replay, (void)change, (void)err;
     return 0;
@@ -150,7 +150,9 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_NODE_RESUME] = on_mark,
         [CHANGE_RESERVE] = on_reserve,
         [CHANGE_UNRESERVE] = on_unreserve,
-        [CHANGE_GPU_POLICY] = on_policy,
+        [CHANGE_GPU_POLICY] = on_remark,
+        [CHANGE_GPU_DRAIN] = on_remark,
+        [CHANGE_GPU_RETURN] = on_remark,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

@@ -2,6 +2,7 @@
 /* What is measured is shown only while its bit says that it is valid and the node is there to measure it. */
 #include "wire/json_gpu.h"
 
+#include "job/gpu_health.h"
 #include "wire/json_text.h"
 
 /* True when a job on this GPU holds only a part of it. */
@@ -24,8 +25,12 @@ static const char *state_word(const struct json_gpu_view *view)
         return "lost";
     if (view->pause != NULL)
         return "paused";
+    if (view->fault != NULL)
+        return "drained";
     if (view->drain != NULL)
         return "node_drained";
+    if (view->gpu->is_unclean != 0)
+        return "unclean";
     if (view->n_jobs == 0)
         return "free";
     return is_shared(view) ? "shared" : "used";
@@ -78,6 +83,28 @@ static json_t *links(uint64_t bits)
     return array;
 }
 
+/* Why it is not in use: an administrator's word before mgpu's own. */
+static const char *reason(const struct json_gpu_view *view)
+{
+    const struct cluster_change *marks[] = { view->pause, view->fault, view->drain };
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        if (marks[i] != NULL)
+            return marks[i]->text;
+    return view->gpu->is_unclean != 0 ? view->gpu->trouble : NULL;
+}
+
+static json_t *fault(const struct cluster_change *change)
+{
+    if (change == NULL)
+        return json_null();
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "kind", json_string(gpu_fault_name((enum gpu_fault)change->fault)));
+    (void)json_object_set_new(object, "xid", change->xid != 0 ? json_integer(change->xid) : json_null());
+    (void)json_object_set_new(object, "text", json_text_string(change->text));
+    (void)json_object_set_new(object, "since", json_text_time(change->from_ms));
+    return object;
+}
+
 json_t *json_gpu_write(const struct json_gpu_view *view)
 {
     const struct gpu_state *gpu = view->gpu;
@@ -114,7 +141,8 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "processes", processes(view));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
-    (void)json_object_set_new(object, "reason", json_text_string(mark != NULL ? mark->text : NULL));
+    (void)json_object_set_new(object, "reason", json_text_string(reason(view)));
+    (void)json_object_set_new(object, "fault", fault(view->fault));
     (void)json_object_set_new(object, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
     (void)json_object_set_new(object, "numa", place(gpu->numa));
     (void)json_object_set_new(object, "pcie_switch", place(gpu->pcie_switch));

@@ -18,6 +18,7 @@ struct json_gpu_view {
     const struct job *const *jobs; // what holds it or a part of it
     size_t n_jobs;
     const struct cluster_change *pause, *drain; // by an administrator, of it and of its node; NULL: none
+    const struct cluster_change *fault;         // why mgpu has drained it; NULL: it has not
     struct usernames *names;
 };
 

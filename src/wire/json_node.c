@@ -4,8 +4,8 @@
 
 #include "wire/json_text.h"
 
-json_t *json_node_write(
-    const char *name, bool is_up, const struct message_hello *hello, const struct cluster_change *drain)
+json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello,
+    const struct cluster_change *drain, size_t n_drained)
 {
     json_t *features = json_array();
     const struct node_feature *rows = hello->features.items;
@@ -30,6 +30,7 @@ json_t *json_node_write(
     (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
     (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
     (void)json_object_set_new(object, "gpus", json_integer((json_int_t)hello->gpus.count));
+    (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)n_drained));
     (void)json_object_set_new(object, "version", json_text_string(hello->version));
     (void)json_object_set_new(object, "features", features);
     return object;

@@ -487,6 +487,7 @@ static void start_controller(struct box *box)
     struct core_options options = { .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10 };
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
+    health_settings_init(&options.health);
     struct core_effects effects = {
         .arg = box,
         .commit = commit,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """GPUs that fail, and GPUs that a job does not leave as it found them. On a stand-in for the driver's library."""
 
+import time
+
 import pytest
 
 import harness
@@ -42,15 +44,33 @@ def box(make_instance, machine):
     return make_instance(gpus='auto', arguments=machine.arguments)
 
 
-def fail_at_gate(box, gate, then='exit 3', **fields):
+def hold(box, gate, then='exit 3', **fields):
     """A job on GPU 0 that runs and waits."""
     job = box.post_job(gate.command(then), **{'gpu_ids': '0', **fields})
     box.wait(job, 'running')
     return job
 
 
+def wait_gpu(box, gpu, state):
+    """The GPU once it has that state: whatever takes it out of use, or puts it back, is an event."""
+    shown = box.gpus()[gpu]
+    for _ in box.events(after=0) if shown['state'] != state else ():
+        shown = box.gpus()[gpu]
+        if shown['state'] == state:
+            break
+    assert shown['state'] == state, f'{shown}\n{box.log()[-2000:]}'
+    return shown
+
+
+def wait_xid(box, job, xid):
+    """Until the usage of a running job, which comes once a second, names the error."""
+    end = time.monotonic() + harness.DEADLINE_S
+    while (box.job(job)['usage'] or {}).get('xid') != xid:
+        assert time.monotonic() < end, box.job(job)
+
+
 def test_a_job_that_fails_after_an_error_of_its_own_says_so(box, machine, gate):
-    job = fail_at_gate(box, gate)
+    job = hold(box, gate)
     machine.fail(0, 31, 45)
     gate.open()
     ended = box.wait(job)
@@ -63,3 +83,131 @@ def test_a_job_that_fails_after_an_error_of_its_own_says_so(box, machine, gate):
     box.restart()
     assert box.job(job)['ended_by'] == 'gpu_fault'
     assert box.gpus()[0]['state'] == 'free', 'it was the application'
+
+
+def test_a_job_that_succeeds_all_the_same_is_done_with_a_warning(box, machine, gate):
+    job = hold(box, gate, 'true')
+    machine.fail(0, 31)
+    wait_xid(box, job, 31)
+    assert 'Xid 31' in box.mgpu('show', job).out, 'the owner is told while it runs'
+    gate.open()
+    ended = box.wait(job)
+    assert (ended['state'], ended['ended_by']) == ('done', 'exit')
+    assert 'Xid 31' in box.mgpu('postmortem', job).out
+
+
+def test_an_error_before_the_job_or_on_another_gpu_is_not_its_own(box, machine, gate):
+    machine.fail(0, 13)
+    job = hold(box, gate)
+    machine.fail(1, 31)
+    gate.open()
+    ended = box.wait(job)
+    assert (ended['ended_by'], ended['usage']['xid'] if ended['usage'] else None) == ('exit', None), ended
+
+
+def test_on_a_shared_gpu_nobody_knows_whose_it_was(box, machine, gate):
+    job = hold(box, gate, gpu_mem='1G')
+    machine.fail(0, 31)
+    gate.open()
+    ended = box.wait(job)
+    assert ended['ended_by'] == 'gpu_fault' and 'shared with others' in ended['message'], ended
+
+
+def test_a_gpu_that_fails_is_drained_over_restarts_until_it_is_resumed(box, machine, gate, someone):
+    job = hold(box, gate)
+    machine.fail(0, 79)
+    shown = wait_gpu(box, 0, 'drained')
+    assert shown['fault']['kind'] == 'device' and shown['fault']['xid'] == 79 and shown['fault']['since']
+    assert 'fallen off the bus' in shown['reason']
+    assert box.job(job)['state'] == 'running', 'what runs there goes on'
+    assert 'Xid 79' in box.mgpu('show', job).out
+    gate.open()
+    assert box.wait(job)['ended_by'] == 'gpu_fault'
+    other = box.post_job(['true'])
+    assert box.wait(other)['granted'][0]['index'] == 1, 'others go on'
+    waiting = box.post_job(['true'], gpu_ids='0')
+    why = box.api('GET', f'/jobs/{waiting}/why').json['reasons']
+    assert why[0]['code'] == 'gpu_paused' and 'Xid 79' in why[0]['text'], why
+    box.kill()
+    for pid in box.agents():
+        assert harness.wait_process(pid)
+    box.start()
+    assert box.gpus()[0]['state'] == 'drained'
+    assert 'drained: Xid 79' in box.mgpu('gpus').out
+    assert box.api('GET', '/nodes').json['nodes'][0]['gpus_drained'] == 1
+    assert box.mgpu('gpu', 'resume', '0', user=someone).code == (4 if box.is_root else 0)
+    if box.is_root:
+        assert box.mgpu('gpu', 'resume', '0', user=box.user).code == 0
+    assert box.wait(waiting)['state'] == 'done'
+    assert 'is out of use: Xid 79' in box.log()
+
+
+def test_a_contained_error_is_over_when_the_gpu_was_well_for_a_while(make_instance, machine, gate):
+    box = make_instance(gpus='auto', arguments=[*machine.arguments, '--gpu-recover', '2s'])
+    job = hold(box, gate)
+    machine.fail(0, 94)
+    wait_gpu(box, 0, 'drained')
+    gate.open()
+    assert box.wait(job)['ended_by'] == 'gpu_fault'
+    waiting = box.post_job(['true'], gpu_ids='0')
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_a_gpu_that_needs_a_reset_returns_after_one(make_instance, machine):
+    box = make_instance(gpus='auto', arguments=[*machine.arguments, '--gpu-recover', '1s'])
+    machine.fail(0, 119)
+    assert wait_gpu(box, 0, 'drained')['fault']['kind'] == 'reset'
+    waiting = box.post_job(['true'], gpu_ids='0')
+    machine.lines[0] = MORE.format(0, 0, 10)  # its counter of energy began anew
+    machine.write()
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_a_gpu_that_vanishes_is_drained_and_returns_when_it_is_seen(box, machine):
+    machine.say('lost 0')
+    machine.write()
+    shown = wait_gpu(box, 0, 'lost')
+    assert shown['fault']['kind'] == 'lost' and 'vanished' in shown['reason']
+    waiting = box.post_job(['true'], gpu_ids='0')
+    assert box.wait(box.post_job(['true']))['granted'][0]['index'] == 1
+    machine.unsay('lost 0')
+    machine.write()
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_a_gpu_is_not_given_on_before_it_is_clean(box, machine, gate):
+    job = hold(box, gate, 'true')
+    waiting = box.post_job(['true'], gpu_ids='0')
+    machine.use(0, 12000)
+    gate.open()
+    box.wait(job)
+    shown = wait_gpu(box, 0, 'unclean')
+    assert '11.7 GiB still used, no process has it' in shown['reason'], shown
+    assert box.job(waiting)['state'] in ('queued', 'starting')
+    why = box.mgpu('why', waiting).out
+    assert 'no process has it' in why, why
+    assert 'unclean: ' in box.mgpu('gpus').out
+    machine.use(0, 100)
+    done = box.wait(waiting)
+    assert (done['state'], done['ended_by']) == ('done', 'exit'), done
+
+
+def test_a_gpu_that_stays_unclean_is_a_fault(make_instance, machine, gate):
+    box = make_instance(gpus='auto', arguments=[*machine.arguments, '--gpu-unclean', '1s', '--gpu-recover', '1s'])
+    job = hold(box, gate, 'true')
+    machine.use(0, 12000)
+    gate.open()
+    box.wait(job)
+    assert wait_gpu(box, 0, 'drained')['fault']['kind'] == 'unclean'
+    assert 'not clean for' in box.log()
+    machine.use(0, 10)
+    assert box.wait(box.post_job(['true'], gpu_ids='0'))['state'] == 'done'
+
+
+def test_a_little_more_memory_than_before_is_nothing(box, machine, gate):
+    job = hold(box, gate, 'true')
+    machine.use(0, 400)
+    gate.open()
+    box.wait(job)
+    assert box.wait(box.post_job(['true'], gpu_ids='0'))['state'] == 'done'
+    assert box.job(job + 1)['attempt'] == 1

@@ -261,6 +261,16 @@ char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_
     return count > 0 ? core_gpu_name(core, gpus) : NULL;
 }
 
+const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
+{
+    return NULL;
+}
+
+const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
+{
+    return NULL;
+}
+
 const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
 {
     return NULL;

@@ -73,6 +73,7 @@ int bench_open(void **state)
     };
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
+    health_settings_init(&options.health);
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,

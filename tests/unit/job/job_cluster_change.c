@@ -68,6 +68,9 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
         { { .kind = CHANGE_SETTINGS, .text = TEXT("x=1") }, "settings" },
         { { .kind = CHANGE_GPU_POLICY, .node = TEXT("n"), .uuid = TEXT("G"), .text = TEXT("ignore") },
             "gpu_policy" },
+        { { .kind = CHANGE_GPU_DRAIN, .node = TEXT("n"), .uuid = TEXT("G"), .text = TEXT("Xid 79") },
+            "gpu_drain" },
+        { { .kind = CHANGE_GPU_RETURN, .node = TEXT("n"), .uuid = TEXT("G") }, "gpu_return" },
     };
     for (size_t i = 0; i < CHANGE_KINDS; i++) {
         const struct cluster_change empty = { .kind = rows[i].good.kind };

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "wire/json_event.h"
+#include "job/gpu_health.h"
 #include "wire/json_gpu.h"
 #include "wire/json_job.h"
 #include "wire/json_node.h"
@@ -214,7 +215,8 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
         "\"power_limit_w\":null,\"energy_joules\":null,\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,"
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
-        "\"processes\":null,\"state\":\"free\",\"reason\":null,\"until\":null,\"numa\":0,\"pcie_switch\":0,"
+        "\"processes\":null,\"state\":\"free\",\"reason\":null,\"fault\":null,\"until\":null,\"numa\":0,"
+        "\"pcie_switch\":0,"
         "\"links\":[],"
         "\"jobs\":[]}");
 }
@@ -243,13 +245,43 @@ static void the_state_of_a_gpu_follows_its_jobs(void **state)
     }
 }
 
+static void a_gpu_that_is_not_in_use_says_why(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct gpu_state gpu = { .is_unclean = 1, .trouble = (char[]){ "2G still used" } };
+    const struct cluster_change fault = {
+        .from_ms = 1000, .fault = GPU_FAULT_DEVICE, .xid = 79, .text = (char[]){ "off the bus" }
+    };
+    const struct cluster_change pause = { .text = (char[]){ "fan" } };
+    struct json_gpu_view view = { .node = "box", .is_node_up = true, .gpu = &gpu, .names = fixture->names };
+    struct {
+        const struct cluster_change *fault, *pause;
+        const char *state, *reason;
+    } const cases[] = { { NULL, NULL, "unclean", "2G still used" },
+        { &fault, NULL, "drained", "off the bus" }, { &fault, &pause, "paused", "fan" } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        view.fault = cases[i].fault;
+        view.pause = cases[i].pause;
+        _cleanup_json_ json_t *object = json_gpu_write(&view);
+        assert_string_equal(json_string_value(json_object_get(object, "state")), cases[i].state);
+        assert_string_equal(json_string_value(json_object_get(object, "reason")), cases[i].reason);
+        const json_t *shown = json_object_get(object, "fault");
+        assert_true(json_is_object(shown) == (cases[i].fault != NULL));
+        if (cases[i].fault == NULL)
+            continue;
+        assert_string_equal(json_string_value(json_object_get(shown, "kind")), "device");
+        assert_int_equal(json_integer_value(json_object_get(shown, "xid")), 79);
+        assert_string_equal(json_string_value(json_object_get(shown, "since")), "1970-01-01T00:00:01.000Z");
+    }
+}
+
 static void a_node_tells_its_features(void **state)
 {
     struct node_feature features[] = {
         { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
     };
     struct message_hello hello = { .cpus = 4, .features = { .items = features, .count = 1 } };
-    _cleanup_json_ json_t *object = json_node_write("box", true, &hello, NULL);
+    _cleanup_json_ json_t *object = json_node_write("box", true, &hello, NULL, 0);
     _cleanup_free_ char *text = json_text_format(object);
     assert_non_null(strstr(
         text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));
@@ -265,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_state_in_an_event_is_the_one_right_after_it, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_shows_only_what_is_measured, start, stop),
         cmocka_unit_test_setup_teardown(the_state_of_a_gpu_follows_its_jobs, start, stop),
+        cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPUs that mgpu itself takes out of use. Each sample is judged by job/gpu_health.h; a fault is an event, is
+ * kept over restarts as pauses are, and closes its GPU until it is over by itself or somebody resumes it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core_private.h"
+
+#define KEPT_AS "gpu-fault"
+
+static struct cluster_change *find_fault(const struct core *core, const char *node, const char *uuid)
+{
+    for (size_t i = 0; i < core->n_faults; i++)
+        if (text_equal(core->faults[i].node, node) && text_equal(core->faults[i].uuid, uuid))
+            return &core->faults[i];
+    return NULL;
+}
+
+const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
+{
+    return find_fault(core, node, uuid);
+}
+
+const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
+{
+    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
+    return find_fault(core, node->name, node->gpus[gpu->gpu].uuid);
+}
+
+void core_keep_fault(struct core *core, const struct cluster_change *change)
+{
+    struct cluster_change *known = find_fault(core, change->node, change->uuid);
+    if (known == NULL) {
+        core->faults = xreallocarray(core->faults, core->n_faults + 1, sizeof(*core->faults));
+        known = &core->faults[core->n_faults++];
+    } else {
+        cluster_change_clear(known);
+    }
+    record_copy(&cluster_change_record, known, change);
+}
+
+void core_clear_faults(struct core *core)
+{
+    for (size_t i = 0; i < core->n_faults; i++)
+        cluster_change_clear(&core->faults[i]);
+    free(core->faults);
+    core->faults = NULL;
+    core->n_faults = 0;
+}
+
+bool core_end_fault(struct core *core, const char *node, const char *uuid)
+{
+    struct cluster_change *known = find_fault(core, node, uuid);
+    if (known == NULL)
+        return false;
+    _cleanup_free_ char *key = xasprintf("%s/%s", node, uuid);
+    cluster_change_clear(known);
+    *known = core->faults[--core->n_faults];
+    store_batch_remove(core_batch(core)->changes, KEPT_AS, key);
+    return true;
+}
+
+/* The fault in words, for those who wait and those who repair. The caller frees it. */
+static char *describe(const struct core *core, const struct gpu_trouble *trouble, const struct gpu_state *gpu)
+{
+    char span[32];
+    const char *words = gpu->trouble != NULL ? gpu->trouble : "the driver does not see it any more";
+    if (trouble->xid != 0)
+        return xasprintf("Xid %" PRIu32 ": %s", trouble->xid, xid_words(trouble->xid));
+    if (trouble->fault == GPU_FAULT_LOST)
+        return xasprintf("vanished: %s", words);
+    format_duration(core->options.health.unclean_ms, span, sizeof(span));
+    return xasprintf("not clean for %s: %s", span, words);
+}
+
+static void drain(struct core *core, const struct core_node *node, const struct gpu_state *gpu,
+    const struct gpu_trouble *trouble)
+{
+    _cleanup_free_ char *key = xasprintf("%s/%s", node->name, gpu->uuid);
+    struct cluster_change change = {
+        .kind = CHANGE_GPU_DRAIN,
+        .uid = core->options.admin_uid,
+        .node = xstrdup(node->name),
+        .uuid = xstrdup(gpu->uuid),
+        .from_ms = core->now_ms,
+        .text = describe(core, trouble, gpu),
+        .fault = trouble->fault,
+        .xid = trouble->xid,
+        .energy_mj = trouble->energy_mj,
+    };
+    core_keep_fault(core, &change);
+    core_change_cluster(core, &change);
+    core_put_change(core, KEPT_AS, key, &change);
+    cluster_change_clear(&change);
+}
+
+static void put_back(struct core *core, const struct core_node *node, const struct gpu_state *gpu)
+{
+    struct cluster_change change = {
+        .kind = CHANGE_GPU_RETURN,
+        .uid = core->options.admin_uid,
+        .node = xstrdup(node->name),
+        .uuid = xstrdup(gpu->uuid),
+        .text = xstrdup("it is well again"),
+    };
+    (void)core_end_fault(core, node->name, gpu->uuid);
+    core_change_cluster(core, &change);
+    cluster_change_clear(&change);
+}
+
+static struct gpu_trouble present_trouble(
+    const struct core *core, const struct core_node *node, const char *uuid)
+{
+    const struct cluster_change *fault = find_fault(core, node->name, uuid);
+    if (fault == NULL)
+        return (struct gpu_trouble){ 0 };
+    return (struct gpu_trouble){ (enum gpu_fault)fault->fault, fault->xid, fault->energy_mj };
+}
+
+/* The time of the next look that would be due although nothing comes from the node. */
+static int64_t check_gpu(struct core *core, struct core_node *node, const struct gpu_state *gpu)
+{
+    const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
+    const struct cluster_gpu *books = ledger != NULL ? cluster_find_gpu(ledger, gpu->uuid) : NULL;
+    struct gpu_health *health = &core_take_watch(node, gpu->uuid)->health;
+    struct gpu_trouble present = present_trouble(core, node, gpu->uuid), fresh = { 0 };
+    const struct gpu_look look = {
+        .now_ms = core->now_ms,
+        .xids = gpu->xids.items,
+        .n_xids = gpu->xids.count,
+        .is_lost = gpu->is_lost != 0,
+        .is_unclean = gpu->is_unclean != 0,
+        .is_held = books != NULL && !cluster_gpu_is_empty(books),
+        .energy_mj = (gpu->valid & GPU_ENERGY) != 0 ? gpu->energy_mj : 0,
+    };
+    switch (gpu_health_look(health, &core->options.health, &present, &look, &fresh)) {
+    case HEALTH_DRAIN: drain(core, node, gpu, &fresh); return core->now_ms;
+    case HEALTH_RETURN: put_back(core, node, gpu); return core->now_ms;
+    default: return gpu_health_next_ms(health, &core->options.health, present.fault);
+    }
+}
+
+void core_check_health(struct core *core, struct core_node *node)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    node->health_due_ms = TIME_NEVER;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        int64_t due_ms = gpus[i].uuid != NULL ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
+        node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
+    }
+}
+
+int64_t core_next_health(const struct core *core)
+{
+    int64_t next_ms = TIME_NEVER;
+    for (size_t i = 0; i < core->n_nodes; i++)
+        if (core->nodes[i].is_up && core->nodes[i].health_due_ms < next_ms)
+            next_ms = core->nodes[i].health_due_ms;
+    return next_ms;
+}
+
+void core_run_health(struct core *core)
+{
+    for (size_t i = 0; i < core->n_nodes; i++) {
+        struct core_node *node = &core->nodes[i];
+        if (!node->is_up || node->health_due_ms > core->now_ms)
+            continue;
+        core_check_health(core, node);
+        core_node_changed(core, node);
+    }
+}
