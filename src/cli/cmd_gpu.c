@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume|policy; for operators. Jobs that run there go on. */
+/* mgpu gpu pause|resume|drain|policy; for operators. Jobs that run there go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/outage.h"
+#include "cli/outage_wait.h"
 #include "job/ask.h"
 #include "job/foreign.h"
 
@@ -48,7 +49,11 @@ static int run(struct call *call, const char *path, int argc, char **argv, struc
         if (r < 0)
             return r;
     }
-    return outage_post(call, path, body, err);
+    int r = outage_post(call, path, body, err);
+    if (r != EXIT_OK || !((const struct outage_options *)call->options)->is_waiting)
+        return r;
+    r = outage_wait_gpus(call, names, err);
+    return r < 0 ? r : EXIT_OK;
 }
 
 static int run_pause(struct call *call, int argc, char **argv, struct error *err)
@@ -96,11 +101,22 @@ static const struct command pause_command = {
     .run = run_pause,
 };
 
+static const struct command drain_command = {
+    .name = "gpu drain",
+    .usage = "[OPTIONS] GPU...",
+    .help = "The same as pause, and with --wait until nothing runs there (operators)",
+    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on to its end.",
+    .tables = { outage_rows, outage_wait_rows },
+    .options_size = sizeof(struct outage_options),
+    .run = run_pause,
+};
+
 static const struct command resume_command = {
     .name = "gpu resume",
     .aliases = { "resume" },
     .usage = "GPU...",
     .help = "Use these GPUs again (operators)",
+    .detail = "Also those that mgpu has taken out of use itself because they failed: mgpu gpus says why.",
     .options_size = sizeof(struct outage_options),
     .run = run_resume,
 };
@@ -116,11 +132,12 @@ static const struct command policy_command = {
     .run = run_policy,
 };
 
-static const struct command *const actions[] = { &pause_command, &resume_command, &policy_command, NULL };
+static const struct command *const actions[] = { &pause_command, &resume_command, &drain_command,
+    &policy_command, NULL };
 
 const struct command command_gpu = {
     .name = "gpu",
-    .usage = "pause|resume|policy GPU...",
+    .usage = "pause|resume|drain|policy GPU...",
     .help = "Take GPUs out of use, and put them back (operators)",
     .actions = actions,
 };

@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/outage.h"
+#include "cli/outage_wait.h"
 
 static int run(struct call *call, const char *action, int argc, char **argv, struct error *err)
 {
@@ -22,6 +23,11 @@ static int run(struct call *call, const char *action, int argc, char **argv, str
         http_append_encoded(&path, argv[i]);
         buffer_printf(&path, "/%s", action);
         int r = outage_post(call, buffer_text(&path), body, err);
+        if (r < 0)
+            return r;
+    }
+    for (int i = 0; i < argc && ((const struct outage_options *)call->options)->is_waiting; i++) {
+        int r = outage_wait_node(call, argv[i], err);
         if (r < 0)
             return r;
     }
@@ -42,7 +48,7 @@ static const struct command drain_command = {
     .name = "node drain",
     .usage = "[OPTIONS] NODE...",
     .help = "Start nothing new on these nodes (operators)",
-    .tables = { outage_rows },
+    .tables = { outage_rows, outage_wait_rows },
     .options_size = sizeof(struct outage_options),
     .run = run_drain,
 };

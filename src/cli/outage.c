@@ -34,6 +34,18 @@ static int set_until(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_wait(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_waiting = true;
+    return 0;
+}
+
+const struct option_row outage_wait_rows[] = {
+    { 0, "wait", NULL, "return when nothing runs there any more", set_wait },
+    { 0 },
+};
+
 const struct option_row outage_rows[] = {
     { 0, "reason", "TEXT", "why, for those who wait", set_reason },
     { 0, "until", "TIME", "put back by itself then: 18:00, 'Fri 18:00', +2h", set_until },

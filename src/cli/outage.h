@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -12,9 +13,11 @@
 struct outage_options {
     const char *reason;
     int64_t until_ms; // 0: until it is put back
+    bool is_waiting;  // return when nothing runs there
 };
 
 extern const struct option_row outage_rows[];
+extern const struct option_row outage_wait_rows[]; // of drain
 
 /* Adds reason and end to `body` and sends it. The result is the exit status, or a negative errno. */
 int outage_post(struct call *call, const char *path, json_t *body, struct error *err);

@@ -37,6 +37,7 @@ def full(box, gate):
 
 @pytest.mark.parametrize('words', [
     ['why'], ['hold'], ['release'], ['edit'], ['nodes'], ['users'], ['gpu'], ['gpu', 'pause'], ['gpu', 'resume'], ['gpu', 'policy'],
+    ['gpu', 'drain'],
     ['node'],
     ['node', 'drain'], ['reserve'], ['reserve', 'add'], ['reserve', 'list'], ['reserve', 'rm'], ['journal', 'export'], ['config'], ['config', 'list'], ['config', 'get'],
 ], ids=' '.join)
@@ -410,8 +411,52 @@ def test_a_pause_outlives_a_restart(make_instance):
     assert 'fan' in paused['text'] and paused['until'] == before['until']
 
 
+def test_a_drain_returns_when_nothing_runs_there(box, admin, gate):
+    jobs = [box.post_job(gate.command(), gpu_ids='0', gpu_mem='1G') for _ in range(2)]
+    for job in jobs:
+        box.wait(job, 'running')
+    node = box.gpus()[0]['node']
+    draining = box.popen('gpu', 'drain', '--wait', '--reason', 'fan', '1-2', f'{node}:0', user=admin)
+    next(event for event in box.events(after=0)
+         if event['data']['type'] == 'cluster' and event['data'].get('message') == 'fan')
+    late = box.post_job(['true'], gpu_ids='0')
+    for number in range(2):
+        assert draining.poll() is None, f'{2 - number} jobs are still there'
+        gate.open()
+        box.wait(jobs[number]) if number == 1 else box.api('GET', '/gpus')
+    try:
+        assert draining.wait(30) == 0, draining.stderr.read()
+        assert [gpu['state'] for gpu in box.gpus()] == ['paused'] * 3 + ['free']
+        assert box.job(late)['state'] == 'queued'
+    finally:
+        draining.communicate()
+        box.mgpu('gpu', 'resume', '0-2', user=admin, check=True)
+    assert box.wait(late)['state'] == 'done'
+    assert box.mgpu('gpu', 'drain', '--wait', '0', user=admin).code == 0, 'nothing is there'
+    box.mgpu('resume', '0', user=admin, check=True)
+
+
+def test_a_node_is_drained_of_jobs_without_gpus_too(make_instance, gate):
+    instance = make_instance(gpus='sim:2x8G')
+    job = instance.post_job(gate.command(), gpus=0)
+    instance.wait(job, 'running')
+    node = instance.gpus()[0]['node']
+    draining = instance.popen('node', 'drain', '--wait', node, user=instance.user)
+    next(event for event in instance.events(after=0)
+         if event['data']['type'] == 'cluster' and event['data']['change'] == 'node_drain')
+    assert draining.poll() is None
+    gate.open()
+    assert draining.wait(30) == 0, draining.stderr.read()
+    draining.communicate()
+    assert instance.job(job)['state'] == 'done'
+
+
 def test_pausing_needs_an_existing_gpu(box, admin):
     assert box.mgpu('gpu', 'pause', '77', user=admin).code == 3
+    assert box.mgpu('gpu', 'drain', '--wait', '0,77', user=admin).code == 3
+    assert all(gpu['state'] == 'free' for gpu in box.gpus()), 'all or none'
+    assert box.mgpu('gpu', 'drain', '--wait', 'nowhere:0', user=admin).code == 3
+    assert box.mgpu('gpu', 'resume', '77', user=admin).code == 3
     assert box.mgpu('gpu', 'policy', '77', 'ignore', user=admin).code == 3
     assert box.mgpu('node', 'drain', 'nowhere', user=admin).code == 3
 
@@ -419,7 +464,7 @@ def test_pausing_needs_an_existing_gpu(box, admin):
 @pytest.mark.root
 def test_only_administrators_pause_drain_reserve_and_export(box, ana):
     node = box.gpus()[0]['node']
-    for words in (['pause', '0'], ['gpu', 'policy', '0', 'ignore'], ['node', 'drain', node], ['journal', 'export'],
+    for words in (['pause', '0'], ['gpu', 'drain', '--wait', '0'], ['gpu', 'resume', '0'], ['gpu', 'policy', '0', 'ignore'], ['node', 'drain', node], ['journal', 'export'],
                   ['reserve', 'add', '--gpus', '1', '--users', ana.name, '--for', '1h']):
         done = box.mgpu(*words, user=ana)
         assert done.code == 4 and done.out == '', done

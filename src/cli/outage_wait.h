@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting until nothing runs any more on GPUs or a node that were taken out of use. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "cli/call.h"
+
+/* Until no job has one of these GPUs ("0", "node:0"). 0, or a negative errno. */
+int outage_wait_gpus(struct call *call, const json_t *names, struct error *err);
+
+/* Until no job is on this node. */
+int outage_wait_node(struct call *call, const char *node, struct error *err);
