@@ -18,6 +18,7 @@
 #define RETRY_FIRST_MS 100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS   5000 // and how far apart they get
 #define UNWATCHED_MS   1000 // how often a shepherd is looked at whose end nothing announces
+#define CHECKING_MS    50   // and one that is over while its GPUs are looked at
 
 /* One look at one attempt. */
 struct look {
@@ -58,7 +59,7 @@ static enum next give_back(struct look *look, const char *why)
 static enum next act_wait(struct look *look)
 {
     if (look->sight.is_checking)
-        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
     return DONE;
 }
 

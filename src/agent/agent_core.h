@@ -32,8 +32,8 @@ struct agent_effects {
     /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
      * failure this node cannot do it now. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
-    /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed. -EINPROGRESS:
-     * its GPUs are not ready yet, and the core is told to look when they are. */
+    /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed.
+     * -EINPROGRESS: its GPUs are not ready yet, and the core is told to look when they are. */
     int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
     /* Sees to it that the end of a shepherd that was found alive is noticed; false when that cannot be. */
     bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_sight *sight);

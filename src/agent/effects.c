@@ -23,8 +23,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-#define FAULT_WAIT_MS 1000 // at most, for a look at the GPUs of a job that failed
-
 /* A shepherd whose end we will notice. An attempt can have two for a moment: one that ends, one that adopts.
  */
 struct watch {
@@ -105,11 +103,9 @@ static void effect_send(void *arg, const struct record_type *type, const void *m
         agent_link_send(effects->link, type, message);
 }
 
-/* An error of the driver comes with the end that it leads to, or a moment later. */
-static bool may_be_fault(const struct launch_exit *record)
+static bool has_failed(const struct launch_exit *record)
 {
-    return record->is_executed != 0 && (record->exit_code != 0 || record->signal != 0) &&
-           clock_wall_ms() - record->ended_wall_ms < FAULT_WAIT_MS;
+    return record->is_executed != 0 && (record->exit_code != 0 || record->signal != 0);
 }
 
 static void note_usage(const struct effects *effects, const struct spool_id *id, struct launch_exit *record)
@@ -134,8 +130,9 @@ static void read_exit(
         return;
     sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
     if (!sight->is_populated)
-        gpu_check_end(effects->parts.check, id);
-    sight->is_checking = may_be_fault(&sight->exit) && !gpu_check_is_looked_at(effects->parts.check, id);
+        gpu_check_end(effects->parts.check, id, clock_boot_ms());
+    sight->is_checking =
+        has_failed(&sight->exit) && gpu_check_awaits_errors(effects->parts.check, id, clock_boot_ms());
     if (!sight->is_checking)
         note_usage(effects, id, &sight->exit);
 }

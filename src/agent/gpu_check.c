@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * A GPU that was not seen before is unchecked as well: an earlier agent may have died over it.
+ *
  * What is left is seen in two ways: a process of an attempt that is over, and memory that no process has. The
  * memory of an idle GPU is learnt while nobody has it; a little more than that is a driver's business.
  *
@@ -20,13 +22,15 @@
 #define IDLE_MAX  (1ULL << 30)   // bytes that a GPU may have when it was never seen idle
 #define WORDS_MAX 40             // bytes of a command line
 
+#define ERRORS_MAX_MS 1000 // after an end; a helper that hangs does not keep it back for longer
+
 enum gpu_condition { CLEAN, UNCHECKED, UNCLEAN };
 
 struct checked_gpu {
     char *uuid;
     enum gpu_condition condition;
     uint64_t awaited; // the look that judges it, while it is unchecked
-    bool is_idle_known, is_lost;
+    bool is_idle_known, is_lost, tells_errors;
     uint64_t idle_bytes;
     int64_t xid_ms; // the latest that was seen
     char *trouble;  // while it is unclean
@@ -38,7 +42,8 @@ struct holder {
     struct spool_id id;
     enum holder_phase phase;
     struct record_list grants;
-    uint64_t awaited; // the look at its GPUs after its end
+    int64_t ended_ms; // boot clock
+    uint64_t awaited; // the look for errors after its end; 0: not asked for yet
     bool is_waiting;  // somebody was told that a look must come first
     char *refusal;    // why it may not start although its GPUs are clean; NULL: it may
 };
@@ -129,7 +134,7 @@ static struct checked_gpu *take_gpu(struct gpu_check *check, const char *uuid)
         return known;
     check->gpus = xreallocarray(check->gpus, check->n_gpus + 1, sizeof(*check->gpus));
     struct checked_gpu *gpu = &check->gpus[check->n_gpus++];
-    *gpu = (struct checked_gpu){ .uuid = xstrdup(uuid) };
+    *gpu = (struct checked_gpu){ .uuid = xstrdup(uuid), .condition = UNCHECKED };
     return gpu;
 }
 
@@ -148,7 +153,7 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
     struct holder *holder = find_holder(check, id);
     if (holder == NULL)
         return;
-    gpu_check_end(check, id);
+    gpu_check_end(check, id, 0);
     clear_holder(holder);
     *holder = check->holders[--check->n_holders];
 }
@@ -187,30 +192,44 @@ void gpu_check_resume(struct gpu_check *check, const struct spool_id *id)
         holder->phase = RUNS;
 }
 
-void gpu_check_end(struct gpu_check *check, const struct spool_id *id)
+void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms)
 {
     struct holder *holder = find_holder(check, id);
     if (holder == NULL || holder->phase != RUNS)
         return;
+    uint64_t awaited = check->ask(check->arg);
     holder->phase = ENDED;
-    holder->awaited = check->ask(check->arg);
+    holder->ended_ms = boot_ms;
     const struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < holder->grants.count; i++) {
         if (grants[i].uuid == NULL || is_held(check, grants[i].uuid))
             continue; // the last of those who share it leaves it to be looked at
         struct checked_gpu *gpu = take_gpu(check, grants[i].uuid);
         gpu->condition = gpu->condition == UNCLEAN ? UNCLEAN : UNCHECKED;
-        gpu->awaited = holder->awaited;
+        gpu->awaited = awaited;
     }
 }
 
-bool gpu_check_is_looked_at(struct gpu_check *check, const struct spool_id *id)
+static bool tells_errors(const struct gpu_check *check, const struct holder *holder)
+{
+    for (size_t i = 0; i < check->n_gpus; i++)
+        if (check->gpus[i].tells_errors && has(holder, check->gpus[i].uuid))
+            return true;
+    return false;
+}
+
+bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms)
 {
     struct holder *holder = find_holder(check, id);
-    if (holder == NULL || holder->phase != ENDED || check->answers >= holder->awaited)
+    if (holder == NULL || holder->phase != ENDED || !tells_errors(check, holder))
+        return false;
+    int64_t since_ms = boot_ms - holder->ended_ms;
+    if (since_ms < GPU_CHECK_GRACE_MS)
         return true;
-    holder->is_waiting = true;
-    return false;
+    if (holder->awaited == 0)
+        holder->awaited = check->ask(check->arg);
+    holder->is_waiting = check->answers < holder->awaited && since_ms < ERRORS_MAX_MS;
+    return holder->is_waiting;
 }
 
 void gpu_check_note_fault(
@@ -329,13 +348,15 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state)
     enum gpu_condition before = gpu->condition;
     bool is_news = note_errors(check, gpu, state) || gpu->is_lost != (state->is_lost != 0);
     gpu->is_lost = state->is_lost != 0;
+    gpu->tells_errors = state->vendor == GPU_VENDOR_NVIDIA;
     if (gpu->is_lost)
         return is_news;
     if (gpu->condition == UNCHECKED && check->answers < gpu->awaited)
         return is_news;
+    bool is_in_use = is_held(check, gpu->uuid);
     if (gpu->condition != CLEAN)
-        set_trouble(gpu, state, judge(check, gpu, state));
-    else if (!is_held(check, gpu->uuid))
+        set_trouble(gpu, state, is_in_use ? NULL : judge(check, gpu, state));
+    if (gpu->condition == CLEAN && !is_in_use)
         learn_idle(gpu, state);
     return is_news || (gpu->condition == UNCLEAN) != (before == UNCLEAN);
 }

@@ -4,6 +4,7 @@
  * is started on them before that was done and showed them clean. Meanwhile the controller commits the end and
  * chooses the next job, so that the look costs no time when all is well.
  *
+ *                       new ───────v
  *      CLEAN ──an attempt ends──> UNCHECKED ──looked at──> CLEAN
  *        ^                            └──────────────────> UNCLEAN ──┐
  *        └───────────────── a later look shows it clean ─────────────┘
@@ -28,18 +29,23 @@ void gpu_check_free(struct gpu_check *check); // NULL is fine
 void gpu_check_take(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants);
 void gpu_check_drop(struct gpu_check *check, const struct spool_id *id);
 
-/* May it start? 0: it has started, as far as the check is concerned. -EINPROGRESS: its GPUs are being looked at.
- * -EBUSY with a sentence: one of them may not be used. */
+/* May it start? 0: it has started, as far as the check is concerned. -EINPROGRESS: its GPUs are being looked
+ * at. -EBUSY with a sentence: one of them may not be used. */
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err);
 
 /* It runs since before this agent. */
 void gpu_check_resume(struct gpu_check *check, const struct spool_id *id);
 
 /* It is over, and nothing of it runs. Harmless when repeated. */
-void gpu_check_end(struct gpu_check *check, const struct spool_id *id);
+void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms);
 
-/* Its GPUs were looked at after its end. If not, it waits for that: see gpu_check_each_waiting(). */
-bool gpu_check_is_looked_at(struct gpu_check *check, const struct spool_id *id);
+/*
+ * An error that it failed of may still come: the driver tells of it about when the command ends, by another
+ * way. So a look GPU_CHECK_GRACE_MS after the end must have been answered; what waits for it is called by
+ * gpu_check_each_waiting(), or asks again. False for GPUs that tell of no errors.
+ */
+bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms);
+#define GPU_CHECK_GRACE_MS 50
 
 /* Notes the errors that it had since `from_ms`; see gpu_fault_note(). *usage is made when it is NULL and
  * there is one. */

@@ -72,6 +72,7 @@ def wait_xid(box, job, xid):
 def test_a_job_that_fails_after_an_error_of_its_own_says_so(box, machine, gate):
     job = hold(box, gate)
     machine.fail(0, 31, 45)
+    wait_xid(box, job, 31)
     gate.open()
     ended = box.wait(job)
     assert (ended['state'], ended['ended_by'], ended['exit_code']) == ('failed', 'gpu_fault', 3), ended
@@ -108,6 +109,7 @@ def test_an_error_before_the_job_or_on_another_gpu_is_not_its_own(box, machine, 
 def test_on_a_shared_gpu_nobody_knows_whose_it_was(box, machine, gate):
     job = hold(box, gate, gpu_mem='1G')
     machine.fail(0, 31)
+    wait_xid(box, job, 31)
     gate.open()
     ended = box.wait(job)
     assert ended['ended_by'] == 'gpu_fault' and 'shared with others' in ended['message'], ended
@@ -184,8 +186,8 @@ def test_a_gpu_is_not_given_on_before_it_is_clean(box, machine, gate):
     shown = wait_gpu(box, 0, 'unclean')
     assert '11.7 GiB still used, no process has it' in shown['reason'], shown
     assert box.job(waiting)['state'] in ('queued', 'starting')
-    why = box.mgpu('why', waiting).out
-    assert 'no process has it' in why, why
+    why = box.mgpu('submit', '--dry-run', '-G', '0', '--', 'true').out
+    assert 'not yet clean' in why and 'no process has it' in why, why
     assert 'unclean: ' in box.mgpu('gpus').out
     machine.use(0, 100)
     done = box.wait(waiting)

@@ -38,6 +38,8 @@ static void a_launch_is_staged_started_and_waited_for(void **state)
         { { .has_spec = true, .is_alive = true, GO }, WANT_RUN, ATTEMPT_SAY_STARTED },
         { { .has_spec = true, .is_alive = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
         { { .has_spec = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, GO, .has_exit = true, .is_checking = true }, WANT_RUN, ATTEMPT_WAIT },
+        { { .has_spec = true, GO, .has_exit = true, .is_checking = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
         { { .has_spec = true, GO, .has_exit = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
     };
     CHECK(rows);

@@ -389,6 +389,21 @@ static void a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reaso
     node_free(node);
 }
 
+static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
+{
+    struct node *node = node_connected();
+    node->start_fails = -EINPROGRESS;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    for (int i = 0; i < 5; i++)
+        agent_core_look(node->core, 0, &id);
+    assert_int_equal(node->sent_count, 0);
+    node->start_fails = 0;
+    agent_core_look(node->core, 0, &id);
+    assert_int_equal(node->starts, 7); // the effect is asked each time
+    assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
 static void an_attempt_that_cannot_be_staged_is_returned_with_the_reason(void **state)
 {
     struct node *node = node_connected();
@@ -570,6 +585,7 @@ int main(void)
         cmocka_unit_test(a_command_nobody_hears_is_sent_again),
         cmocka_unit_test(a_shepherd_that_dies_before_its_verdict_is_tried_three_times),
         cmocka_unit_test(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason),
+        cmocka_unit_test(an_attempt_waits_for_its_gpus_to_be_looked_at),
         cmocka_unit_test(an_attempt_that_cannot_be_staged_is_returned_with_the_reason),
         cmocka_unit_test(an_attempt_that_can_never_run_here_ends_with_an_exit_record),
         cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/gpu_check.h"
+#include "base/memory.h"
+#include "job/event.h"
+
+#define MIB (1ULL << 20)
+
+static const struct spool_id first = { .job = 41, .attempt = 1 }, second = { .job = 42, .attempt = 1 };
+static char uuid[] = "GPU-0", other_uuid[] = "GPU-1";
+static struct gpu_check *check;
+static uint64_t asked;
+static struct gpu_state gpu; // as the last report left it
+static struct gpu_process process;
+static struct gpu_xid xid;
+
+static uint64_t ask(void *arg)
+{
+    (void)arg;
+    return ++asked;
+}
+
+static void take(const struct spool_id *id, uint32_t slot)
+{
+    struct record_list grants = { 0 };
+    (void)gpu_grants_add(&grants, 0, "GPU-0", slot, 0);
+    gpu_check_take(check, id, &grants);
+    gpu_grants_clear(&grants);
+}
+
+/* A report that answers all looks so far. */
+static bool report(uint64_t used_mib)
+{
+    gpu.memory_used_bytes = used_mib * MIB;
+    struct record_list gpus = { &gpu, 1 };
+    return gpu_check_report(check, &gpus, asked);
+}
+
+static int start(const struct spool_id *id)
+{
+    return gpu_check_start(check, id, NULL);
+}
+
+/* Job 41 had the GPU and is over; job 42 wants it. */
+static void one_after_the_other(void)
+{
+    take(&first, 0);
+    assert_int_equal(start(&first), 0);
+    gpu_check_end(check, &first, 1000);
+    take(&second, 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    asked = 0;
+    gpu = (struct gpu_state){
+        .uuid = uuid, .memory_bytes = 24576 * MIB, .valid = GPU_MEMORY_USED | GPU_PROCESSES
+    };
+    check = gpu_check_new(ask, NULL);
+    (void)report(10);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    gpu_check_free(check);
+    free(gpu.trouble);
+    return 0;
+}
+
+static void the_next_job_starts_when_the_gpu_was_seen_clean(void **state)
+{
+    one_after_the_other();
+    assert_int_equal(asked, 1);
+    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_false(report(500));
+    assert_int_equal(start(&second), 0);
+}
+
+static void a_report_from_before_the_end_says_nothing(void **state)
+{
+    struct record_list gpus = { &gpu, 1 };
+    one_after_the_other();
+    (void)gpu_check_report(check, &gpus, 0);
+    assert_int_equal(start(&second), -EINPROGRESS);
+}
+
+static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
+{
+    struct error err = { 0 };
+    one_after_the_other();
+    assert_true(report(12000));
+    assert_int_equal(gpu.is_unclean, 1);
+    assert_string_equal(gpu.trouble, "11.7 GiB still used, no process has it");
+    assert_int_equal(gpu_check_start(check, &second, &err), -EBUSY);
+    assert_string_equal(err.message, "GPU 0 is not clean: 11.7 GiB still used, no process has it");
+    assert_false(report(12000)); // no news
+    assert_true(report(10));
+    assert_int_equal(gpu.is_unclean, 0);
+    assert_null(gpu.trouble);
+    assert_int_equal(start(&second), 0);
+}
+
+static void what_somebody_else_uses_is_not_left_over(void **state)
+{
+    one_after_the_other();
+    process = (struct gpu_process){ .pid = 9, .start = 1, .is_memory_known = 1, .memory_bytes = 12000 * MIB };
+    gpu.processes = (struct record_list){ &process, 1 };
+    (void)report(12010);
+    assert_int_equal(start(&second), 0);
+}
+
+static void where_memory_cannot_be_told_it_is_not_held_against_the_gpu(void **state)
+{
+    one_after_the_other();
+    process = (struct gpu_process){ .pid = 9, .start = 1 };
+    gpu.processes = (struct record_list){ &process, 1 };
+    (void)report(12010);
+    assert_int_equal(start(&second), 0);
+}
+
+static void a_process_of_the_ended_job_keeps_the_next_away(void **state)
+{
+    struct error err = { 0 };
+    one_after_the_other();
+    process = (struct gpu_process){ .pid = 9, .start = 1, .is_memory_known = 1, .job = 41, .attempt = 1 };
+    process.command = (char[]){ "python train.py" };
+    gpu.processes = (struct record_list){ &process, 1 };
+    (void)report(10);
+    assert_int_equal(gpu_check_start(check, &second, &err), -EBUSY);
+    assert_non_null(strstr(err.message, "process 9 (python train.py) of job 41 is still there"));
+    gpu.processes.count = 0;
+    (void)report(10);
+    assert_int_equal(start(&second), 0);
+}
+
+static void on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at(void **state)
+{
+    take(&first, 1);
+    take(&second, 2);
+    assert_int_equal(start(&first), 0);
+    assert_int_equal(start(&second), 0);
+    gpu_check_end(check, &first, 1000);
+    (void)report(12000);
+    assert_int_equal(gpu.is_unclean, 0);
+    gpu_check_end(check, &second, 1000);
+    (void)report(12000);
+    assert_int_equal(gpu.is_unclean, 1);
+}
+
+static void a_gpu_that_does_not_answer_is_not_waited_for(void **state)
+{
+    one_after_the_other();
+    gpu.is_lost = 1;
+    assert_true(report(10));
+    assert_int_equal(start(&second), -EBUSY);
+}
+
+static void a_gpu_is_looked_at_when_an_agent_first_sees_it(void **state)
+{
+    gpu.uuid = other_uuid;
+    assert_true(report(12000));
+    assert_int_equal(gpu.is_unclean, 1);
+    assert_true(report(1000));
+    assert_int_equal(gpu.is_unclean, 0);
+}
+
+static void what_runs_since_before_the_agent_is_left_alone(void **state)
+{
+    take(&first, 0);
+    gpu_check_resume(check, &first);
+    gpu.uuid = other_uuid;
+    struct record_list grants = { 0 };
+    (void)gpu_grants_add(&grants, 1, "GPU-1", 0, 0);
+    gpu_check_take(check, &second, &grants);
+    gpu_grants_clear(&grants);
+    gpu_check_resume(check, &second);
+    (void)report(12000);
+    assert_int_equal(gpu.is_unclean, 0);
+}
+
+static void nothing_starts_on_a_gpu_that_has_just_failed(void **state)
+{
+    struct error err = { 0 };
+    one_after_the_other();
+    xid = (struct gpu_xid){ 79, 5000 };
+    gpu.xids = (struct record_list){ &xid, 1 };
+    assert_true(report(10));
+    assert_int_equal(gpu_check_start(check, &second, &err), -EBUSY);
+    assert_string_equal(err.message, "GPU 0: Xid 79: it has fallen off the bus");
+    /* Whoever is sent there later knows of it. */
+    gpu_check_drop(check, &second);
+    take(&second, 0);
+    assert_int_equal(start(&second), 0);
+}
+
+static void the_worst_error_of_a_job_is_noted_once(void **state)
+{
+    struct gpu_xid xids[] = { { 79, 900 }, { 31, 1000 }, { 45, 1001 } };
+    struct job_usage *usage = NULL;
+    take(&first, 0);
+    assert_int_equal(start(&first), 0);
+    gpu_check_note_fault(check, &first, 1000, &usage);
+    assert_null(usage);
+    gpu.xids = (struct record_list){ xids, 3 };
+    (void)report(10);
+    gpu_check_note_fault(check, &first, 1000, &usage);
+    assert_int_equal(usage->xid, 31);
+    assert_string_equal(usage->fault, "GPU 0: Xid 31: a program used an illegal address (memory page fault)");
+    xids[2] = (struct gpu_xid){ 94, 1002 };
+    (void)report(10);
+    gpu_check_note_fault(check, &first, 1000, &usage);
+    assert_int_equal(usage->xid, 94);
+    job_usage_free(usage);
+}
+
+static size_t visited;
+
+static void visit(void *arg, const struct spool_id *id)
+{
+    (void)arg;
+    assert_true(id->job == 41 || id->job == 42);
+    visited++;
+}
+
+static void who_waits_is_called_once(void **state)
+{
+    visited = 0;
+    one_after_the_other();
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 0);
+    (void)start(&second);
+    (void)report(10);
+    gpu_check_each_waiting(check, visit, NULL);
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 1);
+}
+
+static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
+{
+    gpu.vendor = GPU_VENDOR_NVIDIA;
+    (void)report(10);
+    one_after_the_other();
+    (void)report(10);
+    assert_true(gpu_check_awaits_errors(check, &first, 1049));
+    assert_true(gpu_check_awaits_errors(check, &first, 1050));
+    (void)report(10);
+    assert_false(gpu_check_awaits_errors(check, &first, 1051));
+}
+
+static void a_look_that_never_comes_is_not_waited_for(void **state)
+{
+    gpu.vendor = GPU_VENDOR_NVIDIA;
+    (void)report(10);
+    one_after_the_other();
+    assert_true(gpu_check_awaits_errors(check, &first, 1999));
+    assert_false(gpu_check_awaits_errors(check, &first, 2000));
+}
+
+static void no_error_is_awaited_of_gpus_that_tell_of_none(void **state)
+{
+    one_after_the_other();
+    assert_false(gpu_check_awaits_errors(check, &first, 1000));
+    assert_false(gpu_check_awaits_errors(check, &(struct spool_id){ .job = 7 }, 1000));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(the_next_job_starts_when_the_gpu_was_seen_clean),
+        CASE(a_report_from_before_the_end_says_nothing),
+        CASE(memory_that_no_process_has_keeps_the_next_job_away),
+        CASE(what_somebody_else_uses_is_not_left_over),
+        CASE(where_memory_cannot_be_told_it_is_not_held_against_the_gpu),
+        CASE(a_process_of_the_ended_job_keeps_the_next_away),
+        CASE(on_a_shared_gpu_the_last_one_leaves_it_to_be_looked_at),
+        CASE(a_gpu_that_does_not_answer_is_not_waited_for),
+        CASE(a_gpu_is_looked_at_when_an_agent_first_sees_it),
+        CASE(what_runs_since_before_the_agent_is_left_alone),
+        CASE(nothing_starts_on_a_gpu_that_has_just_failed),
+        CASE(the_worst_error_of_a_job_is_noted_once),
+        CASE(who_waits_is_called_once),
+        CASE(the_error_of_a_job_may_come_a_little_after_its_end),
+        CASE(a_look_that_never_comes_is_not_waited_for),
+        CASE(no_error_is_awaited_of_gpus_that_tell_of_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
