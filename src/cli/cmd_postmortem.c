@@ -17,6 +17,7 @@
 #include "cli/jobs_each.h"
 #include "cli/usage_text.h"
 #include "job/state.h"
+#include "job/xid.h"
 
 #define LINE_MAX_SHOWN 4096
 
@@ -24,6 +25,15 @@ struct page {
     struct view view;
     bool is_next; // something was shown before
 };
+
+/* Whose fault it was decides what to do. */
+static const char *fault_advice(const json_t *job)
+{
+    uint32_t xid = (uint32_t)field_integer(json_object_get(job, "usage"), "xid", 0);
+    if (xid_class_of(xid) == XID_APPLICATION)
+        return "Most often the program is at fault: compute-sanitizer finds the place.";
+    return "The GPU was at fault, and is out of use now: submit the job again.";
+}
 
 /* What an end means for whoever asks "and now?"; NULL: the outcome says it all. */
 static const char *advice_of(const json_t *job)
@@ -47,6 +57,8 @@ static const char *advice_of(const json_t *job)
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
+    if (end == END_GPU_FAULT)
+        return fault_advice(job);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].end == end)
             return rows[i].text;

@@ -273,12 +273,22 @@ static char *render_where(const struct view *view, const json_t *job, enum color
     return job_where(job);
 }
 
+/* An error of the driver on its GPUs; where it ended the job, the outcome has it already. */
+static char *with_fault(const json_t *job, char *text)
+{
+    const json_t *usage = json_object_get(job, "usage");
+    if (!field_is_known(usage, "fault") || field_is(job, "ended_by", "gpu_fault"))
+        return text;
+    _cleanup_free_ char *fault = field_shown(usage, "fault"), *start = text;
+    return xasprintf("%s (warning: %s)", start, fault);
+}
+
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view;
     char *outcome = job_outcome(job);
     if (outcome != NULL)
-        return outcome;
+        return with_fault(job, outcome);
     char *stray = job_is_done(job) ? NULL : usage_stray(json_object_get(job, "usage"));
     if (stray != NULL) {
         *color = COLOR_RED;
@@ -287,7 +297,8 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
     bool is_queued = field_is(job, "state", "queued");
     if (is_queued && field_is_known(job, "reason_text"))
         return field_shown(job, "reason_text");
-    return field_shown(job, is_queued && field_is_known(job, "reason") ? "reason" : "command");
+    return with_fault(
+        job, field_shown(job, is_queued && field_is_known(job, "reason") ? "reason" : "command"));
 }
 
 static char *render_id(const struct view *view, const json_t *job, enum color *color)

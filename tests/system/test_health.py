@@ -78,8 +78,8 @@ def test_a_job_that_fails_after_an_error_of_its_own_says_so(box, machine, gate):
     assert (ended['state'], ended['ended_by'], ended['exit_code']) == ('failed', 'gpu_fault', 3), ended
     assert 'GPU 0: Xid 31' in ended['message'] and 'illegal address' in ended['message']
     assert ended['usage']['xid'] == 31
-    assert 'Xid 31' in box.mgpu('postmortem', job).out
-    assert 'Xid 31' in box.mgpu('ps', '-a').out
+    assert 'compute-sanitizer' in box.mgpu('postmortem', job).out
+    assert 'exit 3: GPU 0: Xid 31' in box.mgpu('ps', '-a').out
     assert box.mgpu('wait', job).code == 3
     box.restart()
     assert box.job(job)['ended_by'] == 'gpu_fault'
@@ -91,6 +91,7 @@ def test_a_job_that_succeeds_all_the_same_is_done_with_a_warning(box, machine, g
     machine.fail(0, 31)
     wait_xid(box, job, 31)
     assert 'Xid 31' in box.mgpu('show', job).out, 'the owner is told while it runs'
+    assert 'warning: GPU 0: Xid 31' in box.mgpu('ps').out
     gate.open()
     ended = box.wait(job)
     assert (ended['state'], ended['ended_by']) == ('done', 'exit')
