@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """GPUs that fail, and GPUs that a job does not leave as it found them. On a stand-in for the driver's library."""
 
+import subprocess
 import time
 
 import pytest
 
 import harness
+import invariants
 from nvml import Nvml
 
 MORE = 'more {} {} 300000 {} 1000 1000 0 0'  # with these values the stand-in tells of errors, too
@@ -143,6 +145,27 @@ def test_a_gpu_that_fails_is_drained_over_restarts_until_it_is_resumed(box, mach
         assert box.mgpu('gpu', 'resume', '0', user=box.user).code == 0
     assert box.wait(waiting)['state'] == 'done'
     assert 'is out of use: Xid 79' in box.log()
+
+
+def test_the_events_tell_of_a_drained_gpu_and_give_the_same_decisions_again(box, machine, place):
+    box.wait(box.post_job(['true'], gpu_ids='0'))
+    machine.fail(0, 48)
+    wait_gpu(box, 0, 'drained')
+    box.wait(box.post_job(['true']))
+    waiting = box.post_job(['true'], gpu_ids='0')
+    box.mgpu('gpu', 'resume', '0', user=box.user, check=True)
+    assert box.wait(waiting)['state'] == 'done'
+    told = next(event['data'] for event in box.events(after=0) if event['data'].get('change') == 'gpu_drain')
+    assert told['uuid'] == 'GPU-a' and 'double bit ECC' in told['message'], told
+    path = f'{place}/journal'
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    done = subprocess.run([f'{harness.build_folder()}/mgpu-sim', 'journal', path], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0, done
+    box.stop()
+    assert list(invariants.fsck(box)) == []
+    box.start()
+    assert box.gpus()[0]['state'] == 'free', 'a resume outlives a restart, too'
 
 
 def test_a_contained_error_is_over_when_the_gpu_was_well_for_a_while(make_instance, machine, gate):
