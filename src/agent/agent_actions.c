@@ -18,7 +18,7 @@
 #define RETRY_FIRST_MS 100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS   5000 // and how far apart they get
 #define UNWATCHED_MS   1000 // how often a shepherd is looked at whose end nothing announces
-#define CHECKING_MS    50   // and one that is over while its GPUs are looked at
+#define CHECKING_MS    50   // and an attempt that waits for a look at its GPUs
 
 /* One look at one attempt. */
 struct look {
@@ -93,7 +93,7 @@ static enum next act_start(struct look *look)
         return give_back(look, "its shepherd ended again and again before the start");
     int r = effects->start(effects->arg, &look->attempt->id, false, &err);
     if (r == -EINPROGRESS) {
-        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
         return DONE;
     }
     look->attempt->starts++;

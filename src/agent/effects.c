@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "job/state.h"
 
 /* A shepherd whose end we will notice. An attempt can have two for a moment: one that ends, one that adopts.
  */
@@ -103,9 +104,10 @@ static void effect_send(void *arg, const struct record_type *type, const void *m
         agent_link_send(effects->link, type, message);
 }
 
+/* By itself: an error of the driver may be why. */
 static bool has_failed(const struct launch_exit *record)
 {
-    return record->is_executed != 0 && (record->exit_code != 0 || record->signal != 0);
+    return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
 }
 
 static void note_usage(const struct effects *effects, const struct spool_id *id, struct launch_exit *record)

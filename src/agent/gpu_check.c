@@ -21,6 +21,7 @@
 #define LEFT_MAX  (512ULL << 20) // bytes more than an idle GPU had before
 #define IDLE_MAX  (1ULL << 30)   // bytes that a GPU may have when it was never seen idle
 #define WORDS_MAX 40             // bytes of a command line
+#define TIDY_MS   500            // that a driver may need to take back what a job had
 
 #define ERRORS_MAX_MS 1000 // after an end; a helper that hangs does not keep it back for longer
 
@@ -30,6 +31,7 @@ struct checked_gpu {
     char *uuid;
     enum gpu_condition condition;
     uint64_t awaited; // the look that judges it, while it is unchecked
+    int64_t left_ms;  // when its last job left it; 0: before this agent
     bool is_idle_known, is_lost, tells_errors;
     uint64_t idle_bytes;
     int64_t xid_ms; // the latest that was seen
@@ -160,6 +162,14 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
 
 /* --- start and end --- */
 
+/* Somebody waits for a GPU that was not clean yet at the last look. */
+static void ask_again(struct gpu_check *check, const char *uuid)
+{
+    struct checked_gpu *gpu = find_gpu(check, uuid);
+    if (check->answers >= gpu->awaited)
+        gpu->awaited = check->ask(check->arg);
+}
+
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
 {
     struct holder *holder = find_holder(check, id);
@@ -177,6 +187,7 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         if (gpu->condition == UNCHECKED && gpu->is_lost)
             return error_set(err, -EBUSY, "GPU %u does not answer", grants[i].index);
         if (gpu->condition == UNCHECKED) {
+            ask_again(check, grants[i].uuid);
             holder->is_waiting = true;
             return error_set(err, -EINPROGRESS, "GPU %u is being looked at", grants[i].index);
         }
@@ -207,6 +218,7 @@ void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t b
         struct checked_gpu *gpu = take_gpu(check, grants[i].uuid);
         gpu->condition = gpu->condition == UNCLEAN ? UNCLEAN : UNCHECKED;
         gpu->awaited = awaited;
+        gpu->left_ms = boot_ms;
     }
 }
 
@@ -342,7 +354,7 @@ static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const 
     return is_news;
 }
 
-static bool look_at(struct gpu_check *check, struct gpu_state *state)
+static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t boot_ms)
 {
     struct checked_gpu *gpu = take_gpu(check, state->uuid);
     enum gpu_condition before = gpu->condition;
@@ -354,25 +366,40 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state)
     if (gpu->condition == UNCHECKED && check->answers < gpu->awaited)
         return is_news;
     bool is_in_use = is_held(check, gpu->uuid);
+    char *trouble = gpu->condition == CLEAN || is_in_use ? NULL : judge(check, gpu, state);
+    if (trouble != NULL && gpu->condition == UNCHECKED && boot_ms - gpu->left_ms < TIDY_MS) {
+        free(trouble);
+        return is_news;
+    }
     if (gpu->condition != CLEAN)
-        set_trouble(gpu, state, is_in_use ? NULL : judge(check, gpu, state));
+        set_trouble(gpu, state, trouble);
     if (gpu->condition == CLEAN && !is_in_use)
         learn_idle(gpu, state);
     return is_news || (gpu->condition == UNCLEAN) != (before == UNCLEAN);
 }
 
-bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers)
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers, int64_t boot_ms)
 {
     struct gpu_state *states = gpus->items;
     bool is_news = false;
     check->answers = answers > check->answers ? answers : check->answers;
     for (size_t i = 0; i < gpus->count; i++)
         if (states[i].uuid != NULL)
-            is_news = look_at(check, &states[i]) || is_news;
+            is_news = look_at(check, &states[i], boot_ms) || is_news;
     const struct message_gpus seen = { .gpus = *gpus };
     record_clear(&message_gpus_record, &check->last);
     record_copy(&message_gpus_record, &check->last, &seen);
     return is_news;
+}
+
+/* It could not start now either: it comes back by itself. */
+static bool must_wait_on(const struct gpu_check *check, const struct holder *holder)
+{
+    for (size_t i = 0; holder->phase == WAITS && i < check->n_gpus; i++)
+        if (check->gpus[i].condition == UNCHECKED && !check->gpus[i].is_lost &&
+            has(holder, check->gpus[i].uuid))
+            return true;
+    return false;
 }
 
 void gpu_check_each_waiting(
@@ -381,9 +408,11 @@ void gpu_check_each_waiting(
     struct spool_id *waiting = xcalloc(check->n_holders + 1, sizeof(*waiting)); // a visit may change the list
     size_t count = 0;
     for (size_t i = 0; i < check->n_holders; i++) {
-        if (check->holders[i].is_waiting)
-            waiting[count++] = check->holders[i].id;
-        check->holders[i].is_waiting = false;
+        struct holder *holder = &check->holders[i];
+        if (!holder->is_waiting || must_wait_on(check, holder))
+            continue;
+        holder->is_waiting = false;
+        waiting[count++] = holder->id;
     }
     for (size_t i = 0; i < count; i++)
         visit(arg, &waiting[i]);

@@ -57,7 +57,7 @@ void gpu_check_note_fault(
  * trouble are set; `answers` is up to which number it answers. True when it says something that the
  * controller should hear before anything is done on these GPUs.
  */
-bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers);
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers, int64_t boot_ms);
 
 /* Calls for each attempt that waits for a look, to start or for its end to be told, and forgets that it does.
  */

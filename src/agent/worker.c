@@ -177,7 +177,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     else
         gpu_watch_own(worker->watch, &gpus.gpus);
-    bool is_news = gpu_check_report(worker->check, &gpus.gpus, report->answers);
+    bool is_news = gpu_check_report(worker->check, &gpus.gpus, report->answers, clock_boot_ms());
     worker->answers = report->answers;
     if (!worker->has_said_hello) {
         worker->has_said_hello = true;

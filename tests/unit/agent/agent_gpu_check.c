@@ -19,6 +19,7 @@ static const struct spool_id first = { .job = 41, .attempt = 1 }, second = { .jo
 static char uuid[] = "GPU-0", other_uuid[] = "GPU-1";
 static struct gpu_check *check;
 static uint64_t asked;
+static int64_t now_ms;       // of reports
 static struct gpu_state gpu; // as the last report left it
 static struct gpu_process process;
 static struct gpu_xid xid;
@@ -42,7 +43,7 @@ static bool report(uint64_t used_mib)
 {
     gpu.memory_used_bytes = used_mib * MIB;
     struct record_list gpus = { &gpu, 1 };
-    return gpu_check_report(check, &gpus, asked);
+    return gpu_check_report(check, &gpus, asked, now_ms);
 }
 
 static int start(const struct spool_id *id)
@@ -63,6 +64,7 @@ static int setup(void **state)
 {
     (void)state;
     asked = 0;
+    now_ms = 2000;
     gpu = (struct gpu_state){
         .uuid = uuid, .memory_bytes = 24576 * MIB, .valid = GPU_MEMORY_USED | GPU_PROCESSES
     };
@@ -92,7 +94,7 @@ static void a_report_from_before_the_end_says_nothing(void **state)
 {
     struct record_list gpus = { &gpu, 1 };
     one_after_the_other();
-    (void)gpu_check_report(check, &gpus, 0);
+    (void)gpu_check_report(check, &gpus, 0, now_ms);
     assert_int_equal(start(&second), -EINPROGRESS);
 }
 
@@ -109,6 +111,22 @@ static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
     assert_true(report(10));
     assert_int_equal(gpu.is_unclean, 0);
     assert_null(gpu.trouble);
+    assert_int_equal(start(&second), 0);
+}
+
+static void a_driver_may_need_a_moment_to_take_memory_back(void **state)
+{
+    one_after_the_other();
+    now_ms = 1100;
+    assert_false(report(12000));
+    assert_int_equal(gpu.is_unclean, 0);
+    assert_int_equal(asked, 1);
+    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_int_equal(asked, 2); // and it is looked again, for who waits
+    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_int_equal(asked, 2);
+    now_ms = 1160;
+    (void)report(10);
     assert_int_equal(start(&second), 0);
 }
 
@@ -247,6 +265,21 @@ static void who_waits_is_called_once(void **state)
     assert_int_equal(visited, 1);
 }
 
+static void who_would_have_to_wait_on_is_not_called(void **state)
+{
+    visited = 0;
+    one_after_the_other();
+    (void)start(&second);
+    now_ms = 1100;
+    (void)report(12000);
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 0);
+    now_ms = 1600;
+    (void)report(12000);
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 1);
+}
+
 static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
@@ -282,6 +315,7 @@ int main(void)
         CASE(the_next_job_starts_when_the_gpu_was_seen_clean),
         CASE(a_report_from_before_the_end_says_nothing),
         CASE(memory_that_no_process_has_keeps_the_next_job_away),
+        CASE(a_driver_may_need_a_moment_to_take_memory_back),
         CASE(what_somebody_else_uses_is_not_left_over),
         CASE(where_memory_cannot_be_told_it_is_not_held_against_the_gpu),
         CASE(a_process_of_the_ended_job_keeps_the_next_away),
@@ -292,6 +326,7 @@ int main(void)
         CASE(nothing_starts_on_a_gpu_that_has_just_failed),
         CASE(the_worst_error_of_a_job_is_noted_once),
         CASE(who_waits_is_called_once),
+        CASE(who_would_have_to_wait_on_is_not_called),
         CASE(the_error_of_a_job_may_come_a_little_after_its_end),
         CASE(a_look_that_never_comes_is_not_waited_for),
         CASE(no_error_is_awaited_of_gpus_that_tell_of_none),
