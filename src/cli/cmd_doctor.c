@@ -96,6 +96,11 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
     _cleanup_free_ char *text = xasprintf("%" PRId64 " by %s", gpus, backend);
     tell(doctor, gpus > 0 ? VERDICT_ON : VERDICT_OFF, "GPUs", text,
         "install the driver (nvidia-smi must work), or try with: mgpud --gpus sim:8x24G");
+    int64_t drained = field_integer(node, "gpus_drained", 0);
+    _cleanup_free_ char *failed =
+        xasprintf("%" PRId64 " of them failed and %s out of use", drained, drained == 1 ? "is" : "are");
+    if (drained > 0)
+        tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus says why; mgpu gpu resume puts one back");
 }
 
 static void check_node(struct doctor *doctor, const json_t *node)

@@ -140,11 +140,13 @@ def test_a_gpu_that_fails_is_drained_over_restarts_until_it_is_resumed(box, mach
     assert box.gpus()[0]['state'] == 'drained'
     assert 'drained: Xid 79' in box.mgpu('gpus').out
     assert box.api('GET', '/nodes').json['nodes'][0]['gpus_drained'] == 1
+    assert '1 of them failed and is out of use' in box.mgpu('doctor').out
     assert box.mgpu('gpu', 'resume', '0', user=someone).code == (4 if box.is_root else 0)
     if box.is_root:
         assert box.mgpu('gpu', 'resume', '0', user=box.user).code == 0
     assert box.wait(waiting)['state'] == 'done'
     assert 'is out of use: Xid 79' in box.log()
+    assert '1 of them failed' not in box.mgpu('doctor').out
 
 
 def test_the_events_tell_of_a_drained_gpu_and_give_the_same_decisions_again(box, machine, place):
