@@ -64,7 +64,8 @@ int launcher_spool_fd(const struct launcher *launcher);
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 
 /* Sees to it that a staged step can open no devices but those of its spec. 1 when that had to be done, 0 when
- * it was so already, -ENOENT when there is no spec or no cell. */
+ * it was so already, -ENOENT when there is no spec or no cell, -ENODATA when it comes from an agent that
+ * confined none. */
 int launcher_guard(const struct launcher *launcher, const struct spool_id *id, struct error *err);
 
 /* Starts the shepherd of a staged step. Harmless when one lives already: the second one leaves at once. */

@@ -246,6 +246,18 @@ static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
+static void what_was_staged_without_rules_is_not_started_where_they_are_promised(void **state)
+{
+    struct node *node = *state;
+    struct launcher_process process;
+    struct error err = { 0 };
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    confine_devices(node, node->confine);
+    assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), -ENODATA);
+    assert_non_null(strstr(err.message, "not confined yet"));
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
 static int refuse_to_guard(
     struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
 {
@@ -520,6 +532,7 @@ int main(void)
         CASE(a_launch_message_becomes_an_exit_record),
         CASE(staging_twice_changes_nothing),
         CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell),
+        CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised),
         CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
         CASE(an_unknown_user_is_refused_for_good),
         CASE(roots_jobs_need_to_be_allowed),
