@@ -44,9 +44,7 @@ static const char *devices_fix(const struct feature_facts *facts)
         return "start mgpud as root";
     if (strcmp(facts->confine, "none") == 0)
         return "get cgroups first";
-    return "use a kernel with CONFIG_CGROUP_BPF; in a container give mgpud CAP_BPF and CAP_SYS_ADMIN, and "
-           "let "
-           "it use bpf(2)";
+    return "use a kernel with CONFIG_CGROUP_BPF; in a container let mgpud have CAP_SYS_ADMIN and bpf(2)";
 }
 
 static void describe_devices(const struct feature_facts *facts, struct node_feature *feature)

@@ -289,6 +289,18 @@ def test_without_root_doctor_says_that_gpus_are_only_advised(make_instance, some
     assert job['state'] == 'done', job
 
 
+def test_root_that_may_not_use_bpf_runs_jobs_without(make_instance, nodes):
+    instance = make_instance(start=False, arguments=['--device-dir', nodes])
+    instance.command = ['/usr/bin/setpriv', '--bounding-set', '-sys_admin,-bpf', '--', *instance.command]
+    instance.start()
+    found = feature(instance)
+    assert not found['on'] and 'the kernel takes no device filter from us' in found['text'], found
+    assert 'CAP_SYS_ADMIN' in found['fix'], found
+    assert opened(instance, instance.post_job(attempt(nodes), gpu_ids='1')) == [*range(N_GPUS), CTL]
+    job, said = instance.run_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='5,2')
+    assert said == '5,2\n', job
+
+
 def test_doctor_says_that_it_holds(guarded):
     instance = guarded()
     assert re.search('on +devices +a job opens the GPUs it was given and no others', instance.mgpu('doctor').out)
