@@ -212,7 +212,8 @@ static void open_devices(struct worker *worker)
     const struct gpu_devices_places places = { .device_dir = worker->options->device_dir,
         .has_simulated = worker->options->device_dir != NULL };
     worker->devices = gpu_devices_new(&places);
-    (void)worker->confine->can_guard(worker->cells, &worker->devices_err);
+    if (worker->confine->can_guard(worker->cells, &worker->devices_err) < 0)
+        log_info("jobs are not kept to their GPUs: %s", worker->devices_err.message);
 }
 
 static int open_launcher(struct worker *worker, struct error *err)

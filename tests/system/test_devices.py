@@ -296,6 +296,7 @@ def test_root_that_may_not_use_bpf_runs_jobs_without(make_instance, nodes):
     found = feature(instance)
     assert not found['on'] and 'the kernel takes no device filter from us' in found['text'], found
     assert 'CAP_SYS_ADMIN' in found['fix'], found
+    assert 'jobs are not kept to their GPUs' in instance.log()
     assert opened(instance, instance.post_job(attempt(nodes), gpu_ids='1')) == [*range(N_GPUS), CTL]
     job, said = instance.run_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='5,2')
     assert said == '5,2\n', job
