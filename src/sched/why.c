@@ -216,13 +216,14 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
     const struct sched_request *request, struct tally *tally)
 {
     uint32_t at = (uint32_t)(gpu - node->gpus);
+    bool is_gone = node->is_up && !gpu->is_present;
     const bool is_so[CLOSURES] = {
         [CLOSED_OUTSIDE] = is_used_outside(gpu, request),
         [CLOSED_UNCLEAN] = (gpu->closed & DEVICE_UNCLEAN) != 0,
-        [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0,
+        [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0 || is_gone,
         [CLOSED_PAUSED] = gpu->is_paused,
         [CLOSED_DRAINED] = node->is_drained,
-        [CLOSED_DOWN] = !node->is_up || !gpu->is_present,
+        [CLOSED_DOWN] = !node->is_up,
     };
     for (size_t i = 0; i < CLOSURES; i++) {
         if (!is_so[i])

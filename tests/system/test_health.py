@@ -198,6 +198,8 @@ def test_a_gpu_that_vanishes_is_drained_and_returns_when_it_is_seen(box, machine
     assert shown['fault']['kind'] == 'lost' and 'vanished' in shown['reason']
     waiting = box.post_job(['true'], gpu_ids='0')
     assert box.wait(box.post_job(['true']))['granted'][0]['index'] == 1
+    reasons = box.api('GET', f'/jobs/{waiting}/why').json['reasons']
+    assert [reason['code'] for reason in reasons] == ['gpu_paused'] and 'vanished' in reasons[0]['text'], reasons
     machine.unsay('lost 0')
     machine.write()
     assert box.wait(waiting)['state'] == 'done'

@@ -146,6 +146,14 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
     cluster_touch(cluster, node);
     assert_string_equal(
         reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
+    node->gpus[3].closed = 0;
+    node->gpus[3].memory_foreign = 0;
+    node->gpus[3].is_present = false; // its node answers, and it does not
+    cluster_touch(cluster, node);
+    assert_string_equal(
+        reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
+    for (size_t i = 0; i < why.n_reasons; i++)
+        assert_int_not_equal(why.reasons[i].code, WHY_NODE_DOWN);
 }
 
 static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
