@@ -106,6 +106,25 @@ static uint64_t cpu_ticks(const char *proc, pid_t pid)
     return ticks;
 }
 
+static bool is_stopped(const char *proc, pid_t pid)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *dir = xasprintf("%s/%d", proc, (int)pid);
+    if (!read_text(dir, "stat", &text))
+        return false;
+    const char *name_end = strrchr(buffer_text(&text), ')');
+    return name_end != NULL && strncmp(name_end, ") T", 3) == 0;
+}
+
+/* All but the init, which only waits. */
+static bool are_stopped(const char *proc, const struct pids *pids)
+{
+    bool are_all = pids->count > 1;
+    for (size_t i = 1; are_all && i < pids->count; i++)
+        are_all = is_stopped(proc, pids->items[i]);
+    return are_all;
+}
+
 static void sum_up(const char *proc, const struct pids *pids, struct usage_host *ret)
 {
     uint64_t ticks = 0;
@@ -134,16 +153,19 @@ static bool read_cgroup_memory(const char *cgroup, uint64_t *ret)
 void usage_host_read(const char *proc, const char *cgroup, pid_t init_pid, struct usage_host *ret)
 {
     struct pids pids = { .count = 0 };
+    uint64_t frozen = 0;
     _cleanup_buffer_ struct buffer text = { 0 };
     *ret = (struct usage_host){ 0 };
     if (cgroup == NULL) {
         if (init_pid > 0)
             add_descendants(proc, init_pid, &pids);
+        ret->is_paused = are_stopped(proc, &pids);
         return sum_up(proc, &pids, ret);
     }
     ret->is_cpu_known = read_number(cgroup, "cpu.stat", "usage_usec ", &ret->cpu_ms);
     ret->cpu_ms /= 1000;
     ret->is_memory_known = read_cgroup_memory(cgroup, &ret->memory);
+    ret->is_paused = read_number(cgroup, "cgroup.events", "frozen ", &frozen) && frozen != 0;
     if (ret->is_cpu_known && ret->is_memory_known)
         return;
     if (read_text(cgroup, "cgroup.procs", &text))

@@ -4,7 +4,9 @@
  * seen, and what is not seen is not made up. Counters bridge the gap: energy, CPU time.
  *
  * A GPU is idle in a sample when it computed nothing, the memory in use did not grow, and the attempt hardly
- * used a CPU: loading data before the first kernel is work.
+ * used a CPU: loading data before the first kernel is work. For how long it is idle is what was seen without
+ * a break: time in which it was paused does not count, and after a gap in which it may have worked, or a
+ * sample that does not know the load of one of its GPUs, it begins anew.
  */
 #include "agent/usage_meter.h"
 
@@ -17,6 +19,7 @@
 
 #define SAMPLE_MAX_MS     5000
 #define FIRST_SAMPLE_MS   1000                // the most that the first sample stands for
+#define IDLE_GAP_MS       60000               // an agent that is started anew is back sooner
 #define IDLE_PERCENT      2U                  // GPU utilization below this is none
 #define IDLE_CPU_PERCENT  5U                  // of one CPU
 #define IDLE_GROWTH_BYTES (UINT64_C(1) << 20) // memory that comes and goes by itself
@@ -290,20 +293,24 @@ static void fill_bucket(struct usage_meter *meter, const struct sum *sum, uint64
     empty_bucket(meter);
 }
 
-static void note_idleness(struct usage_meter *meter, const struct sum *sum, const struct usage_sample *sample)
-{
-    struct job_usage *usage = meter->usage.items;
-    if (meter->gpus.count == 0 || sum->n_idle < meter->gpus.count)
-        usage->idle_since_ms = 0;
-    else if (usage->idle_since_ms == 0)
-        usage->idle_since_ms = sample->wall_ms;
-}
-
 static uint64_t clamp_passed(const struct usage_meter *meter, uint64_t real_ms)
 {
     const struct job_usage *usage = meter->usage.items;
     uint64_t most = usage->sampled_ms == 0 ? FIRST_SAMPLE_MS : SAMPLE_MAX_MS;
     return real_ms > most ? most : real_ms;
+}
+
+static void note_idleness(
+    struct usage_meter *meter, const struct sum *sum, const struct usage_sample *sample, uint64_t real_ms)
+{
+    struct job_usage *usage = meter->usage.items;
+    bool is_idle = meter->gpus.count > 0 && sum->n_idle == meter->gpus.count;
+    if (is_idle && usage->idle_since_ms != 0 && real_ms <= IDLE_GAP_MS) {
+        usage->idle_ms += sample->host.is_paused ? 0 : clamp_passed(meter, real_ms);
+        return;
+    }
+    usage->idle_since_ms = is_idle ? sample->wall_ms : 0;
+    usage->idle_ms = 0;
 }
 
 void usage_meter_add(
@@ -323,7 +330,7 @@ void usage_meter_add(
             add_gpu(meter, i, grant, gpu, passed_ms, &sum);
     }
     note_strays(meter, grants, sample->gpus);
-    note_idleness(meter, &sum, sample);
+    note_idleness(meter, &sum, sample, real_ms);
     if (meter->gpus.count > 0)
         fill_bucket(meter, &sum, passed_ms);
     usage->sampled_ms += passed_ms;

@@ -14,6 +14,7 @@
 /* What the attempt's processes use of the host; see agent/usage_host.h. */
 struct usage_host {
     bool is_cpu_known, is_memory_known;
+    bool is_paused;  // none of its processes may run: it is frozen or stopped
     uint64_t cpu_ms; // so far
     uint64_t memory; // bytes now, or the most there ever were
 };

@@ -27,6 +27,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(14, RECORD_U32, struct job_usage, bucket_s, 0),
     RECORD_FIELD(15, RECORD_STRING, struct job_usage, timeline, USAGE_BUCKETS *USAGE_BUCKET_SIZE),
     RECORD_FIELD(16, RECORD_STRING, struct job_usage, tail, USAGE_TAIL_MAX),
+    RECORD_FIELD(50, RECORD_U64, struct job_usage, idle_ms, 0),
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);
 

@@ -37,6 +37,7 @@ struct job_usage {
     uint64_t memory_peak;     // host memory, bytes
     uint64_t idle_gpu_ms;     // GPU time in which it used nothing of what it held
     int64_t idle_since_ms;    // wall clock: none of its GPUs has been used since; 0: it is not idle
+    uint64_t idle_ms;         // how long that was seen, which pauses do not lengthen; 0: it is not idle
     uint32_t xid;             // the last error of the driver on its GPUs; 0: none
     char *fault;              // that error in words, with the GPU
     char *stray;              // GPUs that it was seen on and was not given: "0,3"

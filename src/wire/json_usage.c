@@ -50,6 +50,7 @@ json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
         { "memory_peak_bytes", measured(usage, USAGE_MEMORY, json_integer((json_int_t)usage->memory_peak)) },
         { "idle_gpu_seconds", json_text_seconds((int64_t)usage->idle_gpu_ms) },
         { "idle_since", json_text_time(usage->idle_since_ms) },
+        { "idle_s", json_text_seconds((int64_t)usage->idle_ms) },
         { "stray_gpus", json_text_string(usage->stray) },
         { "xid", usage->xid != 0 ? json_integer(usage->xid) : json_null() },
         { "fault", json_text_string(usage->fault) },

@@ -75,6 +75,29 @@ static void without_them_its_processes_are_added_up(void **state)
     assert_int_equal(host.memory, 15 * sysconf(_SC_PAGESIZE));
 }
 
+static void a_frozen_cgroup_is_paused(void **state)
+{
+    struct usage_host host;
+    usage_host_read(root, cell, 7, &host);
+    assert_false(host.is_paused);
+    put("j42.1/step0.0", "cgroup.events", "populated 1\nfrozen 0\n");
+    usage_host_read(root, cell, 7, &host);
+    assert_false(host.is_paused);
+    put("j42.1/step0.0", "cgroup.events", "populated 1\nfrozen 1\n");
+    usage_host_read(root, cell, 7, &host);
+    assert_true(host.is_paused);
+}
+
+static void without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped(void **state)
+{
+    struct usage_host host;
+    usage_host_read(root, NULL, 7, &host);
+    assert_false(host.is_paused);
+    put("8", "stat", "8 (c) T 7 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 800 0 0\n");
+    usage_host_read(root, NULL, 7, &host);
+    assert_true(host.is_paused);
+}
+
 static void without_a_cgroup_what_descends_from_the_init_is_added_up(void **state)
 {
     struct usage_host host;
@@ -125,6 +148,8 @@ int main(void)
         CASE(a_cgroup_with_controllers_says_everything),
         CASE(without_them_its_processes_are_added_up),
         CASE(without_a_cgroup_what_descends_from_the_init_is_added_up),
+        CASE(a_frozen_cgroup_is_paused),
+        CASE(without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped),
         CASE(what_has_gone_is_not_known),
         CASE(what_a_v1_group_counted_is_better),
         CASE(more_processes_than_can_be_added_up_are_not_guessed),

@@ -201,6 +201,49 @@ static void loading_data_is_not_idling(void **state)
     assert_int_equal(add(box, 1000)->idle_since_ms, 0);
 }
 
+static void idle_time_is_what_was_seen_without_a_break(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    assert_int_equal(add(box, 1000)->idle_ms, 0); // what was before the first sample does not count
+    assert_int_equal(add(box, 1000)->idle_ms, 1000);
+    assert_int_equal(add(box, 7000)->idle_ms, 6000); // an agent that was away
+    box->gpus[0].utilization_percent = 50;
+    assert_int_equal(add(box, 1000)->idle_ms, 0);
+    box->gpus[0].utilization_percent = 0;
+    assert_int_equal(add(box, 1000)->idle_ms, 0);
+    assert_int_equal(add(box, 1000)->idle_ms, 1000);
+    assert_int_equal(add(box, 61000)->idle_ms, 0); // who knows what it did in that time
+    assert_int_equal(add(box, 1000)->idle_ms, 1000);
+}
+
+static void a_paused_job_does_not_get_more_idle(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    (void)add(box, 1000);
+    (void)add(box, 1000);
+    box->host.is_paused = true;
+    assert_int_equal(add(box, 1000)->idle_ms, 1000);
+    assert_int_equal(add(box, 5000)->idle_ms, 1000);
+    box->host.is_paused = false;
+    assert_int_equal(add(box, 1000)->idle_ms, 2000);
+}
+
+static void a_gpu_of_unknown_load_is_not_idle(void **state)
+{
+    struct box *box = *state;
+    grant(box, 2);
+    (void)add(box, 1000);
+    assert_int_equal(add(box, 1000)->idle_ms, 1000);
+    box->gpus[1].valid = ALL & ~(uint32_t)GPU_UTILIZATION;
+    assert_int_equal(add(box, 1000)->idle_ms, 0);
+    assert_int_equal(add(box, 1000)->idle_since_ms, 0);
+    box->gpus[1].valid = ALL;
+    box->gpus[0].is_lost = 1;
+    assert_int_equal(add(box, 1000)->idle_since_ms, 0);
+}
+
 static void a_job_without_gpus_is_never_idle(void **state)
 {
     struct box *box = *state;
@@ -290,6 +333,9 @@ int main(void)
         CASE(it_is_idle_only_while_all_its_gpus_are),
         CASE(loading_data_is_not_idling),
         CASE(a_job_without_gpus_is_never_idle),
+        CASE(idle_time_is_what_was_seen_without_a_break),
+        CASE(a_paused_job_does_not_get_more_idle),
+        CASE(a_gpu_of_unknown_load_is_not_idle),
         CASE(a_gpu_it_was_not_given_is_named_once),
         CASE(a_process_of_an_earlier_attempt_is_not_its_own),
         CASE(the_timeline_shows_every_second_then_every_other),
