@@ -319,6 +319,8 @@ const struct ask_key ask_keys[] = {
     { "array", NULL, "LIST", "elements: 0-99, 0-99:2, 0-99%8", read_array },
     { "cancel_if_never", NULL, "yes|no", "given up when what it waits for can never come true", read_flag },
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
+    { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
+    { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },
     { 0 },
 };
 
@@ -371,10 +373,11 @@ static int check_no_gpu(const json_t *request, struct error *err)
     static const struct {
         const char *key, *option;
     } rows[] = { { "gpu_ids", "-G" }, { "gpu_mem", "-m" }, { "gpu_allow", "--gpu-allow" },
-        { "gpus_per_node", "--gpus-per-node" } };
+        { "gpus_per_node", "--gpus-per-node" }, { "idle_timeout", "--idle-timeout" },
+        { "idle_ok", "--idle-ok" } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (json_object_get(request, rows[i].key) != NULL)
-            return error_set(err, -EINVAL, "-g 0 asks for no GPU, but %s says which GPUs", rows[i].option);
+            return error_set(err, -EINVAL, "-g 0 asks for no GPU, but %s is about GPUs", rows[i].option);
     return 0;
 }
 

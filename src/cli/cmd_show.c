@@ -98,13 +98,13 @@ static void print_command(const struct page *page)
     print_line(page, "command", shown);
 }
 
-static void append_limit(struct buffer *out, const json_t *job)
+static void append_span_of(struct buffer *out, const json_t *job, const char *name, const char *words)
 {
     char text[32];
-    if (field_number(job, "time_limit_s", 0) <= 0)
+    if (field_number(job, name, 0) <= 0)
         return;
-    format_duration((int64_t)(field_number(job, "time_limit_s", 0) * 1000), text, sizeof(text));
-    buffer_printf(out, ", at most %s", text);
+    format_duration((int64_t)(field_number(job, name, 0) * 1000), text, sizeof(text));
+    buffer_printf(out, "%s%s", words, text);
 }
 
 static void print_request(const struct page *page)
@@ -112,10 +112,13 @@ static void print_request(const struct page *page)
     struct buffer text = { 0 };
     _cleanup_free_ char *request = why_request(page->job);
     buffer_append_text(&text, request);
-    append_limit(&text, page->job);
+    append_span_of(&text, page->job, "time_limit_s", ", at most ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
+    append_span_of(&text, page->job, "idle_timeout_s", ", ended when its GPUs are unused for ");
+    if (json_is_true(json_object_get(page->job, "idle_ok")))
+        buffer_append_text(&text, ", may leave its GPUs unused");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
         buffer_append_text(&text, ", given up if what it waits for can never come true");
     print_line(page, "asks for", buffer_text(&text));
@@ -220,7 +223,7 @@ static void print_usage(const struct page *page)
 {
     const json_t *usage = json_object_get(page->job, "usage");
     _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
-    _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(usage, page->view.now_ms);
+    _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(page->job);
     if (sentence != NULL)
         print_line(page, "GPUs", sentence);
     if (field_is_known(usage, "fault"))

@@ -160,6 +160,20 @@ static char *render_clock(const struct view *view, const json_t *gpu, enum color
                                                : xstrdup("-");
 }
 
+/* A GPU without a job is free and not idle. */
+static char *render_idle(const struct view *view, const json_t *gpu, enum color *color)
+{
+    char text[32];
+    bool is_wasted = json_is_true(json_object_get(gpu, "is_wasted"));
+    if (field_is(gpu, "state", "free"))
+        return xstrdup("free");
+    if (!field_is_known(gpu, "idle_s"))
+        return xstrdup("-");
+    format_duration((int64_t)(field_number(gpu, "idle_s", 0) * 1000), text, sizeof(text));
+    *color = is_wasted ? COLOR_YELLOW : COLOR_NONE;
+    return xasprintf("%s%s", text, !is_wasted ? "" : view->screen->is_utf8 ? " ⚠" : " !");
+}
+
 static const struct list_column columns[] = {
     { "node", "NODE", "where it is", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
@@ -170,6 +184,7 @@ static const struct list_column columns[] = {
     { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
+    { "idle", "IDLE", "for how long its jobs have not used it", "idle_s", true, 0, render_idle },
     { "state", "STATE",
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
@@ -184,8 +199,8 @@ static const struct list_column columns[] = {
 const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
-    .normal = "node,gpu,model,job,user,util,mem,temp,power,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,state,outside,clock,uuid,pci",
+    .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,state,outside,clock,uuid,pci",
 };
 
 void gpu_print_outside(const json_t *gpus, FILE *out)

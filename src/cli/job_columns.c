@@ -189,6 +189,13 @@ static char *outcome_gpu_fault(const json_t *job)
     return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
 }
 
+/* The message says for how long. */
+static char *outcome_idle(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ended for leaving its GPUs unused");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -204,6 +211,7 @@ char *job_outcome(const json_t *job)
         [END_DEPENDENCY] = outcome_dependency,
         [END_OOM] = outcome_oom,
         [END_GPU_FAULT] = outcome_gpu_fault,
+        [END_IDLE_TIMEOUT] = outcome_idle,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -283,9 +291,19 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
+/* What it runs, and for how long it has left its GPUs unused when that is too long. */
+static char *running_text(const struct view *view, const json_t *job, enum color *color)
+{
+    _cleanup_free_ char *idle = usage_idle_mark(view->screen, job);
+    _cleanup_free_ char *command = field_shown(job, "command");
+    if (idle == NULL)
+        return take_ptr(command);
+    *color = COLOR_YELLOW;
+    return xasprintf("%s  %s", idle, command);
+}
+
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view;
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return with_fault(job, outcome);
@@ -297,8 +315,9 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
     bool is_queued = field_is(job, "state", "queued");
     if (is_queued && field_is_known(job, "reason_text"))
         return field_shown(job, "reason_text");
-    return with_fault(
-        job, field_shown(job, is_queued && field_is_known(job, "reason") ? "reason" : "command"));
+    if (is_queued && field_is_known(job, "reason"))
+        return field_shown(job, "reason");
+    return with_fault(job, running_text(view, job, color));
 }
 
 static char *render_id(const struct view *view, const json_t *job, enum color *color)
@@ -411,6 +430,13 @@ static char *render_limit(const struct view *view, const json_t *job, enum color
     return seconds_text(job, "time_limit_s");
 }
 
+static char *render_idle(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view;
+    *color = field_is_known(job, "idle") ? COLOR_YELLOW : COLOR_NONE;
+    return seconds_text(job, "idle_s");
+}
+
 static char *render_host_memory(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
@@ -482,6 +508,7 @@ const struct list_column job_columns[] = {
     { "rss", "RSS", "most memory it used", "max_rss_bytes", true, 0, render_rss },
     { "log", "LOG", "file with its output", "log", false, 0, NULL },
     { "preempted", "PREEMPTED", "how often it gave way", "preemptions", true, 0, NULL },
+    { "idle", "IDLE", "for how long it has left its GPUs unused", "idle_s", true, 0, render_idle },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
     { "mark", "", "a sign for its state", NULL, false, 0, render_glyph },
     { 0 },

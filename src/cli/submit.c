@@ -123,6 +123,17 @@ static int set_preemptible(void *target, const char *value, struct error *err)
     return set(target, "preemptible", "--preemptible", "yes", err);
 }
 
+static int set_idle_timeout(void *target, const char *value, struct error *err)
+{
+    return set(target, "idle_timeout", "--idle-timeout", value, err);
+}
+
+static int set_idle_ok(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "idle_ok", "--idle-ok", "yes", err);
+}
+
 /* Names become numbers when mgpud can be asked. */
 static int set_after(void *target, const char *value, struct error *err)
 {
@@ -212,6 +223,8 @@ const struct option_row submit_rows[] = {
         set_cancel_if_never },
     { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
     { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
+    { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
+    { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },
     { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },

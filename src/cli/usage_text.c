@@ -7,11 +7,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/field.h"
-#include "cli/time_text.h"
 
 #define GIB            (1024.0 * 1024 * 1024)
 #define JOULES_PER_KWH 3600000.0
 #define LEVELS         8
+#define IDLE_SHOWN_S   60 // before that it may be between two steps
 
 static void add_part(struct buffer *out)
 {
@@ -49,14 +49,27 @@ char *usage_stray(const json_t *usage)
     return xasprintf("uses GPU %s, which it was not given", gpus);
 }
 
-char *usage_idle(const json_t *usage, int64_t now_ms)
+char *usage_idle_mark(const struct screen *screen, const json_t *job)
 {
     char text[32];
-    int64_t since_ms = time_parse(field_text(usage, "idle_since"));
-    if (since_ms == 0 || since_ms >= now_ms)
+    if (!field_is_known(job, "idle") || !field_is_known(job, "idle_s"))
         return NULL;
-    format_duration(now_ms - since_ms, text, sizeof(text));
-    return xasprintf("has not used its GPUs for %s", text);
+    format_duration((int64_t)(field_number(job, "idle_s", 0) * 1000), text, sizeof(text));
+    return xasprintf("%s idle %s", screen->is_utf8 ? "⚠" : "!", text);
+}
+
+char *usage_idle(const json_t *job)
+{
+    char text[32], end[32] = "";
+    double idle = field_number(job, "idle_s", 0), timeout = field_number(job, "idle_timeout_s", 0);
+    if (idle < IDLE_SHOWN_S && !field_is_known(job, "idle"))
+        return NULL;
+    format_duration((int64_t)(idle * 1000), text, sizeof(text));
+    if (timeout > 0)
+        format_duration((int64_t)(timeout * 1000), end, sizeof(end));
+    return xasprintf("has not used its GPUs for %s%s%s%s", text,
+        field_is(job, "idle", "yields") ? ", and gives way to other jobs" : "",
+        timeout > 0 ? "; it is ended after " : "", end);
 }
 
 static const char *level(const struct screen *screen, const json_t *percent)

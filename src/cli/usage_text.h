@@ -11,10 +11,13 @@
  * frees it. */
 char *usage_sentence(const json_t *usage);
 
-/* "uses GPU 0, which it was not given" and "has not used its GPUs for 42m", each when it is so, else NULL.
- * The caller frees them. */
+/* "uses GPU 0, which it was not given", or NULL. The caller frees it. */
 char *usage_stray(const json_t *usage);
-char *usage_idle(const json_t *usage, int64_t now_ms);
+
+/* Of a job that leaves its GPUs unused: a mark for lists, "! idle 42m", once it was told so; and a sentence
+ * with what follows, from the first minute on. Else NULL. The caller frees them. */
+char *usage_idle_mark(const struct screen *screen, const json_t *job);
+char *usage_idle(const json_t *job);
 
 /* The timeline as rows of bars, one character per bucket; nothing without one. */
 void usage_print_timeline(const struct screen *screen, const json_t *usage, FILE *out);

@@ -40,6 +40,7 @@ struct controller_options {
     struct sched_settings sched;
     struct outside_settings outside;
     struct health_settings health;
+    struct idle_policy idle;
     struct core_account *accounts; // of users and groups with limits of their own
     size_t n_accounts;
     struct roles *roles;        // who may do what; NULL: administrators and users

@@ -18,6 +18,7 @@
 #include "controller/core_outside.h"
 #include "controller/rights.h"
 #include "job/cluster_change.h"
+#include "job/idle.h"
 #include "job/job.h"
 #include "sched/why.h"
 #include "store/store.h"
@@ -74,6 +75,7 @@ struct core_options {
     struct sched_settings sched;
     struct outside_settings outside;
     struct health_settings health;
+    struct idle_policy idle;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -205,6 +207,8 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 /* What it makes of what it was given: while it runs, as its agent said last; then what is in its record.
  * NULL: nothing was measured, or not yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
+/* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
+int64_t core_idle_ms(const struct core *core, uint64_t job);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
 /* The foremost reason why a queued job waits: its word, and a sentence in `text`; "" when there is none. */
 const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);

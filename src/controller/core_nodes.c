@@ -50,11 +50,15 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     const struct job *job = entry->job;
     if (event->end == END_CANCELLED && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
-    if (event->end == END_TIME_LIMIT)
+    if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
         event->exit_code = EXIT_TIME_LIMIT;
+    _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT ? core_idle_text(core, job) : NULL;
+    char *text = event->text;
+    event->text = idle != NULL ? idle : text;
     bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
     event->type = job->is_requeued && !is_own_end ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
+    event->text = text;
     core_drop_usage(entry);
 }
 

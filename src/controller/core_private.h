@@ -269,5 +269,11 @@ void core_drop_spec(struct core *core, struct core_job *entry);
 void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
 void core_drop_usage(struct core_job *entry);
 
+/* --- core_idle.c --- */
+/* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
+void core_judge_idleness(struct core *core, struct core_job *entry);
+/* What the end of such a job says; the caller frees it. */
+char *core_idle_text(const struct core *core, const struct job *job);
+
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);

@@ -41,6 +41,11 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
             err, -EPERM, "a priority of %d is above the default, which you may not give", ask->priority);
         return error_hint(err, "0 and below are free; operators may give more (roles and priority-group of mgpud)");
     }
+    if (ask->idle_ok && core->options.idle.is_ok_for_operators && !who->may_raise &&
+        !core_may(who, ACTION_MANAGE, NULL)) {
+        (void)error_set(err, -EPERM, "idle_ok is not yours to ask for here");
+        return error_hint(err, "only those who may give priorities may keep GPUs unused (mgpud --idle-ok)");
+    }
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
         clock_format_utc(ask->deadline_ms, text, sizeof(text));

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 #include "job/array.h"
+#include "job/idle.h"
 #include "sched/from_record.h"
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
@@ -69,8 +70,11 @@ static void preempt(void *arg, uint64_t job, const char *why)
     struct core_job *entry = core_find(core, job);
     if (entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING)
         return; // it is being stopped already
+    bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask.preemptible;
     struct job_event event = {
-        .type = EVENT_PREEMPTED, .attempt = entry->job->attempt, .text = xstrdup(why)
+        .type = EVENT_PREEMPTED,
+        .attempt = entry->job->attempt,
+        .text = xstrdup(is_idle ? "it did not use its GPUs, and another job needs them" : why),
     };
     entry->grace_ms = -1;
     core_change(core, entry, &event, NULL);
@@ -138,6 +142,7 @@ void core_resume(struct core *core, struct core_job *entry)
     job->ask.after = after;
     allocation_of_job(sched_cluster(core->sched), job, &allocation);
     sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
+    sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);
     description_clear(&description);
 }
@@ -173,19 +178,33 @@ static void back_off(struct core *core, const struct job *job)
     sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
 }
 
+/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+static void stop_run(struct core *core, const struct job *job)
+{
+    struct sched_look look;
+    struct core_job *entry = core_find(core, job->id);
+    sched_stopped(core->sched, core->now_ms, job->id, 0);
+    if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
+        look.key->is_preemptible == job->ask.preemptible)
+        return;
+    char *after = take_ptr(entry->job->ask.after);
+    core_enqueue(core, entry, NULL, true);
+    entry->job->ask.after = after;
+}
+
 static void on_returned(struct core *core, const struct job *job, const struct job_event *event)
 {
     if (job->state == JOB_DONE) {
         sched_ended(core->sched, core->now_ms, job->id, -1);
         return;
     }
-    sched_stopped(core->sched, core->now_ms, job->id, 0);
+    stop_run(core, job);
     back_off(core, job);
 }
 
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
-    sched_stopped(core->sched, core->now_ms, job->id, 0);
+    stop_run(core, job);
 }
 
 static void on_ended(struct core *core, const struct job *job, const struct job_event *event)
@@ -200,6 +219,11 @@ static void on_hold(struct core *core, const struct job *job, const struct job_e
         (BLOCK_HELD_USER | BLOCK_HELD_ADMIN) & ~job->hold, TIME_NEVER);
 }
 
+static void on_idle(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
+}
+
 static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
     [EVENT_STARTED] = on_started,
     [EVENT_STOP] = on_stop,
@@ -208,6 +232,7 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
     [EVENT_ENDED] = on_ended,
     [EVENT_HELD] = on_hold,
     [EVENT_RELEASED] = on_hold,
+    [EVENT_IDLE] = on_idle,
 };
 
 void core_tell(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What running jobs make of their GPUs, as their agents said last. It is for display and for the rules about
- * idleness; it is in no batch, and after a restart of the controller it is there again a second later. What
- * counts in the end comes with the end.
+ * What running jobs make of their GPUs, as their agents said last. It is for display and for what follows
+ * from idleness (core_idle.c); it is in no batch, and after a restart of the controller it is there again a
+ * second later. What counts in the end comes with the end.
  */
 #include "controller/core_private.h"
 
@@ -26,6 +26,7 @@ void core_take_usages(struct core *core, const struct record_list *usages)
         job_usage_free(entry->usage);
         entry->usage = job_usage_copy(items[i].usage.items);
         entry->usage_token = items[i].token;
+        core_judge_idleness(core, entry);
     }
 }
 

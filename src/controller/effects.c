@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/effects.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -46,6 +47,8 @@ static void log_change(const struct cluster_change *change)
 static void publish(void *arg, const struct job_event *event, const struct job *job)
 {
     struct effects *effects = arg;
+    if (event->type == EVENT_IDLE)
+        log_info("job %" PRIu64 ": %s", event->job, event->text != NULL ? event->text : "idle");
     serve_publish(effects->controller->serve, event, job);
     if (event->type == EVENT_CLUSTER && event->change.count == 1)
         log_change(event->change.items);

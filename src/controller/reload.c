@@ -23,6 +23,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .sched = options->sched,
         .outside = options->outside,
         .health = options->health,
+        .idle = options->idle,
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
     };
@@ -66,6 +67,7 @@ static void take_up(struct controller_options *options, struct controller_option
     options->sched = after.sched;
     options->outside = after.outside;
     options->health = after.health;
+    options->idle = after.idle;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
     SWAP(priority_group);
     SWAP(accounts);

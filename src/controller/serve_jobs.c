@@ -68,6 +68,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .names = serve->names,
         .now_wall_ms = clock_wall_ms(),
         .usage = jobs_usage(serve, job),
+        .idle_ms = core_idle_ms(core, job->id),
     };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {

@@ -17,6 +17,7 @@
 #include "base/version.h"
 #include "controller/roles.h"
 #include "controller/settings_health.h"
+#include "controller/settings_idle.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
@@ -202,8 +203,8 @@ static const struct option_row setting_rows[] = {
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
-    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number",
-        set_pids_max, "32768" },
+    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number", set_pids_max,
+        "32768" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
     { 'v', "verbose", NULL, "log every message", set_verbose, "false" },
     { 0, NULL, NULL, NULL, NULL },
@@ -221,13 +222,14 @@ static const struct option_row command_rows[] = {
 };
 
 static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, health_rows,
-    command_rows, NULL };
+    idle_rows, command_rows, NULL };
 
 const struct settings_table settings_tables[] = {
     { setting_rows, false },
     { sched_rows, true },
     { outside_rows, true },
     { health_rows, true },
+    { idle_rows, true },
     { NULL, false },
 };
 
@@ -282,6 +284,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     *options = (struct controller_options){ 0 };
     sched_settings_init(&options->sched);
     outside_settings_init(&options->outside);
+    idle_policy_init(&options->idle);
     health_settings_init(&options->health);
     options->listen = xstrdup(DEFAULT_LISTEN);
     options->gpus = xstrdup("auto");

@@ -106,6 +106,9 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
         return refuse_memory(ask->memory, err);
     if (ask->time_limit_ms < 0)
         return error_set(err, -ERANGE, "time_limit: %" PRId64 " ms is below 0", ask->time_limit_ms);
+    if (ask->idle_timeout_ms < 0 || (ask->idle_timeout_ms > 0 && ask->idle_timeout_ms < ASK_IDLE_MIN_MS))
+        return error_set(err, -ERANGE, "idle_timeout: %" PRId64 " ms is below %d ms", ask->idle_timeout_ms,
+            ASK_IDLE_MIN_MS);
     return 0;
 }
 
@@ -176,6 +179,10 @@ static int check_rules(const struct job_ask *ask, struct error *err)
         { !has_gpus && ask->gpu_allow != NULL, "gpu_allow is given, but no GPU is asked for", no_gpu },
         { !has_gpus && ask->gpus_per_node > 0, "gpus_per_node is asked for, but no GPU", no_gpu },
         { !has_gpus && ask->gpu_share > 0, "gpu_share is asked for, but no GPU", no_gpu },
+        { !has_gpus && ask->idle_timeout_ms > 0, "idle_timeout is given, but no GPU is asked for", no_gpu },
+        { !has_gpus && ask->idle_ok, "idle_ok is given, but no GPU is asked for", no_gpu },
+        { ask->idle_ok && ask->idle_timeout_ms > 0, "idle_ok and idle_timeout contradict each other",
+            "give one of them" },
         { !has_gpus && ask->nodes > 1, "a job without GPUs runs on one node", "leave nodes out" },
         { ask->gpu_share > 0 && ask->gpus != 1, "a part of a GPU is asked for, but several GPUs",
             "ask for -g 0.5, or for whole GPUs; give a memory size to share several: -g 2 -m 8G" },

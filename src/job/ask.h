@@ -19,28 +19,31 @@
 #define ASK_PRIORITY_MAX  1000
 #define ASK_CPUS_MAX      65536U            // whole CPUs of one node
 #define ASK_MEMORY_MIN    (16U << 20)       // bytes; with less no command starts
+#define ASK_IDLE_MIN_MS   1000              // the GPUs are looked at once a second
 #define ASK_AFTER_MAX     1000U             // jobs one job can wait for
 #define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
 
 struct job_ask {
-    char *gpu_ids;          // "0,2-3" or "node1:0,1;node2:0": exactly these, in this order; NULL: any
-    char *gpu_model;        // "h200", "a100|h100": only such models; NULL: any
-    char *gpu_allow;        // "0-3,5": only GPUs with these indexes; NULL: any
-    char *after;            // "41:ok,42:any": the jobs it waits for; NULL: none
-    char *array;            // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
-    uint64_t gpu_mem;       // bytes needed on each GPU, which may then be shared; 0: none asked
-    uint64_t memory;        // host memory on each node, bytes; 0: not asked
-    int64_t time_limit_ms;  // 0: none
-    int64_t begin_ms;       // not before, wall clock; 0: at once
-    int64_t deadline_ms;    // start no later than this, wall clock; 0: never too late
-    uint32_t gpus;          // of the whole job
-    uint32_t gpu_share;     // thousandths of its one GPU; 0: no fraction asked
-    uint32_t cpu_milli;     // thousandths of a CPU on each node; 0: not asked
-    uint32_t nodes;         // exactly so many; 0: any number
-    uint32_t gpus_per_node; // 0: any division
-    int32_t priority;       // higher runs first
-    bool preemptible;       // may be put back into the queue when others need its GPUs
-    bool cancel_if_never;   // given up when what it waits for can never come true
+    char *gpu_ids;           // "0,2-3" or "node1:0,1;node2:0": exactly these, in this order; NULL: any
+    char *gpu_model;         // "h200", "a100|h100": only such models; NULL: any
+    char *gpu_allow;         // "0-3,5": only GPUs with these indexes; NULL: any
+    char *after;             // "41:ok,42:any": the jobs it waits for; NULL: none
+    char *array;             // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
+    uint64_t gpu_mem;        // bytes needed on each GPU, which may then be shared; 0: none asked
+    uint64_t memory;         // host memory on each node, bytes; 0: not asked
+    int64_t time_limit_ms;   // 0: none
+    int64_t begin_ms;        // not before, wall clock; 0: at once
+    int64_t deadline_ms;     // start no later than this, wall clock; 0: never too late
+    uint32_t gpus;           // of the whole job
+    uint32_t gpu_share;      // thousandths of its one GPU; 0: no fraction asked
+    uint32_t cpu_milli;      // thousandths of a CPU on each node; 0: not asked
+    uint32_t nodes;          // exactly so many; 0: any number
+    uint32_t gpus_per_node;  // 0: any division
+    int32_t priority;        // higher runs first
+    bool preemptible;        // may be put back into the queue when others need its GPUs
+    bool cancel_if_never;    // given up when what it waits for can never come true
+    bool idle_ok;            // may leave its GPUs unused
+    int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
 };
 
 /* The rows of these fields, for a record that holds a job_ask at `base_`. Their tags are 7 to 10 and from 32
@@ -68,8 +71,10 @@ struct job_ask {
         JOB_ASK_FIELD(42, RECORD_STRING, base_, after, "after", ASK_AFTER_TEXT_MAX),                         \
         JOB_ASK_FIELD(43, RECORD_STRING, base_, array, "array", ASK_TEXT_MAX),                               \
         JOB_ASK_FIELD(44, RECORD_BOOL, base_, preemptible, "preemptible", 0),                                \
-        JOB_ASK_FIELD(45, RECORD_BOOL, base_, cancel_if_never, "cancel_if_never", 0)
-#define ASK_FIELDS         18U                   // rows of it
+        JOB_ASK_FIELD(45, RECORD_BOOL, base_, cancel_if_never, "cancel_if_never", 0),                        \
+        JOB_ASK_FIELD(46, RECORD_DURATION, base_, idle_timeout_ms, "idle_timeout", 0),                       \
+        JOB_ASK_FIELD(47, RECORD_BOOL, base_, idle_ok, "idle_ok", 0)
+#define ASK_FIELDS         20U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

@@ -54,6 +54,8 @@ static const struct record_field event_fields[] = {
     RECORD_SUBLIST(31, struct job_event, ask, 1, &job_ask_record),
     RECORD_SUBLIST(32, struct job_event, change, 1, &cluster_change_record),
     RECORD_SUBLIST(33, struct job_event, usage, 1, &job_usage_record),
+    RECORD_FIELD(46, RECORD_U32, struct job_event, idle_level, 0),
+    RECORD_FIELD(47, RECORD_I64, struct job_event, idle_ms, 0),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

@@ -59,6 +59,8 @@ struct job_event {
     struct record_list ask;    // edited, submitted as an element: exactly one struct job_ask
     struct record_list change; // cluster: exactly one struct cluster_change
     struct record_list usage;  // ended, requeued: at most one struct job_usage
+    uint32_t idle_level;       // idle: enum idle_level
+    int64_t idle_ms;           // idle: for how long it has used nothing
 };
 
 extern const struct record_type job_event_record;

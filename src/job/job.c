@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "job/idle.h"
 
 struct job *job_new(uint64_t id, const struct job_spec *spec)
 {
@@ -114,11 +115,21 @@ static void on_stop(struct job *job, const struct job_event *event)
     job->ended_ms = event->wall_ms;
 }
 
+static void forget_idleness(struct job *job)
+{
+    job->idle_level = IDLE_NONE;
+    job->idle_told_ms = 0;
+}
+
 /* The attempt is over and the job waits for the next one. */
 static void go_back(struct job *job)
 {
     job->preemptions += job->is_requeued;
+    /* Its old place in the queue would give it the GPUs back that it did not use. */
+    if (job->is_requeued && job->idle_level == IDLE_YIELDS)
+        job->ask.preemptible = true;
     job->is_requeued = false;
+    forget_idleness(job);
     gpu_grants_clear(&job->grants);
     job->token = 0;
     job->started_ms = 0;
@@ -152,6 +163,7 @@ static void on_ended(struct job *job, const struct job_event *event)
     job->signal = event->signal;
     job->ended_ms = event->wall_ms;
     job->is_requeued = false;
+    forget_idleness(job);
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
@@ -185,6 +197,15 @@ static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
     set_text(&job->text, event->text);
+}
+
+static void on_idle(struct job *job, const struct job_event *event)
+{
+    if (event->idle_level == IDLE_NONE)
+        job->idle_told_ms = 0;
+    else if (job->idle_level == IDLE_NONE)
+        job->idle_told_ms = event->wall_ms;
+    job->idle_level = event->idle_level;
 }
 
 static void on_requeued(struct job *job, const struct job_event *event)
@@ -236,6 +257,7 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_REQUEUED] = on_requeued,
     [EVENT_SPLIT] = on_split,
     [EVENT_MEMBER] = on_member,
+    [EVENT_IDLE] = on_idle,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -259,6 +281,7 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_RETURNED:
     case EVENT_PREEMPTED:
     case EVENT_REQUEUED:
+    case EVENT_IDLE:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
     }
@@ -297,6 +320,7 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
             return "it has no request";
         return has_same_indexes(job, event) ? NULL : "the indexes of an array stay";
     case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "there is no such element left";
+    case EVENT_IDLE: return event->idle_level >= IDLE_LEVELS ? "there is no such level" : NULL;
     case EVENT_MEMBER: return job->array_open > 0 ? NULL : "no element is open";
     default: return NULL;
     }
@@ -353,6 +377,10 @@ static const char *find_broken_rule(const struct job *job)
         return "only a job that stops goes back to the queue";
     if (job->state == JOB_STOPPING && job->is_requeued == (job->stop_reason != END_NONE))
         return "a job stops for a reason or goes back to the queue";
+    if (job->idle_level != IDLE_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
+        return "only a job that runs leaves its GPUs unused";
+    if ((job->idle_level != IDLE_NONE) != (job->idle_told_ms != 0))
+        return "it is known since when a job leaves its GPUs unused";
     if ((job->state == JOB_DONE) != (job->end != END_NONE))
         return "a job has an end exactly when it is done";
     if (job->state == JOB_DONE && job->ended_ms == 0)

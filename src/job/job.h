@@ -45,6 +45,8 @@ struct job {
     uint64_t memory;           // host memory booked on each of its nodes
     uint32_t cpu_milli;        // and thousandths of a CPU
     char *log_path;
+    uint32_t idle_level;  // enum idle_level: how far its attempt has got by not using its GPUs
+    int64_t idle_told_ms; // wall clock: since when that is not IDLE_NONE; 0: it is
     /* When done. */
     enum job_end end;
     int32_t exit_code;

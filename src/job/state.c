@@ -14,7 +14,7 @@
  * A running job whose shepherd died before the gate opened goes back to queued in the same way as a starting
  * one. Where `stopping` leads is decided by what was asked for: a stop ends in done, a preemption in queued,
  * and a stop that comes after a preemption takes the way back away. While it is queued a job can be edited,
- * held and released.
+ * held and released; while it runs it is noted when it leaves its GPUs unused (idle).
  *
  * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
  * tells it that such a job is done; it is done with the last of them. A stop gives up what is left of it; it
@@ -57,6 +57,7 @@ static const struct {
     { JOB_STARTING, EVENT_ENDED, ALWAYS, JOB_DONE, "over before `started` was heard" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while it runs" },
     { JOB_RUNNING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "it gives way" },
+    { JOB_RUNNING, EVENT_IDLE, ALWAYS, JOB_RUNNING, "for how long it leaves its GPUs unused matters now" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
@@ -91,6 +92,7 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_SPLIT] = "split",
     [EVENT_MEMBER] = "member",
     [EVENT_CLUSTER] = "cluster",
+    [EVENT_IDLE] = "idle",
 };
 
 static const char *const end_names[END_KINDS] = {
@@ -107,6 +109,7 @@ static const char *const end_names[END_KINDS] = {
     [END_DEPENDENCY] = "dependency",
     [END_OOM] = "oom",
     [END_GPU_FAULT] = "gpu_fault",
+    [END_IDLE_TIMEOUT] = "idle_timeout",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

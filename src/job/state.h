@@ -29,6 +29,7 @@ enum job_event_type {
     EVENT_SPLIT,     // an element was split off this array
     EVENT_MEMBER,    // an element of this array is done
     EVENT_CLUSTER,   // of job 0: the cluster changed
+    EVENT_IDLE,      // it has not used its GPUs for long, or uses them again
     EVENT_TYPES,
 };
 
@@ -47,6 +48,7 @@ enum job_end {
     END_DEPENDENCY,   // what it waits for can never come true
     END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
     END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
+    END_IDLE_TIMEOUT, // it did not use its GPUs for too long; `exit_code` is 124
     END_KINDS,
 };
 

@@ -261,6 +261,22 @@ void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
     sched_run_expect(sched, job->run);
 }
 
+void sched_idle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_idle)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    struct sched_run *run = job != NULL ? job->run : NULL;
+    if (run == NULL || run->is_idle == is_idle)
+        return;
+    sched->n_preemptible -= sched_run_yields(run);
+    run->is_idle = is_idle;
+    sched->n_preemptible += sched_run_yields(run);
+    /* Who was blocked may find a place now: to them its nodes have changed. */
+    for (size_t i = 0; is_idle && i < run->allocation.n_nodes; i++)
+        cluster_touch(&sched->cluster, &sched->cluster.nodes[run->allocation.nodes[i].node]);
+    sched->is_dirty |= is_idle;
+}
+
 static void learn(struct sched *sched, const struct sched_job *job, unsigned stage, int64_t run_ms)
 {
     struct history_key key;

@@ -116,6 +116,8 @@ void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_sp
     const struct allocation *allocation, int64_t started_ms);
 /* The command has begun: durations count from here. */
 void sched_started(struct sched *sched, int64_t now_ms, uint64_t job);
+/* It does not use its GPUs, and gives way as if it were preemptible until it does. */
+void sched_idle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_idle);
 /* It runs no more: its allocation is free. run_ms >= 0: how long it ran, from which is learnt; < 0: nothing
  * to learn. */
 void sched_ended(struct sched *sched, int64_t now_ms, uint64_t job, int64_t run_ms);

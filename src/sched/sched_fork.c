@@ -91,6 +91,7 @@ static void copy_runs(struct sched *to, const struct sched *from)
         struct sched_run *copy = to->runs[i];
         copy->allocated_ms = run->allocated_ms;
         copy->is_giving_way = run->is_giving_way;
+        sched_idle(to, from->now_ms, run->job->entry.job, run->is_idle);
         sched_run_expect(to, copy);
     }
 }

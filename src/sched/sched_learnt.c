@@ -27,6 +27,8 @@ static bool has_waited(
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
     const struct class_key *key = &run->job->class->key;
+    if (run->is_idle && !class->key.is_preemptible && key->priority <= class->key.priority)
+        return true;
     if (sched_run_is_kept(sched, run) ||
         has_waited(sched, run->job->class, run->job->entry.submit_ms, run->allocated_ms))
         return false;

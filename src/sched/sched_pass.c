@@ -32,7 +32,7 @@ static void add_preemptible(const struct node_runs *runs, struct queue_offer *re
 {
     for (size_t i = 0; i < runs->count; i++) {
         const struct sched_run *run = runs->runs[i];
-        if (!run->job->class->key.is_preemptible)
+        if (!sched_run_yields(run))
             continue;
         struct node_offer *offers[] = { &ret->any, &ret->brief };
         for (size_t k = 0; k < 2; k++) {

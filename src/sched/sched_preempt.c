@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving way. A preemptible job runs on what is idle; when a job that is not preemptible finds no place, and
- * one would be there without some of them, those are told to stop: where the least work is lost.
+ * Giving way. A preemptible job, and one that does not use its GPUs, may have them while nobody else needs
+ * them; when a job that is not preemptible finds no place, and one would be there without some of them, those
+ * are told to stop: where the least work is lost.
  */
 #include "sched/sched_private.h"
 
 #define ASK_AGAIN_MS 600000 // a job for which others gave way in vain makes none give way for so long
 
-/* Preemptible jobs that come after the class; one of a higher priority would only take its place back. */
+/* Jobs that yield and come after the class; one of a higher priority would only take its place back. */
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
     const struct class_key *key = &run->job->class->key;
     (void)sched;
-    return key->is_preemptible && key->priority <= class->key.priority;
+    return sched_run_yields(run) && key->priority <= class->key.priority;
 }
 
 /* The work that would be thrown away, in GPU-milliseconds. */

@@ -46,6 +46,7 @@ struct sched_run {
     size_t timer;
     int64_t gpu_milli; // charged to its owner
     bool is_giving_way;
+    bool is_idle; // does not use its GPUs: gives way as a preemptible job does
     size_t place; // in sched->runs
 };
 
@@ -145,6 +146,8 @@ void sched_run_begin(
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation);
 /* Gives back what it holds; whether it comes back to the queue is the caller's business. */
 void sched_run_over(struct sched *sched, struct sched_job *job);
+/* May it be told to give way to any job that is not preemptible? */
+bool sched_run_yields(const struct sched_run *run);
 /* Reckons its end anew: it began, got to another stage, or outlived what was expected. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);
 int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);

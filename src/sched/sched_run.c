@@ -216,6 +216,11 @@ void sched_run_begin(
     sched_reservation_used(sched, run);
 }
 
+bool sched_run_yields(const struct sched_run *run)
+{
+    return run->is_idle || run->job->class->key.is_preemptible;
+}
+
 void sched_run_over(struct sched *sched, struct sched_job *job)
 {
     struct sched_run *run = take_ptr(job->run);
@@ -224,7 +229,7 @@ void sched_run_over(struct sched *sched, struct sched_job *job)
     remove_from_nodes(sched, run);
     sched->runs[run->place] = sched->runs[--sched->n_runs];
     sched->runs[run->place]->place = run->place;
-    sched->n_preemptible -= job->class->key.is_preemptible;
+    sched->n_preemptible -= sched_run_yields(run);
     cluster_release(&sched->cluster, &run->allocation);
     sched_tell_placement(sched, &run->allocation);
     charge(sched, run, true);

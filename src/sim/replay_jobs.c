@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "job/idle.h"
 #include "sched/from_record.h"
 #include "sim/replay_private.h"
 
@@ -136,6 +137,7 @@ int replay_take_up(struct replay *replay, struct job *job, struct error *err)
         return r;
     allocation_of_job(sched_cluster(replay->sched), job, &allocation);
     sched_resume(replay->sched, replay->at_ms, &spec, &allocation, job->started_ms);
+    sched_idle(replay->sched, replay->at_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);
     request_clear(&spec.key.request);
     return 0;
@@ -206,6 +208,21 @@ static int tell_stop(
     return 0;
 }
 
+/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+static int stop_run(struct replay *replay, const struct job *job, struct error *err)
+{
+    struct sched_look look;
+    struct job *own = replay_find(replay, job->id);
+    sched_stopped(replay->sched, replay->at_ms, job->id, 0);
+    if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
+        look.key->is_preemptible == job->ask.preemptible)
+        return 0;
+    char *after = take_ptr(own->ask.after);
+    int r = enqueue(replay, job, true, err);
+    own->ask.after = after;
+    return r;
+}
+
 static int tell_returned(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
@@ -217,16 +234,15 @@ static int tell_returned(
     unsigned doublings = returns > 0 && returns < 7 ? returns - 1 : 6;
     int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
     wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
-    sched_stopped(replay->sched, replay->at_ms, job->id, 0);
+    int r = stop_run(replay, job, err);
     sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + wait_ms);
-    return 0;
+    return r;
 }
 
 static int tell_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    sched_stopped(replay->sched, replay->at_ms, job->id, 0);
-    return 0;
+    return stop_run(replay, job, err);
 }
 
 static int tell_ended(
@@ -252,6 +268,13 @@ static int tell_hold(
     return 0;
 }
 
+static int tell_idle(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    sched_idle(replay->sched, replay->at_ms, job->id, job->idle_level == IDLE_YIELDS);
+    return 0;
+}
+
 static int (*const tellers[EVENT_TYPES])(
     struct replay *, const struct job *, const struct job_event *, struct error *) = {
     [EVENT_SUBMITTED] = tell_submitted,
@@ -263,6 +286,7 @@ static int (*const tellers[EVENT_TYPES])(
     [EVENT_EDITED] = tell_edited,
     [EVENT_HELD] = tell_hold,
     [EVENT_RELEASED] = tell_hold,
+    [EVENT_IDLE] = tell_idle,
 };
 
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)

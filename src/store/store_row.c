@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/record.h"
 #include "base/strings.h"
+#include "job/idle.h"
 #include "store/store_sql.h"
 
 enum column_kind {
@@ -82,6 +83,8 @@ static const struct column columns[] = {
     COLUMN(COLUMN_64, log_bytes),
     COLUMN(COLUMN_TEXT, text),
     COLUMN(COLUMN_USAGE, usage),
+    COLUMN(COLUMN_U32, idle_level),
+    COLUMN(COLUMN_64, idle_told_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -262,7 +265,8 @@ int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
                 err, r, "database: job %" PRIu64 " has a damaged value in '%s'", job->id, columns[i].name);
     }
     if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS ||
-        job->stop_reason >= END_KINDS || job->name == NULL || job->summary == NULL)
+        job->stop_reason >= END_KINDS || job->idle_level >= IDLE_LEVELS || job->name == NULL ||
+        job->summary == NULL)
         return error_set(err, -EUCLEAN, "database: the row of job %" PRIu64 " is damaged", job->id);
     *ret = take_ptr(job);
     return 0;

@@ -20,8 +20,9 @@
 #include "job/state.h"
 #include "store/store_sql.h"
 
-static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && END_REBOOT == 7 &&
-                  END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12,
+static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && EVENT_IDLE == 14 &&
+                   END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 &&
+                   END_IDLE_TIMEOUT == 13,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -132,8 +133,10 @@ static const char scheduler[] =
     "CREATE TABLE cluster_state (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL,"
     " PRIMARY KEY (kind, key)) STRICT, WITHOUT ROWID;";
 
-/* What the latest attempt of a job made of its GPUs. */
-static const char usage[] = "ALTER TABLE jobs ADD COLUMN usage BLOB;";
+/* What the latest attempt of a job made of its GPUs, and what followed from not using them. */
+static const char usage[] = "ALTER TABLE jobs ADD COLUMN usage BLOB;"
+                            "ALTER TABLE jobs ADD COLUMN idle_level INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;";
 
 const struct schema_step store_schema_steps[] = {
     { 1, tables },

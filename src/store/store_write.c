@@ -165,6 +165,7 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_SPLIT] = { update_job, insert_event },
     [EVENT_MEMBER] = { update_job, insert_event },
     [EVENT_CLUSTER] = { insert_event },
+    [EVENT_IDLE] = { update_job, insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)
@@ -184,7 +185,7 @@ static int write_change(struct store *store, const struct store_change *change, 
 {
     if (change->kind != NULL)
         return write_state(store, change, err);
-    if (change->type >= EVENT_TYPES)
+    if (change->type >= EVENT_TYPES || plans[change->type][0] == NULL)
         return error_set(err, -EPROTO, "event %" PRIu64 " has no known type", change->seq);
     if ((change->row == NULL) != (change->type == EVENT_CLUSTER))
         return error_set(err, -EPROTO, "event %" PRIu64 " and its job do not belong together", change->seq);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "job/cluster_change.h"
+#include "job/idle.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -58,6 +59,13 @@ static void add_member(json_t *object, const struct job_event *event, struct use
     add_element(object, event, names);
     (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
     (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
+}
+
+static void add_idle(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    (void)json_object_set_new(object, "idle", json_text_string(idle_level_name(event->idle_level)));
+    (void)json_object_set_new(object, "idle_s", json_text_seconds(event->idle_ms));
+    (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
 static void add_change(json_t *object, const struct job_event *event, struct usernames *names)
@@ -118,6 +126,11 @@ static const char *after_preemption(const struct job_event *event, const struct 
     return job_state_name(JOB_STOPPING);
 }
 
+static const char *still_running(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(JOB_RUNNING);
+}
+
 static const char *no_state(const struct job_event *event, const struct job *job)
 {
     return NULL;
@@ -153,6 +166,7 @@ static const struct {
     [EVENT_SPLIT] = { now_queued, add_element },
     [EVENT_MEMBER] = { after_member, add_member },
     [EVENT_CLUSTER] = { no_state, add_change },
+    [EVENT_IDLE] = { still_running, add_idle },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "job/idle.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
 
@@ -28,6 +29,7 @@ static bool has_status(const struct job *job)
     case END_GPU_FAULT:
     case END_START_FAILED:
     case END_SETUP_FAILED: return is_over(job);
+    case END_IDLE_TIMEOUT:
     case END_TIME_LIMIT:
     case END_CANCELLED: return has_run(job);
     default: return false;
@@ -214,6 +216,28 @@ static json_t *make_preemptible(const struct json_job_view *view)
     return json_boolean(view->job->ask.preemptible);
 }
 
+static json_t *make_idle_timeout_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.idle_timeout_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
+static json_t *make_idle_ok(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.idle_ok);
+}
+
+static json_t *make_idle_s(const struct json_job_view *view)
+{
+    bool is_known = view->job->state == JOB_RUNNING && view->idle_ms > 0;
+    return is_known ? json_text_seconds(view->idle_ms) : json_null();
+}
+
+static json_t *make_idle(const struct json_job_view *view)
+{
+    return json_text_string(idle_level_name(view->job->idle_level));
+}
+
 static json_t *make_hold(const struct json_job_view *view)
 {
     return json_text_string(json_job_hold(view->job->hold));
@@ -391,6 +415,11 @@ static const struct {
     { { "cancel_if_never", "boolean", "given up when what it waits for can never come true" },
         make_cancel_if_never },
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
+    { { "idle_timeout_s", "number|null", "ended when it has used none of its GPUs for so many seconds" },
+        make_idle_timeout_s },
+    { { "idle_ok", "boolean", "may leave its GPUs unused" }, make_idle_ok },
+    { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
+    { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "times it was put back" }, make_preemptions },
     { { "command", "string", "one line as a shell would take it, cut at 160 bytes" }, make_command },
@@ -408,7 +437,8 @@ static const struct {
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
-          " time_limit, deadline, dependency, oom" },
+          " time_limit, deadline, dependency, oom, gpu_fault,"
+          " idle_timeout" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },

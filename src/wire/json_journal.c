@@ -88,6 +88,12 @@ static void add_member(json_t *object, const struct job_event *event, uint64_t s
     add_end(object, event, stem);
 }
 
+static void add_idle(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "idle_level", json_integer(event->idle_level));
+    (void)json_object_set_new(object, "idle_ms", json_integer(event->idle_ms));
+}
+
 static void add_change(json_t *object, const struct job_event *event, uint64_t stem)
 {
     const struct cluster_change *change = event->change.items;
@@ -110,6 +116,7 @@ static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uin
     [EVENT_SPLIT] = add_element,
     [EVENT_MEMBER] = add_member,
     [EVENT_CLUSTER] = add_change,
+    [EVENT_IDLE] = add_idle,
 };
 
 json_t *json_journal_write(const struct job_event *event, uint64_t stem)
@@ -167,6 +174,8 @@ static const struct number_place places[] = {
     NUMBER("element", element),
     NUMBER("cpu_milli", cpu_milli),
     NUMBER("memory", memory),
+    NUMBER("idle_level", idle_level),
+    NUMBER("idle_ms", idle_ms),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

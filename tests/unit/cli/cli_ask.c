@@ -140,8 +140,7 @@ static void contradictions_are_one_sentence(void **state)
     check_settled("{\"gpus\":0,\"nodes\":4}", NULL);
     check_settled("{\"gpus\":0.5}", NULL);
     check_settled("{\"gpus\":4,\"nodes\":2,\"gpus_per_node\":2}", NULL);
-    check_settled(
-        "{\"gpus\":0,\"gpu_allow\":\"0\"}", "-g 0 asks for no GPU, but --gpu-allow says which GPUs");
+    check_settled("{\"gpus\":0,\"gpu_allow\":\"0\"}", "-g 0 asks for no GPU, but --gpu-allow is about GPUs");
     check_settled("{\"gpu_ids\":\"0\",\"gpu_allow\":\"0\"}",
         "-G names the GPUs exactly; --gpu-allow adds nothing to it");
     check_settled("{\"gpus\":3,\"nodes\":2,\"gpus_per_node\":2}",

@@ -95,7 +95,7 @@ static void options_that_contradict_each_other_are_refused(void **state)
     struct error err = { 0 };
     (void)state;
     assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), -EINVAL);
-    assert_string_equal(err.message, "-g 0 asks for no GPU, but -m says which GPUs");
+    assert_string_equal(err.message, "-g 0 asks for no GPU, but -m is about GPUs");
     submit_options_clear(&options);
 }
 

@@ -35,16 +35,28 @@ static void nothing_measured_is_no_sentence(void **state)
     assert_null(usage_sentence(usage));
     assert_null(usage_sentence(NULL));
     assert_null(usage_stray(usage));
-    assert_null(usage_idle(usage, 1000));
+    assert_null(usage_idle(usage));
 }
 
 static void a_stray_and_an_idle_job_are_told(void **state)
 {
     _cleanup_json_ json_t *usage =
-        object("{\"stray_gpus\": \"0,3\", \"idle_since\": \"1970-01-01T00:00:01.000Z\"}");
-    _cleanup_free_ char *stray = usage_stray(usage), *idle = usage_idle(usage, 61000);
+        object("{\"stray_gpus\": \"0,3\", \"idle_s\": 60, \"idle\": null, \"idle_timeout_s\": 90}");
+    _cleanup_free_ char *stray = usage_stray(usage), *idle = usage_idle(usage);
     assert_string_equal(stray, "uses GPU 0,3, which it was not given");
-    assert_string_equal(idle, "has not used its GPUs for 1m00s");
+    assert_string_equal(idle, "has not used its GPUs for 1m00s; it is ended after 1m30s");
+    assert_null(usage_idle_mark(&(struct screen){ 0 }, usage));
+}
+
+static void a_told_job_has_a_mark_that_names_the_time(void **state)
+{
+    _cleanup_json_ json_t *job = object("{\"idle_s\": 5, \"idle\": \"yields\"}");
+    _cleanup_free_ char *plain = usage_idle_mark(&(struct screen){ 0 }, job);
+    _cleanup_free_ char *fine = usage_idle_mark(&(struct screen){ .is_utf8 = true }, job);
+    _cleanup_free_ char *idle = usage_idle(job);
+    assert_string_equal(plain, "! idle 5s");
+    assert_string_equal(fine, "⚠ idle 5s");
+    assert_string_equal(idle, "has not used its GPUs for 5s, and gives way to other jobs");
 }
 
 static void a_timeline_is_drawn_without_what_nobody_measured(void **state)
@@ -69,6 +81,7 @@ int main(void)
         cmocka_unit_test(a_sentence_has_what_was_measured),
         cmocka_unit_test(nothing_measured_is_no_sentence),
         cmocka_unit_test(a_stray_and_an_idle_job_are_told),
+        cmocka_unit_test(a_told_job_has_a_mark_that_names_the_time),
         cmocka_unit_test(a_timeline_is_drawn_without_what_nobody_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

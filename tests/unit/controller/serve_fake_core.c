@@ -135,6 +135,12 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
     return job != NULL ? job->usage : NULL;
 }
 
+int64_t core_idle_ms(const struct core *core, uint64_t id)
+{
+    const struct job *job = core_job(core, id);
+    return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
+}
+
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
     return 3;

@@ -74,6 +74,7 @@ int bench_open(void **state)
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
     health_settings_init(&options.health);
+    options.idle = (struct idle_policy){ .told_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,

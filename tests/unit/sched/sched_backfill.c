@@ -269,6 +269,38 @@ static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preemp
     assert_true(scene_runs(scene, job));
 }
 
+static void an_idle_job_gives_way_until_it_works_again(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 4);
+    uint64_t idle = scene_add(scene, 4, 10000);
+    scene_wait(scene, 100);
+    (void)scene_add(scene, 4, 50);
+    assert_int_equal(scene->n_preempted, 0);
+    sched_idle(scene->sched, scene->now_ms, idle, true);
+    sched_idle(scene->sched, scene->now_ms, idle, false);
+    scene_wait(scene, 10);
+    assert_int_equal(scene->n_preempted, 0);
+    sched_idle(scene->sched, scene->now_ms, idle, true);
+    scene_wait(scene, 0);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], idle);
+    sched_stopped(scene->sched, scene->now_ms, idle, 0);
+}
+
+static void an_idle_job_of_a_higher_priority_stays(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 4);
+    struct sched_job_spec spec = scene_job(scene, 4, 10000);
+    spec.key.priority = 5;
+    uint64_t idle = scene_submit(scene, &spec);
+    sched_idle(scene->sched, scene->now_ms, idle, true);
+    (void)scene_add(scene, 4, 50);
+    scene_wait(scene, 100);
+    assert_int_equal(scene->n_preempted, 0);
+}
+
 static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
 {
     struct scene *scene = *state;
@@ -436,6 +468,8 @@ int main(void)
             a_named_gpu_is_promised_for_when_the_host_has_room_as_well, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_give_way_to_a_job_on_several_nodes, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(an_idle_job_gives_way_until_it_works_again, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(an_idle_job_of_a_higher_priority_stays, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(

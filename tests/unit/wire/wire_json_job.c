@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "wire/json_event.h"
 #include "job/gpu_health.h"
+#include "job/idle.h"
 #include "wire/json_gpu.h"
 #include "wire/json_job.h"
 #include "wire/json_node.h"
@@ -217,7 +218,7 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
         "\"processes\":null,\"state\":\"free\",\"reason\":null,\"fault\":null,\"until\":null,\"numa\":0,"
         "\"pcie_switch\":0,"
-        "\"links\":[],"
+        "\"links\":[],\"idle_s\":null,\"is_wasted\":false,"
         "\"jobs\":[]}");
 }
 
@@ -226,8 +227,15 @@ static void the_state_of_a_gpu_follows_its_jobs(void **state)
     const struct fixture *fixture = *state;
     struct gpu_state gpu = { .index = 1 };
     const struct job *jobs[] = { fixture->job };
+    const int64_t idle_ms[] = { 0 };
     struct json_gpu_view view = {
-        .node = "box", .is_node_up = true, .gpu = &gpu, .jobs = jobs, .n_jobs = 1, .names = fixture->names
+        .node = "box",
+        .is_node_up = true,
+        .gpu = &gpu,
+        .jobs = jobs,
+        .idle_ms = idle_ms,
+        .n_jobs = 1,
+        .names = fixture->names,
     };
     static const struct {
         uint32_t slot, is_lost;
@@ -275,6 +283,32 @@ static void a_gpu_that_is_not_in_use_says_why(void **state)
     }
 }
 
+static void a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct gpu_state gpu = { .index = 1 };
+    const struct job *jobs[] = { fixture->job, fixture->job };
+    int64_t idle_ms[] = { 5000, 3500 };
+    struct json_gpu_view view = {
+        .node = "box",
+        .is_node_up = true,
+        .gpu = &gpu,
+        .jobs = jobs,
+        .idle_ms = idle_ms,
+        .n_jobs = 2,
+        .names = fixture->names,
+    };
+    fixture->job->idle_level = IDLE_TOLD;
+    _cleanup_json_ json_t *idle = json_gpu_write(&view);
+    assert_true(json_real_value(json_object_get(idle, "idle_s")) == 3.5);
+    assert_true(json_is_true(json_object_get(idle, "is_wasted")));
+    fixture->job->idle_level = IDLE_NONE;
+    idle_ms[1] = 0;
+    _cleanup_json_ json_t *used = json_gpu_write(&view);
+    assert_true(json_is_null(json_object_get(used, "idle_s")));
+    assert_true(json_is_false(json_object_get(used, "is_wasted")));
+}
+
 static void a_node_tells_its_features(void **state)
 {
     struct node_feature features[] = {
@@ -298,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gpu_shows_only_what_is_measured, start, stop),
         cmocka_unit_test_setup_teardown(the_state_of_a_gpu_follows_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
+        cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Running jobs that do not use their GPUs. Whenever an agent says how long, the level that the job is at now
+ * is compared with the one in its record; a change is an event, so that everybody hears of it and a replay
+ * decides the same. Nothing happens while no agent speaks: what is not known is not held against a job.
+ */
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core_private.h"
+
+static void note_level(struct core *core, struct core_job *entry, enum idle_level level, int64_t idle_ms)
+{
+    const struct job *job = entry->job;
+    char idle[32], end[32];
+    int64_t end_ms = idle_end_ms(&core->options.idle, job);
+    struct job_event event = {
+        .type = EVENT_IDLE, .attempt = job->attempt, .idle_level = level, .idle_ms = idle_ms
+    };
+    format_duration(idle_ms, idle, sizeof(idle));
+    format_duration(end_ms, end, sizeof(end));
+    if (level == IDLE_NONE)
+        event.text = xstrdup("it uses its GPUs again");
+    else
+        event.text = xasprintf("it has not used its GPUs for %s%s%s%s", idle,
+            level == IDLE_YIELDS ? " and gives way to others" : "", end_ms > 0 ? "; it is ended after " : "",
+            end_ms > 0 ? end : "");
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+void core_judge_idleness(struct core *core, struct core_job *entry)
+{
+    bool is_over = false;
+    if (entry->job->state != JOB_RUNNING || entry->usage == NULL)
+        return;
+    int64_t idle_ms = (int64_t)entry->usage->idle_ms;
+    enum idle_level level = idle_judge(&core->options.idle, entry->job, idle_ms, core->now_ms, &is_over);
+    if (level != entry->job->idle_level)
+        note_level(core, entry, level, idle_ms);
+    if (!is_over)
+        return;
+    entry->grace_ms = -1;
+    core_stop_job(core, entry, core->options.admin_uid, END_IDLE_TIMEOUT);
+}
+
+int64_t core_idle_ms(const struct core *core, uint64_t id)
+{
+    const struct core_job *entry = core_find(core, id);
+    const struct job_usage *usage = core_usage(core, id);
+    return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
+}
+
+char *core_idle_text(const struct core *core, const struct job *job)
+{
+    char end[32];
+    format_duration(idle_end_ms(&core->options.idle, job), end, sizeof(end));
+    return xasprintf("it used none of its GPUs for %s", end);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job that is to be ended is told a quarter of that time before, at most NOTICE_MAX_MS; when nobody could
+ * tell it in time (mgpud was away), it still gets that much. Asking again is harmless: the level is a
+ * function of what is known now.
+ */
+#include "job/idle.h"
+
+#include <stddef.h>
+
+#include "job/job.h"
+
+#define TOLD_MS       INT64_C(1800000)
+#define NOTICE_PART   4
+#define NOTICE_MAX_MS INT64_C(600000)
+
+void idle_policy_init(struct idle_policy *policy)
+{
+    *policy = (struct idle_policy){ .told_ms = TOLD_MS };
+}
+
+const char *idle_level_name(uint32_t level)
+{
+    static const char *const names[IDLE_LEVELS] = { [IDLE_TOLD] = "told", [IDLE_YIELDS] = "yields" };
+    return level < IDLE_LEVELS ? names[level] : NULL;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    if (a == 0 || b == 0)
+        return a == 0 ? b : a;
+    return a < b ? a : b;
+}
+
+/* Its meter sees the GPUs of one node: of a job on several nobody knows that all are idle. */
+static bool is_known(const struct job *job)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (grants[i].node != NULL)
+            return false;
+    return job->grants.count > 0;
+}
+
+int64_t idle_end_ms(const struct idle_policy *policy, const struct job *job)
+{
+    return job->ask.idle_ok ? 0 : sooner(policy->end_ms, job->ask.idle_timeout_ms);
+}
+
+static int64_t notice_of(int64_t end_ms)
+{
+    int64_t part_ms = end_ms / NOTICE_PART;
+    return part_ms < NOTICE_MAX_MS ? part_ms : NOTICE_MAX_MS;
+}
+
+enum idle_level idle_judge(const struct idle_policy *policy, const struct job *job, int64_t idle_ms,
+    int64_t now_ms, bool *ret_is_over)
+{
+    int64_t end_ms = idle_end_ms(policy, job), notice_ms = notice_of(end_ms);
+    int64_t told_ms = sooner(policy->told_ms, end_ms == 0 ? 0 : end_ms - notice_ms);
+    told_ms = sooner(told_ms, policy->yields_ms);
+    *ret_is_over = false;
+    if (job->state != JOB_RUNNING || job->ask.idle_ok || !is_known(job) || told_ms == 0 || idle_ms < told_ms)
+        return IDLE_NONE;
+    *ret_is_over = end_ms != 0 && idle_ms >= end_ms && job->idle_level != IDLE_NONE &&
+                   now_ms - job->idle_told_ms >= notice_ms;
+    return policy->yields_ms != 0 && idle_ms >= policy->yields_ms ? IDLE_YIELDS : IDLE_TOLD;
+}

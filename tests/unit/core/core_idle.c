@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs that leave their GPUs unused, as their agent tells: 10 s mark them, after 20 s they give way. */
+#include "bench.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+#define SECOND 1000
+
+static int one, two;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+static void submit(struct bench *b, int64_t idle_timeout_ms, bool is_ok, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.idle_timeout_ms = idle_timeout_ms;
+    spec->ask.idle_ok = is_ok;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+}
+
+/* Job 11 runs on the only GPU. */
+static const struct sent *run_first(struct bench *b, int64_t idle_timeout_ms)
+{
+    submit(b, idle_timeout_ms, false, &one);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_non_null(launch);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    b->n_published = 0;
+    return launch;
+}
+
+/* The agent says, a second later, for how long it has been idle. */
+static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
+{
+    struct job_usage usage = { .sampled_ms = 100, .idle_ms = (uint64_t)idle_ms };
+    struct attempt_usage attempt = {
+        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
+    };
+    char uuid[] = "GPU-0";
+    struct gpu_state gpu = { .uuid = uuid, .memory_bytes = 24ULL << 30, .numa = -1 };
+    struct message_gpus gpus = { .gpus = { &gpu, 1 }, .usages = { &attempt, 1 } };
+    struct error err;
+    b->now_ms += SECOND;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_GPUS, &gpus, &err), 0);
+    bench_settle(b);
+}
+
+static void an_idle_job_is_marked_once_and_until_it_works(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 0);
+    say(b, launch, 9 * SECOND);
+    assert_int_equal(b->n_published, 0);
+    assert_int_equal(core_idle_ms(b->core, 11), 9 * SECOND);
+    say(b, launch, 10 * SECOND);
+    say(b, launch, 11 * SECOND);
+    assert_int_equal(b->n_published, 1);
+    assert_int_equal(b->published[0], EVENT_IDLE);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    say(b, launch, 0);
+    assert_int_equal(b->n_published, 2);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static void an_idle_job_gives_way_to_one_that_waits(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 0);
+    submit(b, 0, false, &two);
+    say(b, launch, 15 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    say(b, launch, 20 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+    assert_string_equal(core_job(b->core, 11)->text, "it did not use its GPUs, and another job needs them");
+    assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    /* Its old place would give it back what it did not use. */
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_true(core_job(b->core, 11)->ask.preemptible);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
+}
+
+static void a_job_that_works_again_gives_way_no_more(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 0);
+    say(b, launch, 20 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_YIELDS);
+    say(b, launch, 0);
+    submit(b, 0, false, &two);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
+}
+
+static void a_job_is_ended_after_its_own_time(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 8 * SECOND);
+    say(b, launch, 6 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    say(b, launch, 7 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    say(b, launch, 8 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    const struct job *job = core_job(b->core, 11);
+    assert_int_equal(job->end, END_IDLE_TIMEOUT);
+    assert_int_equal(job->exit_code, 124);
+    assert_string_equal(job->text, "it used none of its GPUs for 8s");
+    struct error err;
+    assert_int_equal(job_invariant(job, &err), 0);
+}
+
+static void a_job_is_never_ended_unwarned(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 8 * SECOND);
+    say(b, launch, 3600 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    say(b, launch, 3601 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    say(b, launch, 3602 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+}
+
+static void what_an_earlier_attempt_did_says_nothing(void **state)
+{
+    struct bench *b = *state;
+    struct sent late = *run_first(b, 8 * SECOND);
+    late.token++;
+    say(b, &late, 3600 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
+    assert_int_equal(core_idle_ms(b->core, 11), 0);
+}
+
+static void only_operators_exempt_their_jobs_where_the_site_says_so(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 0, true, &one);
+    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
+}
+
+static void a_job_without_gpus_has_no_idle_timeout(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 0;
+    spec->ask.idle_timeout_ms = 60 * SECOND;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &one)->code, -EINVAL);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(an_idle_job_is_marked_once_and_until_it_works),
+        CASE(an_idle_job_gives_way_to_one_that_waits),
+        CASE(a_job_that_works_again_gives_way_no_more),
+        CASE(a_job_is_ended_after_its_own_time),
+        CASE(a_job_is_never_ended_unwarned),
+        CASE(what_an_earlier_attempt_did_says_nothing),
+        CASE(only_operators_exempt_their_jobs_where_the_site_says_so),
+        CASE(a_job_without_gpus_has_no_idle_timeout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

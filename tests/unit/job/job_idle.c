@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* What follows when a job leaves its GPUs unused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "job/idle.h"
+#include "job/job.h"
+
+#define MINUTE 60000
+
+static const struct idle_policy site = { .told_ms = 30 * MINUTE, .yields_ms = 120 * MINUTE };
+static const struct idle_policy strict = { .told_ms = 30 * MINUTE, .end_ms = 60 * MINUTE };
+
+static int make_job(void **state)
+{
+    struct job *job = xcalloc(1, sizeof(*job));
+    job->state = JOB_RUNNING;
+    job->ask.gpus = 1;
+    (void)gpu_grants_add(&job->grants, 0, "GPU-0", 0, 0);
+    *state = job;
+    return 0;
+}
+
+static int drop_job(void **state)
+{
+    job_free(*state);
+    return 0;
+}
+
+static enum idle_level judge(const struct idle_policy *policy, struct job *job, int64_t idle_minutes)
+{
+    bool is_over = false;
+    enum idle_level level = idle_judge(policy, job, idle_minutes * MINUTE, 1000, &is_over);
+    assert_false(is_over);
+    return level;
+}
+
+static void a_job_is_told_first_and_yields_later(void **state)
+{
+    assert_int_equal(judge(&site, *state, 0), IDLE_NONE);
+    assert_int_equal(judge(&site, *state, 29), IDLE_NONE);
+    assert_int_equal(judge(&site, *state, 30), IDLE_TOLD);
+    assert_int_equal(judge(&site, *state, 119), IDLE_TOLD);
+    assert_int_equal(judge(&site, *state, 120), IDLE_YIELDS);
+}
+
+static void nothing_follows_where_nobody_wants_it(void **state)
+{
+    const struct idle_policy none = { 0 };
+    assert_int_equal(judge(&none, *state, 100000), IDLE_NONE);
+}
+
+static void an_exempt_job_may_be_idle_for_ever(void **state)
+{
+    struct job *job = *state;
+    job->ask.idle_ok = true;
+    assert_int_equal(judge(&strict, job, 100000), IDLE_NONE);
+    assert_int_equal(idle_end_ms(&strict, job), 0);
+}
+
+static void only_running_jobs_whose_gpus_are_all_seen_are_judged(void **state)
+{
+    struct job *job = *state;
+    job->state = JOB_STOPPING;
+    assert_int_equal(judge(&site, job, 200), IDLE_NONE);
+    job->state = JOB_RUNNING;
+    gpu_grants_add(&job->grants, 0, "GPU-far", 0, 0)->node = xstrdup("other");
+    assert_int_equal(judge(&site, job, 200), IDLE_NONE);
+    gpu_grants_clear(&job->grants);
+    assert_int_equal(judge(&site, job, 200), IDLE_NONE);
+}
+
+static void the_shorter_of_the_sites_and_the_jobs_own_time_ends_it(void **state)
+{
+    struct job *job = *state;
+    assert_int_equal(idle_end_ms(&site, job), 0);
+    job->ask.idle_timeout_ms = 20 * MINUTE;
+    assert_int_equal(idle_end_ms(&site, job), 20 * MINUTE);
+    assert_int_equal(idle_end_ms(&strict, job), 20 * MINUTE);
+    job->ask.idle_timeout_ms = 600 * MINUTE;
+    assert_int_equal(idle_end_ms(&strict, job), 60 * MINUTE);
+}
+
+static void a_job_is_told_before_it_is_ended(void **state)
+{
+    struct job *job = *state;
+    bool is_over = false;
+    job->ask.idle_timeout_ms = 20 * MINUTE;
+    assert_int_equal(judge(&site, job, 14), IDLE_NONE);
+    assert_int_equal(judge(&site, job, 15), IDLE_TOLD);
+    job->idle_level = IDLE_TOLD;
+    job->idle_told_ms = 1000;
+    (void)idle_judge(&site, job, 20 * MINUTE - 1, 1000 + 5 * MINUTE, &is_over);
+    assert_false(is_over);
+    (void)idle_judge(&site, job, 20 * MINUTE, 1000 + 5 * MINUTE, &is_over);
+    assert_true(is_over);
+}
+
+static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **state)
+{
+    struct job *job = *state;
+    bool is_over = false;
+    assert_int_equal(judge(&strict, job, 500), IDLE_TOLD);
+    job->idle_level = IDLE_TOLD;
+    job->idle_told_ms = 1000;
+    (void)idle_judge(&strict, job, 500 * MINUTE, 999 + 10 * MINUTE, &is_over);
+    assert_false(is_over);
+    (void)idle_judge(&strict, job, 500 * MINUTE, 1000 + 10 * MINUTE, &is_over);
+    assert_true(is_over);
+}
+
+static void levels_have_names(void **state)
+{
+    (void)state;
+    assert_null(idle_level_name(IDLE_NONE));
+    assert_string_equal(idle_level_name(IDLE_TOLD), "told");
+    assert_string_equal(idle_level_name(IDLE_YIELDS), "yields");
+    assert_null(idle_level_name(IDLE_LEVELS));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_job, drop_job)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_job_is_told_first_and_yields_later),
+        CASE(nothing_follows_where_nobody_wants_it),
+        CASE(an_exempt_job_may_be_idle_for_ever),
+        CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged),
+        CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it),
+        CASE(a_job_is_told_before_it_is_ended),
+        CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice),
+        CASE(levels_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
