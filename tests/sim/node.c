@@ -10,6 +10,9 @@
 #include "base/memory.h"
 #include "job/state.h"
 
+#define USAGES_MAX 64U
+#define IDLE_MS    3000
+
 void node_init(struct node *node, struct world *world)
 {
     *node = (struct node){ .world = world };
@@ -340,14 +343,49 @@ void node_kill_shepherd(struct node *node)
     }
 }
 
-void node_hello(struct node *node)
+/* The caller frees the uuids. */
+static void describe_gpus(char **uuids, struct gpu_state *gpus)
 {
-    char *uuids[NODE_GPUS];
-    struct gpu_state gpus[NODE_GPUS];
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
         uuids[i] = xasprintf("GPU-%u", i);
         gpus[i] = (struct gpu_state){ .index = i, .uuid = uuids[i], .memory_bytes = 24ULL << 30 };
     }
+}
+
+void node_usages(struct node *node)
+{
+    struct job_usage usage[USAGES_MAX];
+    struct attempt_usage usages[USAGES_MAX];
+    char *uuids[NODE_GPUS];
+    struct gpu_state gpus[NODE_GPUS];
+    size_t count = 0;
+    for (const struct spooled *entry = node->spool; entry != NULL && count < USAGES_MAX;
+         entry = entry->next) {
+        if (!entry->is_running || entry->n_gpus == 0)
+            continue;
+        bool is_idle = !world_one_in(node->world, 4);
+        usage[count] = (struct job_usage){ .sampled_ms = 1 };
+        usage[count].idle_ms = is_idle ? (uint64_t)world_between(node->world, 0, IDLE_MS) : 0;
+        usages[count] = (struct attempt_usage){
+            .job = entry->id.job,
+            .attempt = entry->id.attempt,
+            .token = entry->token,
+            .usage = { &usage[count], 1 },
+        };
+        count++;
+    }
+    describe_gpus(uuids, gpus);
+    struct message_gpus message = { .gpus = { gpus, NODE_GPUS }, .usages = { usages, count } };
+    node->send(node->send_arg, &message_gpus_record, &message);
+    for (uint32_t i = 0; i < NODE_GPUS; i++)
+        free(uuids[i]);
+}
+
+void node_hello(struct node *node)
+{
+    char *uuids[NODE_GPUS];
+    struct gpu_state gpus[NODE_GPUS];
+    describe_gpus(uuids, gpus);
     char name[] = "box", boot[] = "boot-1";
     struct message_hello hello = { .protocol = LINK_PROTOCOL, .node = name, .boot_id = boot, .cpus = 2 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };

@@ -50,6 +50,7 @@ void node_start_agent(struct node *node); // loads the spool; the link is not up
 void node_kill_agent(struct node *node);
 void node_kill_shepherd(struct node *node); // a living one, if there is any
 void node_hello(struct node *node);         // the link is up
+void node_usages(struct node *node);        // says how long what runs has been idle, as chance has it
 
 /* The attempts that ran a command for this job, in all; and the exit code of the latest. */
 uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);

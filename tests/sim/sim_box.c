@@ -7,7 +7,8 @@
  * twice; no GPU had two users; exit codes are true; ids are never reused; a submit repeated with its key made
  * one job; the node's spool is empty; the fold of the events is the truth, and another scheduler that is told
  * of them decides the same. Some jobs are arrays, wait for others, are held for a while or give way to
- * others, and GPUs are paused. A seed is a whole history: `sim_box SEED` replays one.
+ * others, leave their GPUs unused, and GPUs are paused. A seed is a whole history: `sim_box SEED` replays
+ * one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -250,6 +251,9 @@ static struct job_spec *make_spec(const struct ask *ask)
     spec->ask.priority = (int32_t)(kind / 7 % 3);
     spec->hold = kind % 17 == 0;
     spec->ask.preemptible = kind % 5 == 0;
+    spec->ask.idle_ok = spec->ask.gpus > 0 && kind % 23 == 0;
+    if (spec->ask.gpus > 0 && !spec->ask.idle_ok && kind % 3 == 0)
+        spec->ask.idle_timeout_ms = 1000;
     spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
     if (ask->after != 0)
         spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
@@ -461,6 +465,8 @@ static struct job **fold(struct box *box, size_t *ret_count)
             (void)fprintf(stderr, "%s\n", err.message);
             break;
         }
+        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask.idle_ok)
+            break_rule(box, "it was told of idleness that it may have", id);
         highest = id > highest ? id : highest;
     }
     *ret_count = highest + 1;
@@ -488,6 +494,7 @@ static void start_controller(struct box *box)
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
     health_settings_init(&options.health);
+    options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     struct core_effects effects = {
         .arg = box,
         .commit = commit,
@@ -573,6 +580,16 @@ static void on_storm(void *arg, uint64_t number, void *object)
     world_later(&box->world, world_between(&box->world, 1, 500), on_storm, box, 0, NULL, NULL);
 }
 
+/* Some of what runs is idle, and the agent says so. */
+static void on_usages(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    if (box->node.core != NULL && box->link != 0)
+        node_usages(&box->node);
+    if (box->is_storm)
+        world_later(&box->world, world_between(&box->world, 10, 200), on_usages, box, 0, NULL, NULL);
+}
+
 static void on_calm(void *arg, uint64_t number, void *object)
 {
     ((struct box *)arg)->is_storm = false;
@@ -600,6 +617,8 @@ static void judge_job(struct box *box, const struct job *job)
         break_rule(box, "it ran twice", job->id);
     if (!is_cancelled && job->end == END_CANCELLED)
         break_rule(box, "it was cancelled by nobody", job->id);
+    if (job->end == END_IDLE_TIMEOUT && job->ask.idle_timeout_ms == 0)
+        break_rule(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
         return;
     if (job->end == END_EXIT && (executions < 1 || exit_code != job->exit_code))
@@ -672,6 +691,7 @@ static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size
     for (size_t i = 0; i < CLIENTS; i++)
         world_later(&box->world, world_between(&box->world, 0, 500), on_client, box, 0, NULL, NULL);
     world_later(&box->world, 500, on_storm, box, 0, NULL, NULL);
+    world_later(&box->world, 600, on_usages, box, 0, NULL, NULL);
     world_later(&box->world, 700, on_pause, box, 0, NULL, NULL);
     world_later(&box->world, STORM_MS, on_calm, box, 0, NULL, NULL);
     int64_t until = box->world.now_ms + REST_MS;
