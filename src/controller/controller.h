@@ -14,6 +14,7 @@
 struct agent_process; // agent_process.h: the local node's agent and its keeper
 struct links;         // links.h: connections of agents, frames in and out
 struct streams;       // streams.h: second connections that agents dial back
+struct gpu_history;   // gpu_history.h: what GPUs did
 struct serve;         // serve.h: the HTTP API
 
 /* Where a setting has its value from. */
@@ -63,6 +64,7 @@ struct controller {
     struct links *links;
     struct streams *streams;
     struct agent_process *agent;
+    struct gpu_history *history;
     struct serve *serve;
     bool is_root; // started as root: jobs of several users
     uint32_t admin_uid;

@@ -69,6 +69,13 @@ static const struct route routes[] = {
         NULL },
     { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "What GPUs did in the last week.",
+        {
+            { "gpu", "only this one: node:0, 0 on the only node, or its uuid" },
+            { "since", "RFC 3339, or how long ago such as 1h; ten minutes when missing" },
+            { "step", "seconds of one point: below 60, or whole minutes" },
+        },
+        NULL },
     { "POST", "/api/v1/gpus/pause", ACTION_MANAGE, handle_pause, "No new jobs on these GPUs.",
         { { NULL, NULL } }, &mark_request_record },
     { "POST", "/api/v1/gpus/resume", ACTION_MANAGE, handle_resume, "Takes a pause back.", { { NULL, NULL } },

@@ -42,6 +42,8 @@
         "queued jobs of one list that are shown with their position; it is null for later ones")             \
     X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \
     X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
+    X(LIMIT_HISTORY_POINTS, "history_points", 50000, "points",                                               \
+        "points in one answer about the past of GPUs, all GPUs together")                                    \
     X(LIMIT_IDLE_S, "idle_s", 120, "s", "a connection without a request is closed after this time")          \
     X(LIMIT_REQUEST_S, "request_s", 30, "s", "from the first to the last byte of a request")                 \
     X(LIMIT_WRITE_S, "write_s", 60, "s", "an answer of which nobody reads a byte; not for logs")             \

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "controller/gpu_history.h"
 #include "serve_later.h"
 
 static int listen_unix(struct harness *harness)
@@ -68,6 +69,7 @@ struct harness *harness_new(void)
     harness->agent_fd = -1;
     harness->controller.loop = event_base_new();
     harness->controller.core = &harness->core;
+    harness->controller.history = gpu_history_new();
     harness->controller.is_root = true;
     harness->controller.admin_uid = getuid();
     harness->controller.options.allow_root_jobs = true;
@@ -117,6 +119,7 @@ void harness_free(struct harness *harness)
     free(harness->core.node.name);
     record_clear(&message_hello_record, &harness->core.node.hello);
     event_free(harness->later_event);
+    gpu_history_free(harness->controller.history);
     event_base_free(harness->controller.loop);
     (void)unlink(harness->path);
     (void)rmdir(harness->directory);
