@@ -1,37 +1,96 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpus: who has which GPU, and how busy it is. */
+/* mgpu gpus: who has which GPU, how busy it is, and how busy it was. */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/gpu_columns.h"
+#include "cli/gpu_past.h"
 #include "cli/watch.h"
 
 struct gpus_options {
     bool is_line;
     int64_t watch_ms;
+    const char *gpu; // only this one; NULL: all
+    struct gpu_past_question past;
 };
+
+static struct gpus_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
 
 static int set_line(void *target, const char *value, struct error *err)
 {
     (void)value, (void)err;
-    ((struct gpus_options *)((struct call *)target)->options)->is_line = true;
+    options_of(target)->is_line = true;
     return 0;
 }
 
 static int set_watch(void *target, const char *value, struct error *err)
 {
-    return watch_parse(value, &((struct gpus_options *)((struct call *)target)->options)->watch_ms, err);
+    return watch_parse(value, &options_of(target)->watch_ms, err);
+}
+
+static int set_history(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->past.since = value;
+    return 0;
+}
+
+static int set_step(void *target, const char *value, struct error *err)
+{
+    (void)err;
+    options_of(target)->past.step = value;
+    return 0;
 }
 
 static const struct option_row rows[] = {
     { 0, "line", NULL, "one short line, for the status bar of tmux", set_line },
     { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
+    { 0, "history", "TIME", "what they did since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week",
+        set_history },
+    { 0, "step", "TIME", "of one line of that: 1 to 59 seconds, or minutes", set_step },
     { 0 },
 };
+
+static bool is_named(const json_t *gpu, const char *name, bool has_one_node)
+{
+    _cleanup_free_ char *index = xasprintf("%" PRId64, field_integer(gpu, "index", 0));
+    _cleanup_free_ char *full = xasprintf("%s:%s", field_text(gpu, "node"), index);
+    return text_equal(name, full) || field_is(gpu, "uuid", name) || (has_one_node && text_equal(name, index));
+}
+
+/* Leaves the one that was named. */
+static int keep_named(json_t *gpus, const char *name, struct error *err)
+{
+    const json_t *first = json_array_get(gpus, 0), *last = json_array_get(gpus, json_array_size(gpus) - 1);
+    bool has_one_node = text_equal(field_text(first, "node"), field_text(last, "node"));
+    for (size_t i = json_array_size(gpus); i-- > 0;)
+        if (!is_named(json_array_get(gpus, i), name, has_one_node))
+            (void)json_array_remove(gpus, i);
+    return json_array_size(gpus) > 0 ? 0 : error_set(err, -ENOENT, "there is no GPU %.100s", name);
+}
+
+static int show_past(void *arg, FILE *out, struct error *err)
+{
+    struct call *call = arg;
+    const struct gpus_options *options = call->options;
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    int r = gpu_past_get(&call->client, &options->past, &answer, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, &gpu_past_list, &screen, answer, out, err);
+}
 
 static int show(void *arg, FILE *out, struct error *err)
 {
@@ -40,8 +99,12 @@ static int show(void *arg, FILE *out, struct error *err)
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
     int r = client_get(&call->client, API_PATH "/gpus", &answer, err);
+    if (r == 0 && options->gpu != NULL)
+        r = keep_named(json_object_get(answer, "gpus"), options->gpu, err);
     if (r < 0)
         return r;
+    if (gpu_past_is_shown(call))
+        gpu_past_attach(&call->client, json_object_get(answer, "gpus"));
     if (options->is_line) {
         gpu_print_line(json_object_get(answer, "gpus"), out);
         return 0;
@@ -57,26 +120,41 @@ static int show(void *arg, FILE *out, struct error *err)
     return r;
 }
 
+static int check_options(struct gpus_options *options, int argc, char **argv, struct error *err)
+{
+    if (argc > 1)
+        return error_set(err, -EINVAL, "only one GPU can be named, but '%.60s' was too", argv[1]);
+    options->gpu = options->past.gpu = argc == 1 ? argv[0] : NULL;
+    if (options->past.step != NULL && options->past.since == NULL)
+        return error_set(err, -EINVAL, "--step is about --history, which was not given");
+    if (options->past.since != NULL && options->is_line)
+        return error_set(err, -EINVAL, "--line shows the present, --history the past: give one of them");
+    return 0;
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
-    const struct gpus_options *options = call->options;
-    (void)argc, (void)argv;
-    if (list_print_help(&call->list, &gpu_list, stdout))
+    struct gpus_options *options = call->options;
+    bool is_past = options->past.since != NULL;
+    const struct list_kind *kind = is_past ? &gpu_past_list : &gpu_list;
+    watch_show_fn shown = is_past ? show_past : show;
+    if (list_print_help(&call->list, kind, stdout))
         return EXIT_OK;
-    int r = list_check(&call->list, &gpu_list, err);
+    int r = check_options(options, argc, argv, err);
+    if (r == 0)
+        r = list_check(&call->list, kind, err);
     if (r < 0)
         return r;
-    return options->watch_ms > 0 ? watch_run(call, options->watch_ms, show, call, err)
-                                 : show(call, stdout, err);
+    return options->watch_ms > 0 ? watch_run(call, options->watch_ms, shown, call, err)
+                                 : shown(call, stdout, err);
 }
 
 const struct command command_gpus = {
     .name = "gpus",
     .aliases = { "status", "smi" },
-    .usage = "[OPTIONS]",
-    .help = "Show the GPUs, their jobs and how busy they are",
+    .usage = "[OPTIONS] [GPU]",
+    .help = "Show the GPUs, their jobs and how busy they are, or were",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct gpus_options),
-    .takes_nothing = true,
     .run = run,
 };

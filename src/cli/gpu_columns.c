@@ -8,7 +8,9 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/strings.h"
 #include "cli/field.h"
+#include "cli/gpu_past.h"
 #include "cli/outage_text.h"
 
 #define BAR_WIDTH 16
@@ -77,16 +79,48 @@ static char *join_jobs(const json_t *gpu, const char *name)
     return buffer_take(&out);
 }
 
+static bool has_jobs(const json_t *gpu)
+{
+    return json_array_size(json_object_get(gpu, "jobs")) > 0;
+}
+
+/* Those who use it without a job, each once; NULL when there are none. */
+static char *outside_users(const json_t *gpu)
+{
+    _cleanup_strings_ struct strings users = { 0 };
+    struct buffer out = { 0 };
+    size_t index = 0;
+    json_t *process = NULL;
+    json_array_foreach(json_object_get(gpu, "processes"), index, process)
+    {
+        _cleanup_free_ char *user = field_shown(process, "user");
+        bool is_known = field_is_known(process, "job");
+        for (size_t i = 0; !is_known && i < users.count; i++)
+            is_known = strcmp(users.items[i], user) == 0;
+        if (is_known)
+            continue;
+        strings_add(&users, user);
+        buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", user);
+    }
+    return out.length == 0 ? NULL : buffer_take(&out);
+}
+
+/* Without a job, a sign for what keeps jobs away. */
 static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
-    return join_jobs(gpu, "id");
+    _cleanup_free_ char *outside = outside_users(gpu);
+    bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained");
+    if (has_jobs(gpu) || (!is_paused && outside == NULL))
+        return join_jobs(gpu, "id");
+    *color = is_paused ? COLOR_MAGENTA : COLOR_YELLOW;
+    return xstrdup(!is_paused ? "!" : view->screen->is_utf8 ? "‖" : "=");
 }
 
 static char *render_users(const struct view *view, const json_t *gpu, enum color *color)
 {
     (void)view, (void)color;
-    return join_jobs(gpu, "user");
+    char *outside = has_jobs(gpu) ? NULL : outside_users(gpu);
+    return outside != NULL ? outside : join_jobs(gpu, "user");
 }
 
 static char *render_state(const struct view *view, const json_t *gpu, enum color *color)
@@ -160,13 +194,10 @@ static char *render_clock(const struct view *view, const json_t *gpu, enum color
                                                : xstrdup("-");
 }
 
-/* A GPU without a job is free and not idle. */
 static char *render_idle(const struct view *view, const json_t *gpu, enum color *color)
 {
     char text[32];
     bool is_wasted = json_is_true(json_object_get(gpu, "is_wasted"));
-    if (field_is(gpu, "state", "free"))
-        return xstrdup("free");
     if (!field_is_known(gpu, "idle_s"))
         return xstrdup("-");
     format_duration((int64_t)(field_number(gpu, "idle_s", 0) * 1000), text, sizeof(text));
@@ -188,6 +219,7 @@ static const struct list_column columns[] = {
     { "state", "STATE",
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
+    { "past", "LAST 10 MIN", "how busy it was in the last ten minutes", NULL, false, 4, gpu_past_render },
     { "outside", "OUTSIDE", "processes on it that mgpu did not start, or of jobs with other GPUs", NULL,
         false, 4, render_outside },
     { "clock", "MHZ", "clock of its processors", "sm_clock_mhz", true, 0, render_clock },
@@ -200,7 +232,7 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,state,outside,clock,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,outside,clock,uuid,pci",
 };
 
 void gpu_print_outside(const json_t *gpus, FILE *out)
@@ -235,6 +267,8 @@ void gpu_print_line(const json_t *gpus, FILE *out)
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)
             (void)fputc('x', out);
+        else if (is_used && json_is_true(json_object_get(gpu, "is_wasted")))
+            (void)fputs("idle", out);
         else if (is_used && field_is_known(gpu, "utilization"))
             (void)fprintf(out, "%.0f%%", field_number(gpu, "utilization", 0) * 100);
         else

@@ -72,15 +72,17 @@ char *usage_idle(const json_t *job)
         timeout > 0 ? "; it is ended after " : "", end);
 }
 
-static const char *level(const struct screen *screen, const json_t *percent)
+const char *usage_bar(const struct screen *screen, int64_t percent)
 {
     static const char *const blocks[LEVELS] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     static const char *const ascii[LEVELS] = { "_", ".", ":", "-", "=", "+", "*", "#" };
-    if (!json_is_integer(percent))
-        return " ";
-    json_int_t value = json_integer_value(percent);
-    size_t i = (size_t)(value < 0 ? 0 : value > 100 ? 100 : value) * (LEVELS - 1) / 100;
+    size_t i = (size_t)(percent < 0 ? 0 : percent > 100 ? 100 : percent) * (LEVELS - 1) / 100;
     return screen->is_utf8 ? blocks[i] : ascii[i];
+}
+
+static const char *level(const struct screen *screen, const json_t *percent)
+{
+    return json_is_integer(percent) ? usage_bar(screen, json_integer_value(percent)) : " ";
 }
 
 static bool has_values(const json_t *timeline, size_t which)

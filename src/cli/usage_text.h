@@ -19,5 +19,8 @@ char *usage_stray(const json_t *usage);
 char *usage_idle_mark(const struct screen *screen, const json_t *job);
 char *usage_idle(const json_t *job);
 
+/* One character of a graph of bars, from 0 to 100. */
+const char *usage_bar(const struct screen *screen, int64_t percent);
+
 /* The timeline as rows of bars, one character per bucket; nothing without one. */
 void usage_print_timeline(const struct screen *screen, const json_t *usage, FILE *out);
