@@ -18,8 +18,10 @@ static void note_level(struct core *core, struct core_job *entry, enum idle_leve
     };
     format_duration(idle_ms, idle, sizeof(idle));
     format_duration(end_ms, end, sizeof(end));
-    if (level == IDLE_NONE)
+    if (level == IDLE_NONE && idle_ms == 0)
         event.text = xstrdup("it uses its GPUs again");
+    else if (level == IDLE_NONE)
+        event.text = xasprintf("it has not used its GPUs for %s, which does not matter (any more)", idle);
     else
         event.text = xasprintf("it has not used its GPUs for %s%s%s%s", idle,
             level == IDLE_YIELDS ? " and gives way to others" : "", end_ms > 0 ? "; it is ended after " : "",

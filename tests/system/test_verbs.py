@@ -69,7 +69,7 @@ def test_a_mistyped_option_gets_a_suggestion(box, verb, option, meant):
     ['submit', '-m', '8X', '--', 'true'], ['submit', '-m', '-1', '--', 'true'], ['submit', '-m', '0', '--', 'true'],
     ['submit', '-p', '1001', '--', 'true'], ['submit', '-p', 'high', '--', 'true'], ['submit', '-e', '=x', '--', 'true'],
     ['submit', '-n', '4', '--', 'true'], ['submit', '-J', '', '--', 'true'], ['submit', '-J', 'x' * 200, '--', 'true'],
-    ['ps', '-o', 'nosuchcolumn'], ['ps', '-s', 'sleeping'], ['gpus', 'extra'], ['version', '--bad'],
+    ['ps', '-o', 'nosuchcolumn'], ['ps', '-s', 'sleeping'], ['gpus', '0', '1'], ['version', '--bad'],
 ], ids=' '.join)
 def test_a_usage_error_is_exit_2_and_one_clear_sentence(box, arguments):
     done = box.mgpu(*arguments)

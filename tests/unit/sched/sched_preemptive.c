@@ -58,6 +58,21 @@ static void nobody_is_preempted_within_the_quantum(void **state)
     scene_free(scene);
 }
 
+static void an_idle_job_gives_way_even_within_the_quantum(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("learnt", 1);
+    uint64_t idle = scene_add(scene, 4, 100);
+    scene_wait(scene, 10);
+    (void)scene_add(scene, 4, 10000);
+    assert_int_equal(scene->n_preempted, 0);
+    sched_idle(scene->sched, scene->now_ms, idle, true);
+    scene_wait(scene, 0);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], idle);
+    scene_free(scene);
+}
+
 static void who_costs_much_to_preempt_is_left_alone_for_longer(void **state)
 {
     (void)state;
@@ -185,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shorter_job_takes_the_place_of_the_longer_one),
         cmocka_unit_test(nobody_is_preempted_within_the_quantum),
+        cmocka_unit_test(an_idle_job_gives_way_even_within_the_quantum),
         cmocka_unit_test(who_costs_much_to_preempt_is_left_alone_for_longer),
         cmocka_unit_test(whoever_used_much_goes_after_those_who_did_not),
         cmocka_unit_test(an_array_starts_all_that_there_is_room_for),

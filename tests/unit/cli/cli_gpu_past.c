@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs and their past on paper. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/gpu_columns.h"
+#include "cli/gpu_past.h"
+#include "server.h"
+
+static json_t *object(const char *text)
+{
+    json_t *value = json_loads(text, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static void the_last_minutes_are_bars_with_gaps(void **state)
+{
+    const struct screen plain = { 0 }, fine = { .is_utf8 = true };
+    enum color color = COLOR_NONE;
+    _cleanup_json_ json_t *gpu = object("{\"recent\": [0, 0.5, null, 1.0]}");
+    _cleanup_free_ char *ascii = gpu_past_render(&(struct view){ .screen = &plain }, gpu, &color);
+    _cleanup_free_ char *blocks = gpu_past_render(&(struct view){ .screen = &fine }, gpu, &color);
+    (void)state;
+    assert_string_equal(ascii, "_- #");
+    assert_string_equal(blocks, "▁▄ █");
+}
+
+static void without_an_answer_there_are_no_bars(void **state)
+{
+    const struct screen plain = { 0 };
+    enum color color = COLOR_NONE;
+    _cleanup_json_ json_t *gpu = object("{}");
+    _cleanup_free_ char *text = gpu_past_render(&(struct view){ .screen = &plain }, gpu, &color);
+    (void)state;
+    assert_string_equal(text, "-");
+}
+
+static void it_is_asked_for_only_when_it_is_shown(void **state)
+{
+    static const struct {
+        const char *output;
+        bool is_json, is_shown;
+    } rows[] = { { NULL, false, false }, { "wide", false, true }, { "wide", true, false },
+        { "json", false, false }, { "gpu,past", false, true }, { "past", false, true },
+        { "gpu,util", false, false } };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct call call = { .list = { .output = rows[i].output }, .is_json = rows[i].is_json };
+        assert_int_equal(gpu_past_is_shown(&call), rows[i].is_shown);
+    }
+}
+
+/* The answer lies ready in the socket before it is asked for; what was asked is read afterwards. */
+static void arrays_become_rows_and_unknown_moments_none(void **state)
+{
+    static const char body[] =
+        "{\"schema\":\"mgpu/v1\",\"from\":\"2026-11-21T06:30:00.000Z\",\"step_s\":60,\"gpus\":[{\"node\":"
+        "\"box\",\"index\":3,\"uuid\":\"U\",\"utilization\":[null,0.25],\"power_w\":[null,300]}]}";
+    struct server server;
+    struct client client;
+    struct error err = { 0 };
+    _cleanup_json_ json_t *answer = NULL;
+    (void)state;
+    server_open(&server);
+    client_init(&client, server.path);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char request[1024] = "", head[256];
+        int fd = server_accept(&server);
+        server_hear(fd, request, sizeof(request));
+        bool is_right =
+            strstr(request, "GET /api/v1/gpus/history?gpu=box:3&since=2026-11-21T06:30:00Z&step=60 ") !=
+                NULL ||
+            strstr(request, "gpu=box%3A3&since=2026-11-21T06%3A30%3A00Z&step=60 ") != NULL;
+        (void)snprintf(head, sizeof(head),
+            "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+            is_right ? "200 OK" : "500 Wrong", sizeof(body) - 1);
+        server_say(fd, head);
+        server_say(fd, body);
+        _exit(0);
+    }
+    const struct gpu_past_question question = {
+        .gpu = "box:3", .since = "2026-11-21T06:30:00Z", .step = "60"
+    };
+    assert_int_equal(gpu_past_get(&client, &question, &answer, &err), 0);
+    const json_t *points = json_object_get(answer, "points"), *point = json_array_get(points, 0);
+    assert_int_equal(json_array_size(points), 1);
+    assert_string_equal(field_text(point, "at"), "2026-11-21T06:31:00.000Z");
+    assert_int_equal(field_integer(point, "power_w", 0), 300);
+    assert_false(field_is_known(point, "memory"));
+    client_clear(&client);
+    server_close(&server);
+}
+
+static void check_line(const char *gpus, const char *expected)
+{
+    _cleanup_json_ json_t *array = object(gpus);
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    gpu_print_line(array, out);
+    (void)fclose(out);
+    assert_string_equal(text, expected);
+}
+
+static void a_line_tells_each_gpu_in_a_word(void **state)
+{
+    (void)state;
+    check_line("[{\"index\":0,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0.97},"
+               "{\"index\":1,\"state\":\"free\",\"jobs\":[]},"
+               "{\"index\":2,\"state\":\"lost\",\"jobs\":[{}]},"
+               "{\"index\":3,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0,\"is_wasted\":true},"
+               "{\"index\":4,\"state\":\"free\",\"jobs\":[],\"processes\":[{\"pid\":7,\"job\":null}]}]",
+        "0:97% 1:- 2:x 3:idle 4:-!\n");
+}
+
+static void check_cells(const char *gpu, const char *columns, const char *expected)
+{
+    struct screen screen = { 0 };
+    const struct call call = { .list = { .output = columns, .is_headless = true } };
+    _cleanup_json_ json_t *answer = json_pack("{s:[o]}", "gpus", object(gpu));
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(list_print(&call, &gpu_list, &screen, answer, out, NULL), 0);
+    (void)fclose(out);
+    assert_string_equal(text, expected);
+}
+
+static void what_keeps_jobs_away_has_a_sign(void **state)
+{
+    (void)state;
+    check_cells("{\"state\":\"free\",\"processes\":[{\"pid\":7,\"user\":\"cy\",\"job\":null},"
+                "{\"pid\":8,\"user\":\"cy\",\"job\":null},{\"pid\":9,\"user\":\"bo\",\"job\":null}]}",
+        "job,user", "!  cy,bo\n");
+    check_cells("{\"state\":\"paused\"}", "job,user", "=  -\n");
+    check_cells("{\"state\":\"free\"}", "job,user", "-  -\n");
+    check_cells("{\"state\":\"used\",\"jobs\":[{\"id\":3,\"user\":\"ada\"}],"
+                "\"processes\":[{\"pid\":7,\"user\":\"cy\",\"job\":null}]}",
+        "job,user", "3  ada\n");
+}
+
+static void idleness_is_a_time_and_a_mark(void **state)
+{
+    (void)state;
+    check_cells("{\"state\":\"used\",\"idle_s\":5,\"is_wasted\":false}", "idle", "5s\n");
+    check_cells("{\"state\":\"used\",\"idle_s\":2520,\"is_wasted\":true}", "idle", "42m00s !\n");
+    check_cells("{\"state\":\"free\",\"idle_s\":null}", "idle", "-\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_minutes_are_bars_with_gaps),
+        cmocka_unit_test(without_an_answer_there_are_no_bars),
+        cmocka_unit_test(it_is_asked_for_only_when_it_is_shown),
+        cmocka_unit_test(arrays_become_rows_and_unknown_moments_none),
+        cmocka_unit_test(a_line_tells_each_gpu_in_a_word),
+        cmocka_unit_test(what_keeps_jobs_away_has_a_sign),
+        cmocka_unit_test(idleness_is_a_time_and_a_mark),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
