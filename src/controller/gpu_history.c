@@ -44,12 +44,19 @@ void gpu_history_free(struct gpu_history *history)
     free(history);
 }
 
+static struct history_gpu *find_from(const struct gpu_history *history, size_t first, const char *uuid)
+{
+    for (size_t i = 0; i < history->count; i++) {
+        struct history_gpu *gpu = &history->gpus[(first + i) % history->count];
+        if (strcmp(gpu->uuid, uuid) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
 static struct history_gpu *find(const struct gpu_history *history, const char *uuid)
 {
-    for (size_t i = 0; i < history->count; i++)
-        if (strcmp(history->gpus[i].uuid, uuid) == 0)
-            return &history->gpus[i];
-    return NULL;
+    return find_from(history, 0, uuid);
 }
 
 void history_forget(struct gpu_history *history, int64_t minute)
@@ -66,7 +73,8 @@ void history_forget(struct gpu_history *history, int64_t minute)
 
 struct history_gpu *history_gpu_take(struct gpu_history *history, const char *uuid)
 {
-    struct history_gpu *known = find(history, uuid);
+    struct history_gpu *known = find_from(history, history->next, uuid);
+    history->next = known != NULL ? (size_t)(known - history->gpus) + 1 : 0;
     if (known != NULL || history->count == HISTORY_GPUS_MAX || strlen(uuid) >= HISTORY_UUID_SIZE)
         return known;
     history->gpus = xreallocarray(history->gpus, history->count + 1, sizeof(*history->gpus));

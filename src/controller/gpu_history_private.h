@@ -30,6 +30,7 @@ struct history_gpu {
 struct gpu_history {
     struct history_gpu *gpus;
     size_t count;
+    size_t next;          // where the next one is likely to be: nodes tell them in the same order
     int64_t whole_minute; // up to which the whole file has it
 };
 

@@ -42,7 +42,7 @@
         "queued jobs of one list that are shown with their position; it is null for later ones")             \
     X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \
     X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
-    X(LIMIT_HISTORY_POINTS, "history_points", 50000, "points",                                               \
+    X(LIMIT_HISTORY_POINTS, "history_points", 25000, "points",                                               \
         "points in one answer about the past of GPUs, all GPUs together")                                    \
     X(LIMIT_IDLE_S, "idle_s", 120, "s", "a connection without a request is closed after this time")          \
     X(LIMIT_REQUEST_S, "request_s", 30, "s", "from the first to the last byte of a request")                 \

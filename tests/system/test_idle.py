@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import harness
+import invariants
 from nvml import Nvml
 
 
@@ -62,6 +63,9 @@ def test_idleness_goes_on_over_restarts_of_both_daemons(make_instance, gate):
     box.restart()
     levels = [event['data']['idle'] for event in list_events(box) if event['data']['type'] == 'idle']
     assert levels == ['told'], 'a restart tells nobody anew'
+    box.stop()
+    assert not list(invariants.fsck(box))
+    box.start()
 
 
 def list_events(instance):
