@@ -197,7 +197,7 @@ static char *render_clock(const struct view *view, const json_t *gpu, enum color
 static char *render_idle(const struct view *view, const json_t *gpu, enum color *color)
 {
     char text[32];
-    bool is_wasted = json_is_true(json_object_get(gpu, "is_wasted"));
+    bool is_wasted = json_is_true(json_object_get(gpu, "wasted"));
     if (!field_is_known(gpu, "idle_s"))
         return xstrdup("-");
     format_duration((int64_t)(field_number(gpu, "idle_s", 0) * 1000), text, sizeof(text));
@@ -267,7 +267,7 @@ void gpu_print_line(const json_t *gpus, FILE *out)
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)
             (void)fputc('x', out);
-        else if (is_used && json_is_true(json_object_get(gpu, "is_wasted")))
+        else if (is_used && json_is_true(json_object_get(gpu, "wasted")))
             (void)fputs("idle", out);
         else if (is_used && field_is_known(gpu, "utilization"))
             (void)fprintf(out, "%.0f%%", field_number(gpu, "utilization", 0) * 100);

@@ -166,7 +166,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "pcie_switch", place(gpu->pcie_switch));
     (void)json_object_set_new(object, "links", links(gpu->links));
     (void)json_object_set_new(object, "idle_s", idle_seconds(view));
-    (void)json_object_set_new(object, "is_wasted", json_boolean(is_wasted(view)));
+    (void)json_object_set_new(object, "wasted", json_boolean(is_wasted(view)));
     json_t *jobs = json_array();
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct job *job = view->jobs[i];

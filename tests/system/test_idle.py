@@ -33,7 +33,7 @@ def test_an_idle_job_is_marked_everywhere(make_instance, gate):
     shown = box.job(job)
     assert shown['idle'] == 'told' and shown['idle_s'] >= 2 and shown['usage']['idle_s'] >= 2
     gpu, = box.gpus()
-    assert gpu['is_wasted'] and gpu['idle_s'] >= 2
+    assert gpu['wasted'] and gpu['idle_s'] >= 2
     assert '! idle ' in box.mgpu('ps', '-a', check=True, env={'LC_ALL': 'C'}).out
     assert 'has not used its GPUs for' in box.mgpu('show', job, check=True).out
     header, row = box.mgpu('gpus', check=True, env={'LC_ALL': 'C'}).out.splitlines()
@@ -44,7 +44,7 @@ def test_an_idle_job_is_marked_everywhere(make_instance, gate):
 def test_a_free_gpu_is_not_idle(make_instance):
     box = make(make_instance, '--idle-warn', '1s')
     gpu, = box.gpus()
-    assert gpu['idle_s'] is None and not gpu['is_wasted']
+    assert gpu['idle_s'] is None and not gpu['wasted']
     row = box.mgpu('gpus', '-o', 'idle', '-H', check=True).out.split()
     assert row == ['-']
 

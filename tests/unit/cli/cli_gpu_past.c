@@ -118,7 +118,7 @@ static void a_line_tells_each_gpu_in_a_word(void **state)
     check_line("[{\"index\":0,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0.97},"
                "{\"index\":1,\"state\":\"free\",\"jobs\":[]},"
                "{\"index\":2,\"state\":\"lost\",\"jobs\":[{}]},"
-               "{\"index\":3,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0,\"is_wasted\":true},"
+               "{\"index\":3,\"state\":\"used\",\"jobs\":[{}],\"utilization\":0,\"wasted\":true},"
                "{\"index\":4,\"state\":\"free\",\"jobs\":[],\"processes\":[{\"pid\":7,\"job\":null}]}]",
         "0:97% 1:- 2:x 3:idle 4:-!\n");
 }
@@ -152,8 +152,8 @@ static void what_keeps_jobs_away_has_a_sign(void **state)
 static void idleness_is_a_time_and_a_mark(void **state)
 {
     (void)state;
-    check_cells("{\"state\":\"used\",\"idle_s\":5,\"is_wasted\":false}", "idle", "5s\n");
-    check_cells("{\"state\":\"used\",\"idle_s\":2520,\"is_wasted\":true}", "idle", "42m00s !\n");
+    check_cells("{\"state\":\"used\",\"idle_s\":5,\"wasted\":false}", "idle", "5s\n");
+    check_cells("{\"state\":\"used\",\"idle_s\":2520,\"wasted\":true}", "idle", "42m00s !\n");
     check_cells("{\"state\":\"free\",\"idle_s\":null}", "idle", "-\n");
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/idle.h"
 #include "job/job.h"
 
 static struct job_event make_event(enum job_event_type type, uint32_t attempt)
@@ -109,6 +110,43 @@ static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
     apply(job, make_event(EVENT_RETURNED, 1));
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(job->started_ms, 0);
+}
+
+static void idleness_lasts_as_long_as_the_attempt(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event event = make_event(EVENT_IDLE, 1);
+    event.idle_level = IDLE_TOLD;
+    event.wall_ms = 7000;
+    apply(job, event);
+    assert_int_equal(job->state, JOB_RUNNING);
+    event.idle_level = IDLE_YIELDS;
+    event.wall_ms = 9000;
+    apply(job, event);
+    assert_int_equal(job->idle_level, IDLE_YIELDS);
+    assert_int_equal(job->idle_told_ms, 7000);
+    apply(job, make_event(EVENT_PREEMPTED, 1));
+    assert_int_equal(job->idle_level, IDLE_YIELDS);
+    apply(job, make_event(EVENT_REQUEUED, 1));
+    assert_int_equal(job->idle_level, IDLE_NONE);
+    assert_int_equal(job->idle_told_ms, 0);
+    assert_true(job->ask.preemptible);
+}
+
+static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event event = make_event(EVENT_IDLE, 2);
+    assert_int_equal(job_apply(job, &event, &err), -EPROTO);
+    event.attempt = 1;
+    event.idle_level = IDLE_LEVELS;
+    assert_int_equal(job_apply(job, &event, &err), -EPROTO);
+    assert_int_equal(job->idle_level, IDLE_NONE);
 }
 
 static void an_ended_job_keeps_what_is_to_be_shown(void **state)
@@ -385,6 +423,8 @@ int main(void)
         with_job(an_allocated_job_holds_its_gpus_in_the_order_given),
         with_job(a_returned_job_gives_everything_back_and_queues_again),
         with_job(a_job_whose_gate_never_opened_is_as_if_never_started),
+        with_job(idleness_lasts_as_long_as_the_attempt),
+        with_job(idleness_of_another_attempt_or_an_unknown_level_is_refused),
         with_job(an_ended_job_keeps_what_is_to_be_shown),
         with_job(a_queued_job_that_is_stopped_is_done_at_once),
         with_job(a_stop_before_the_verdict_ends_as_cancelled_without_running),

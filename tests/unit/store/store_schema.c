@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "job/cluster_change.h"
+#include "job/idle.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
@@ -217,6 +218,33 @@ static void a_job_that_is_put_back_gives_its_gpus_back(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
+static void idleness_and_what_follows_are_kept(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    struct job *jobs[2] = { 0 };
+    fixture_allocate(fixture, job, 0, 0);
+    fixture_event(fixture, job, EVENT_STARTED);
+    fixture_apply(fixture, job,
+        &(struct job_event){
+            .type = EVENT_IDLE, .attempt = 1, .wall_ms = 700, .idle_level = IDLE_TOLD, .idle_ms = 5 });
+    fixture_apply(fixture, job,
+        &(struct job_event){
+            .type = EVENT_IDLE, .attempt = 1, .wall_ms = 900, .idle_level = IDLE_YIELDS, .idle_ms = 9 });
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM events WHERE type = 14"), 2);
+    assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
+    assert_int_equal(jobs[1]->idle_level, IDLE_YIELDS);
+    assert_int_equal(jobs[1]->idle_told_ms, job->idle_told_ms);
+    job_free(jobs[1]);
+    fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_PREEMPTED, .attempt = 1 });
+    fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_REQUEUED, .attempt = 1 });
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    assert_true(job->ask.preemptible);
+}
+
 static void edits_and_holds_are_kept(void **state)
 {
     struct fixture *fixture = *state;
@@ -343,6 +371,7 @@ int main(void)
         TEST(gpus_of_several_nodes_are_booked_where_they_are),
         TEST(a_job_that_is_put_back_gives_its_gpus_back),
         TEST(edits_and_holds_are_kept),
+        TEST(idleness_and_what_follows_are_kept),
         TEST(an_element_has_the_specification_of_its_array),
         TEST(changes_of_the_cluster_are_events_of_no_job),
         TEST(the_state_of_the_cluster_is_put_replaced_and_removed),

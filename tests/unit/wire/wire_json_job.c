@@ -218,7 +218,7 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
         "\"processes\":null,\"state\":\"free\",\"reason\":null,\"fault\":null,\"until\":null,\"numa\":0,"
         "\"pcie_switch\":0,"
-        "\"links\":[],\"idle_s\":null,\"is_wasted\":false,"
+        "\"links\":[],\"idle_s\":null,\"wasted\":false,"
         "\"jobs\":[]}");
 }
 
@@ -301,12 +301,12 @@ static void a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs(void **state)
     fixture->job->idle_level = IDLE_TOLD;
     _cleanup_json_ json_t *idle = json_gpu_write(&view);
     assert_true(json_real_value(json_object_get(idle, "idle_s")) == 3.5);
-    assert_true(json_is_true(json_object_get(idle, "is_wasted")));
+    assert_true(json_is_true(json_object_get(idle, "wasted")));
     fixture->job->idle_level = IDLE_NONE;
     idle_ms[1] = 0;
     _cleanup_json_ json_t *used = json_gpu_write(&view);
     assert_true(json_is_null(json_object_get(used, "idle_s")));
-    assert_true(json_is_false(json_object_get(used, "is_wasted")));
+    assert_true(json_is_false(json_object_get(used, "wasted")));
 }
 
 static void a_node_tells_its_features(void **state)
