@@ -151,7 +151,7 @@ static int read_step(const char *text, uint32_t *ret, struct error *err)
     int r = parse_duration(text, "step", &ms, err);
     if (r < 0)
         return r;
-    if (ms < 1000 || ms > SINCE_MAX_S * 1000 || (ms >= HISTORY_MINUTE_S * 1000 && ms % 60000 != 0) ||
+    if (ms < 1000 || ms > SINCE_MAX_S * 1000 || (ms >= HISTORY_MINUTE_S * INT64_C(1000) && ms % 60000 != 0) ||
         ms % 1000 != 0) {
         (void)error_set(
             err, -EINVAL, "step: '%.40s' is neither seconds below a minute nor whole minutes", text);

@@ -291,7 +291,7 @@ static int (*const tellers[EVENT_TYPES])(
 
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)
 {
-    enum job_state before;
+    enum job_state before = JOB_NEW;
     const struct job_event *event = &turn->event;
     int r = replay_apply(replay, turn, &before, err);
     struct job *job = replay_find(replay, event->job);
