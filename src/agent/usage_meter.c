@@ -27,6 +27,7 @@
 static const struct record_field gpu_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct meter_gpu, energy_mj, 0),
     RECORD_FIELD(2, RECORD_SIZE, struct meter_gpu, memory_used, 0),
+    RECORD_FIELD(3, RECORD_U64, struct meter_gpu, idle_ms, 0),
 };
 static const struct record_type meter_gpu_record = RECORD_TYPE(61, "GPU meter", struct meter_gpu, gpu_fields);
 
@@ -79,6 +80,8 @@ struct sum {
     uint64_t power, power_max; // milliwatts of those that know both
     size_t n_idle;
     bool is_cpu_idle;
+    bool is_gap;      // too long ago for what is idle to be idle since
+    uint64_t idle_ms; // that a GPU gets more idle by, if it is
 };
 
 static bool is_granted(const struct gpu_grant *grant, const struct gpu_state *gpu)
@@ -202,7 +205,9 @@ static void add_gpu(struct usage_meter *meter, size_t i, const struct gpu_grant 
         sum->power_max += gpu->power_limit_mw;
     }
     last->memory_used = gpu->memory_used_bytes;
-    if (!has_busy || gpu->utilization_percent >= IDLE_PERCENT || has_grown || !sum->is_cpu_idle)
+    bool is_quiet = has_busy && gpu->utilization_percent < IDLE_PERCENT && !has_grown;
+    last->idle_ms = is_quiet && !sum->is_gap ? last->idle_ms + sum->idle_ms : 0;
+    if (!is_quiet || !sum->is_cpu_idle)
         return;
     sum->n_idle++;
     usage->idle_gpu_ms += passed_ms;
@@ -300,13 +305,12 @@ static uint64_t clamp_passed(const struct usage_meter *meter, uint64_t real_ms)
     return real_ms > most ? most : real_ms;
 }
 
-static void note_idleness(
-    struct usage_meter *meter, const struct sum *sum, const struct usage_sample *sample, uint64_t real_ms)
+static void note_idleness(struct usage_meter *meter, const struct sum *sum, const struct usage_sample *sample)
 {
     struct job_usage *usage = meter->usage.items;
     bool is_idle = meter->gpus.count > 0 && sum->n_idle == meter->gpus.count;
-    if (is_idle && usage->idle_since_ms != 0 && real_ms <= IDLE_GAP_MS) {
-        usage->idle_ms += sample->host.is_paused ? 0 : clamp_passed(meter, real_ms);
+    if (is_idle && usage->idle_since_ms != 0 && !sum->is_gap) {
+        usage->idle_ms += sum->idle_ms;
         return;
     }
     usage->idle_since_ms = is_idle ? sample->wall_ms : 0;
@@ -322,19 +326,32 @@ void usage_meter_add(
         return;
     uint64_t real_ms = (uint64_t)(sample->boot_ms - meter->last_ms);
     uint64_t passed_ms = clamp_passed(meter, real_ms);
+    sum.is_gap = usage->sampled_ms == 0 || real_ms > IDLE_GAP_MS;
+    sum.idle_ms = sample->host.is_paused ? 0 : passed_ms;
     add_host(meter, &sample->host, real_ms, &sum);
     for (size_t i = 0; i < grants->count && i < meter->gpus.count; i++) {
         const struct gpu_grant *grant = (const struct gpu_grant *)grants->items + i;
         const struct gpu_state *gpu = find_gpu(sample->gpus, grant);
         if (gpu != NULL && gpu->is_lost == 0)
             add_gpu(meter, i, grant, gpu, passed_ms, &sum);
+        else
+            ((struct meter_gpu *)meter->gpus.items)[i].idle_ms = 0;
     }
     note_strays(meter, grants, sample->gpus);
-    note_idleness(meter, &sum, sample, real_ms);
+    note_idleness(meter, &sum, sample);
     if (meter->gpus.count > 0)
         fill_bucket(meter, &sum, passed_ms);
     usage->sampled_ms += passed_ms;
     meter->last_ms = sample->boot_ms;
+}
+
+static void add_gpu_usages(const struct usage_meter *meter, struct job_usage *usage)
+{
+    const struct meter_gpu *gpus = meter->gpus.items;
+    struct usage_gpu *usages = xcalloc(meter->gpus.count, sizeof(*usages));
+    for (size_t i = 0; i < meter->gpus.count; i++)
+        usages[i].idle_ms = gpus[i].idle_ms;
+    usage->gpus = (struct record_list){ usages, meter->gpus.count };
 }
 
 struct job_usage *usage_meter_read(const struct usage_meter *meter)
@@ -347,5 +364,7 @@ struct job_usage *usage_meter_read(const struct usage_meter *meter)
     }
     if (meter->bucket_ms > 0)
         usage_bucket_add(usage, &bucket);
+    if (meter->gpus.count > 0)
+        add_gpu_usages(meter, usage);
     return usage;
 }

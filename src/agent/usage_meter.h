@@ -29,6 +29,7 @@ struct usage_sample {
 struct meter_gpu {
     uint64_t energy_mj; // counter; 0: not known
     uint64_t memory_used;
+    uint64_t idle_ms; // as in struct usage_gpu
 };
 
 struct usage_meter {

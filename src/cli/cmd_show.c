@@ -224,6 +224,7 @@ static void print_usage(const struct page *page)
     const json_t *usage = json_object_get(page->job, "usage");
     _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
     _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(page->job);
+    _cleanup_free_ char *idle_gpus = job_is_done(page->job) ? NULL : usage_idle_gpus(page->job);
     if (sentence != NULL)
         print_line(page, "GPUs", sentence);
     if (field_is_known(usage, "fault"))
@@ -232,6 +233,8 @@ static void print_usage(const struct page *page)
         print_line(page, "warning", stray);
     if (idle != NULL)
         print_line(page, "warning", idle);
+    if (idle_gpus != NULL)
+        print_line(page, "warning", idle_gpus);
     usage_print_timeline(page->view.screen, usage, page->out);
 }
 

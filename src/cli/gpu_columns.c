@@ -215,7 +215,7 @@ static const struct list_column columns[] = {
     { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
-    { "idle", "IDLE", "for how long its jobs have not used it", "idle_s", true, 0, render_idle },
+    { "idle", "IDLE", "for how long its jobs have computed nothing on it", "idle_s", true, 0, render_idle },
     { "state", "STATE",
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },

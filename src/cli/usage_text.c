@@ -72,6 +72,34 @@ char *usage_idle(const json_t *job)
         timeout > 0 ? "; it is ended after " : "", end);
 }
 
+char *usage_idle_gpus(const json_t *job)
+{
+    const json_t *times = json_object_get(json_object_get(job, "usage"), "gpus_idle_s");
+    const json_t *granted = json_object_get(job, "granted");
+    struct buffer gpus = { 0 };
+    double least = 0;
+    size_t index = 0, n_idle = 0;
+    json_t *time = NULL;
+    char text[32];
+    json_array_foreach(times, index, time)
+    {
+        double idle = json_is_number(time) ? json_number_value(time) : 0;
+        if (idle < IDLE_SHOWN_S)
+            continue;
+        least = n_idle == 0 || idle < least ? idle : least;
+        buffer_printf(&gpus, "%s%" PRId64, n_idle++ > 0 ? "," : "",
+            field_integer(json_array_get(granted, index), "index", 0));
+    }
+    if (n_idle == 0 || n_idle == json_array_size(times)) {
+        buffer_clear(&gpus);
+        return NULL;
+    }
+    format_duration((int64_t)(least * 1000), text, sizeof(text));
+    char *sentence = xasprintf("has not used GPU %s for %s", buffer_text(&gpus), text);
+    buffer_clear(&gpus);
+    return sentence;
+}
+
 const char *usage_bar(const struct screen *screen, int64_t percent)
 {
     static const char *const blocks[LEVELS] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };

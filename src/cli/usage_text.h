@@ -19,6 +19,10 @@ char *usage_stray(const json_t *usage);
 char *usage_idle_mark(const struct screen *screen, const json_t *job);
 char *usage_idle(const json_t *job);
 
+/* The GPUs of a job that it leaves unused while it uses others: "has not used GPU 1,3 for 42m". The caller
+ * frees it. */
+char *usage_idle_gpus(const json_t *job);
+
 /* One character of a graph of bars, from 0 to 100. */
 const char *usage_bar(const struct screen *screen, int64_t percent);
 

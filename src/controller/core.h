@@ -209,6 +209,10 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
+/* The same of one GPU of it, whatever its others and its CPUs do. */
+int64_t core_gpu_idle_ms(const struct core *core, uint64_t job, const char *uuid);
+/* True when the site wants it to be seen that this job leaves this GPU unused. */
+bool core_gpu_is_wasted(const struct core *core, uint64_t job, const char *uuid);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
 /* The foremost reason why a queued job waits: its word, and a sentence in `text`; "" when there is none. */
 const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);

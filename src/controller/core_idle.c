@@ -52,6 +52,33 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
 }
 
+int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
+{
+    const struct core_job *entry = core_find(core, id);
+    const struct job_usage *usage = core_usage(core, id);
+    if (usage == NULL || uuid == NULL || entry->job->state != JOB_RUNNING)
+        return 0;
+    const struct gpu_grant *grants = entry->job->grants.items;
+    const struct usage_gpu *gpus = usage->gpus.items;
+    for (size_t i = 0, own = 0; i < entry->job->grants.count && own < usage->gpus.count; i++) {
+        if (grants[i].node != NULL)
+            continue; // its agent measures those of the first node
+        if (text_equal(grants[i].uuid, uuid))
+            return (int64_t)gpus[own].idle_ms;
+        own++;
+    }
+    return 0;
+}
+
+bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
+{
+    const struct job *job = core_job(core, id);
+    int64_t told_ms = core->options.idle.told_ms;
+    if (job == NULL || job->ask.idle_ok)
+        return false;
+    return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
+}
+
 char *core_idle_text(const struct core *core, const struct job *job)
 {
     char end[32];

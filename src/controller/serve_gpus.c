@@ -17,10 +17,11 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     uint64_t ids[LIMIT_GPU_JOBS];
     const struct job *jobs[LIMIT_GPU_JOBS];
     int64_t idle_ms[LIMIT_GPU_JOBS];
-    size_t count = core_gpu_jobs(core, node->name, gpu->index, ids, LIMIT_GPU_JOBS), n = 0;
+    size_t count = core_gpu_jobs(core, node->name, gpu->index, ids, LIMIT_GPU_JOBS), n = 0, n_wasted = 0;
     for (size_t i = 0; i < count && i < LIMIT_GPU_JOBS; i++) {
         jobs[n] = core_job(core, ids[i]);
-        idle_ms[n] = core_idle_ms(core, ids[i]);
+        idle_ms[n] = core_gpu_idle_ms(core, ids[i], gpu->uuid);
+        n_wasted += core_gpu_is_wasted(core, ids[i], gpu->uuid);
         n += jobs[n] != NULL;
     }
     struct json_gpu_view view = {
@@ -29,6 +30,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .gpu = gpu,
         .jobs = jobs,
         .idle_ms = idle_ms,
+        .is_wasted = n > 0 && n_wasted == n,
         .n_jobs = n,
         .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
         .drain = core_mark(core, node->name, NULL),

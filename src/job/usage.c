@@ -10,6 +10,11 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
+static const struct record_field gpu_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct usage_gpu, idle_ms, 0),
+};
+static const struct record_type usage_gpu_record = RECORD_TYPE(8, "GPU usage", struct usage_gpu, gpu_fields);
+
 static const struct record_field fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct job_usage, valid, 0),
     RECORD_FIELD(2, RECORD_U64, struct job_usage, sampled_ms, 0),
@@ -28,6 +33,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(15, RECORD_STRING, struct job_usage, timeline, USAGE_BUCKETS *USAGE_BUCKET_SIZE),
     RECORD_FIELD(16, RECORD_STRING, struct job_usage, tail, USAGE_TAIL_MAX),
     RECORD_FIELD(50, RECORD_U64, struct job_usage, idle_ms, 0),
+    RECORD_SUBLIST(51, struct job_usage, gpus, USAGE_GPUS_MAX, &usage_gpu_record),
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);
 

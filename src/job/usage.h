@@ -14,6 +14,7 @@
 #define USAGE_BUCKET_SIZE 6U  // hexadecimal digits of one
 #define USAGE_FAULT_MAX   512U
 #define USAGE_TAIL_MAX    2048U // bytes of the last lines
+#define USAGE_GPUS_MAX    1024U
 
 /* A percentage of the timeline that nobody measured. */
 #define USAGE_NOT_KNOWN 0xffU
@@ -24,6 +25,11 @@ enum usage_value {
     USAGE_GPU_MEMORY = 2,
     USAGE_ENERGY = 4,
     USAGE_MEMORY = 8,
+};
+
+/* A GPU of an attempt. */
+struct usage_gpu {
+    uint64_t idle_ms; // for how long it has computed nothing; 0: it does, or nobody knows
 };
 
 struct job_usage {
@@ -38,6 +44,7 @@ struct job_usage {
     uint64_t idle_gpu_ms;     // GPU time in which it used nothing of what it held
     int64_t idle_since_ms;    // wall clock: none of its GPUs has been used since; 0: it is not idle
     uint64_t idle_ms;         // how long that was seen, which pauses do not lengthen; 0: it is not idle
+    struct record_list gpus;  // struct usage_gpu, one per grant on its node; empty: not known
     uint32_t xid;             // the last error of the driver on its GPUs; 0: none
     char *fault;              // that error in words, with the GPU
     char *stray;              // GPUs that it was seen on and was not given: "0,3"

@@ -77,15 +77,6 @@ static json_t *idle_seconds(const struct json_gpu_view *view)
     return view->is_node_up && idle_ms > 0 ? json_text_seconds(idle_ms) : json_null();
 }
 
-/* True when all its jobs were told that they leave their GPUs unused. */
-static bool is_wasted(const struct json_gpu_view *view)
-{
-    size_t n_told = 0;
-    for (size_t i = 0; i < view->n_jobs; i++)
-        n_told += view->jobs[i]->idle_level != 0;
-    return view->n_jobs > 0 && n_told == view->n_jobs;
-}
-
 static json_t *place(int32_t number)
 {
     return number >= 0 ? json_integer(number) : json_null();
@@ -166,7 +157,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "pcie_switch", place(gpu->pcie_switch));
     (void)json_object_set_new(object, "links", links(gpu->links));
     (void)json_object_set_new(object, "idle_s", idle_seconds(view));
-    (void)json_object_set_new(object, "wasted", json_boolean(is_wasted(view)));
+    (void)json_object_set_new(object, "wasted", json_boolean(view->is_wasted));
     json_t *jobs = json_array();
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct job *job = view->jobs[i];

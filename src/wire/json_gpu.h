@@ -16,7 +16,8 @@ struct json_gpu_view {
     bool is_node_up;
     const struct gpu_state *gpu;
     const struct job *const *jobs; // what holds it or a part of it
-    const int64_t *idle_ms;        // for how long each of them has used none of its GPUs; 0: it does
+    const int64_t *idle_ms;        // for how long each of them has not used it; 0: it does
+    bool is_wasted;                // all of them leave it unused for too long
     size_t n_jobs;
     const struct cluster_change *pause, *drain; // by an administrator, of it and of its node; NULL: none
     const struct cluster_change *fault;         // why mgpu has drained it; NULL: it has not

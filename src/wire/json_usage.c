@@ -30,6 +30,15 @@ static json_t *timeline(const struct job_usage *usage)
     return array;
 }
 
+static json_t *gpus(const struct job_usage *usage)
+{
+    const struct usage_gpu *items = usage->gpus.items;
+    json_t *array = json_array();
+    for (size_t i = 0; i < usage->gpus.count; i++)
+        (void)json_array_append_new(array, json_text_seconds((int64_t)items[i].idle_ms));
+    return array;
+}
+
 json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
 {
     if (usage == NULL)
@@ -51,6 +60,7 @@ json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
         { "idle_gpu_seconds", json_text_seconds((int64_t)usage->idle_gpu_ms) },
         { "idle_since", json_text_time(usage->idle_since_ms) },
         { "idle_s", json_text_seconds((int64_t)usage->idle_ms) },
+        { "gpus_idle_s", gpus(usage) },
         { "stray_gpus", json_text_string(usage->stray) },
         { "xid", usage->xid != 0 ? json_integer(usage->xid) : json_null() },
         { "fault", json_text_string(usage->fault) },

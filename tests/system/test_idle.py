@@ -2,8 +2,10 @@
 """Jobs that leave their GPUs unused: marked, made to give way, ended. Simulated GPUs are never used."""
 
 import os
+import select
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -136,6 +138,23 @@ def test_a_job_that_uses_its_gpu_again_is_not_marked_any_more(make_instance, pla
     assert await_idle(box, job, None)['message'] == 'it uses its GPUs again'
     assert box.job(job)['idle'] is None and box.job(job)['idle_s'] is None
     assert 'idle' not in box.mgpu('ps', '-a', check=True).out
+
+
+def test_the_unused_gpu_of_a_job_that_uses_another_is_marked(make_instance, place, gate):
+    nvml = Nvml(place)
+    nvml.add(bus=0x3b, uuid='GPU-busy', utilization=90)
+    nvml.add(bus=0x81, uuid='GPU-still', utilization=0)
+    nvml.write()
+    box = make(make_instance, '--idle-warn', '2s', *nvml.arguments, gpus='auto')
+    job = box.post_job(gate.command(), gpus=2)
+    end = time.monotonic() + harness.DEADLINE_S
+    while not box.gpus()[1]['wasted']:
+        assert time.monotonic() < end, box.gpus()
+        select.select([], [], [], 0.2)
+    busy, still = box.gpus()
+    assert busy['idle_s'] is None and not busy['wasted'] and still['idle_s'] >= 2
+    shown = box.job(job)
+    assert shown['idle'] is None and shown['usage']['gpus_idle_s'][0] == 0 and shown['usage']['gpus_idle_s'][1] >= 2
 
 
 @pytest.mark.parametrize('options, sentence', [

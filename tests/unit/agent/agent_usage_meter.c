@@ -217,6 +217,39 @@ static void idle_time_is_what_was_seen_without_a_break(void **state)
     assert_int_equal(add(box, 1000)->idle_ms, 1000);
 }
 
+static uint64_t gpu_idle_ms(const struct box *box, size_t i)
+{
+    assert_int_equal(box->usage->gpus.count, 2);
+    return ((const struct usage_gpu *)box->usage->gpus.items)[i].idle_ms;
+}
+
+static void each_gpu_is_idle_by_itself(void **state)
+{
+    struct box *box = *state;
+    grant(box, 2);
+    box->host.is_cpu_known = true;
+    box->gpus[0].utilization_percent = 90;
+    for (int i = 0; i < 4; i++) {
+        box->host.cpu_ms += 900; // the job is at work
+        (void)add(box, 1000);
+    }
+    assert_int_equal(gpu_idle_ms(box, 0), 0);
+    assert_int_equal(gpu_idle_ms(box, 1), 3000);
+    assert_int_equal(box->usage->idle_ms, 0);
+    box->host.is_paused = true;
+    (void)add(box, 1000);
+    assert_int_equal(gpu_idle_ms(box, 1), 3000);
+    box->host.is_paused = false;
+    box->gpus[1].is_lost = 1;
+    (void)add(box, 1000);
+    assert_int_equal(gpu_idle_ms(box, 1), 0);
+    box->gpus[1].is_lost = 0;
+    (void)add(box, 1000);
+    assert_int_equal(gpu_idle_ms(box, 1), 1000);
+    (void)add(box, 61000);
+    assert_int_equal(gpu_idle_ms(box, 1), 0);
+}
+
 static void a_paused_job_does_not_get_more_idle(void **state)
 {
     struct box *box = *state;
@@ -334,6 +367,7 @@ int main(void)
         CASE(loading_data_is_not_idling),
         CASE(a_job_without_gpus_is_never_idle),
         CASE(idle_time_is_what_was_seen_without_a_break),
+        CASE(each_gpu_is_idle_by_itself),
         CASE(a_paused_job_does_not_get_more_idle),
         CASE(a_gpu_of_unknown_load_is_not_idle),
         CASE(a_gpu_it_was_not_given_is_named_once),

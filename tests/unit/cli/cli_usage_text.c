@@ -59,6 +59,19 @@ static void a_told_job_has_a_mark_that_names_the_time(void **state)
     assert_string_equal(idle, "has not used its GPUs for 5s, and gives way to other jobs");
 }
 
+static void gpus_that_are_unused_beside_others_are_named(void **state)
+{
+    _cleanup_json_ json_t *job = object("{\"granted\": [{\"index\": 4}, {\"index\": 1}, {\"index\": 7}],"
+                                        " \"usage\": {\"gpus_idle_s\": [0, 90, 61.5]}}");
+    _cleanup_json_ json_t *all =
+        object("{\"granted\": [{\"index\": 4}], \"usage\": {\"gpus_idle_s\": [90]}}");
+    _cleanup_json_ json_t *none = object("{\"usage\": null}");
+    _cleanup_free_ char *text = usage_idle_gpus(job);
+    assert_string_equal(text, "has not used GPU 1,7 for 1m01s");
+    assert_null(usage_idle_gpus(all));
+    assert_null(usage_idle_gpus(none));
+}
+
 static void a_timeline_is_drawn_without_what_nobody_measured(void **state)
 {
     _cleanup_json_ json_t *usage =
@@ -82,6 +95,7 @@ int main(void)
         cmocka_unit_test(nothing_measured_is_no_sentence),
         cmocka_unit_test(a_stray_and_an_idle_job_are_told),
         cmocka_unit_test(a_told_job_has_a_mark_that_names_the_time),
+        cmocka_unit_test(gpus_that_are_unused_beside_others_are_named),
         cmocka_unit_test(a_timeline_is_drawn_without_what_nobody_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,18 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
 }
 
+int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
+{
+    (void)uuid;
+    return core_idle_ms(core, id);
+}
+
+bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
+{
+    (void)core, (void)id, (void)uuid;
+    return false;
+}
+
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
     return 3;

@@ -12,6 +12,7 @@
 #define SECOND 1000
 
 static int one, two;
+static uint64_t gpu_ms; // for how long its GPU is said to be idle
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static int open_with_node(void **state)
@@ -49,7 +50,8 @@ static const struct sent *run_first(struct bench *b, int64_t idle_timeout_ms)
 /* The agent says, a second later, for how long it has been idle. */
 static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
 {
-    struct job_usage usage = { .sampled_ms = 100, .idle_ms = (uint64_t)idle_ms };
+    struct usage_gpu used = { .idle_ms = gpu_ms };
+    struct job_usage usage = { .sampled_ms = 100, .idle_ms = (uint64_t)idle_ms, .gpus = { &used, 1 } };
     struct attempt_usage attempt = {
         .job = launch->job, .attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
     };
@@ -144,6 +146,23 @@ static void a_job_is_never_ended_unwarned(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
+static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 0);
+    gpu_ms = 9 * SECOND;
+    say(b, launch, 0);
+    assert_int_equal(core_gpu_idle_ms(b->core, 11, "GPU-0"), 9 * SECOND);
+    assert_int_equal(core_gpu_idle_ms(b->core, 11, "GPU-1"), 0);
+    assert_false(core_gpu_is_wasted(b->core, 11, "GPU-0"));
+    gpu_ms = 10 * SECOND;
+    say(b, launch, 0);
+    gpu_ms = 0;
+    assert_true(core_gpu_is_wasted(b->core, 11, "GPU-0"));
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
+    assert_int_equal(core_gpu_idle_ms(b->core, 99, "GPU-0"), 0);
+}
+
 static void what_an_earlier_attempt_did_says_nothing(void **state)
 {
     struct bench *b = *state;
@@ -185,6 +204,7 @@ int main(void)
         CASE(a_job_that_works_again_gives_way_no_more),
         CASE(a_job_is_ended_after_its_own_time),
         CASE(a_job_is_never_ended_unwarned),
+        CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long),
         CASE(what_an_earlier_attempt_did_says_nothing),
         CASE(only_operators_exempt_their_jobs_where_the_site_says_so),
         CASE(a_job_without_gpus_has_no_idle_timeout),

@@ -298,11 +298,11 @@ static void a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs(void **state)
         .n_jobs = 2,
         .names = fixture->names,
     };
-    fixture->job->idle_level = IDLE_TOLD;
+    view.is_wasted = true;
     _cleanup_json_ json_t *idle = json_gpu_write(&view);
     assert_true(json_real_value(json_object_get(idle, "idle_s")) == 3.5);
     assert_true(json_is_true(json_object_get(idle, "wasted")));
-    fixture->job->idle_level = IDLE_NONE;
+    view.is_wasted = false;
     idle_ms[1] = 0;
     _cleanup_json_ json_t *used = json_gpu_write(&view);
     assert_true(json_is_null(json_object_get(used, "idle_s")));
