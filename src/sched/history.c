@@ -27,7 +27,7 @@
 #include "sched/history_burst.h"
 #include "sched/history_cell.h"
 
-#define BUCKETS_MIN 64U
+#define BUCKETS_MIN 64U // it stays a power of two
 #define STRENGTH    16.0
 #define FIRST_STAGE 5U // bins before it, up to 45 s, are no stages
 
@@ -122,7 +122,7 @@ static struct history_cell **bucket_of(const struct history *history, const stru
     uint64_t hash = key->stem ^ ((uint64_t)key->uid << 32 | key->gid);
     hash = (hash ^ (hash >> 31)) * 0x9e3779b97f4a7c15ULL;
     hash = (hash ^ (hash >> 29) ^ ((uint64_t)key->basis << 32 | key->gpu_milli)) * 0xbf58476d1ce4e5b9ULL;
-    return &history->buckets[(hash >> 32) % history->n_buckets];
+    return &history->buckets[(hash >> 32) & (history->n_buckets - 1)];
 }
 
 static bool key_equal(const struct cell_key *a, const struct cell_key *b)
@@ -352,8 +352,8 @@ static int64_t whole_ms(double ms, int64_t elapsed_ms)
     return ms < (double)elapsed_ms + 1 ? elapsed_ms + 1 : llround(ms);
 }
 
-void history_estimate(
-    const struct history *history, const struct history_key *key, int64_t elapsed_ms, struct estimate *ret)
+void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
+    unsigned wanted, struct estimate *ret)
 {
     struct run_belief belief;
     *ret = (struct estimate){ .basis = BASIS_NONE };
@@ -365,15 +365,20 @@ void history_estimate(
     learn_burst(history, key, elapsed_ms, &belief, ret);
     if (key->limit_ms > 0)
         run_belief_limit(&belief, key->limit_ms);
-    ret->order_ms = whole_ms(run_belief_order_ms(&belief, elapsed_ms), elapsed_ms);
-    ret->likely_ms = whole_ms(run_belief_quantile_ms(&belief, elapsed_ms, 0.5), elapsed_ms);
-    ret->safe_ms = whole_ms(run_belief_mean_ms(&belief, elapsed_ms), elapsed_ms);
-    if (ret->basis == BASIS_NONE && elapsed_ms < history->default_ms)
-        ret->order_ms = ret->likely_ms = history->default_ms;
-    if (ret->safe_ms < ret->likely_ms)
-        ret->safe_ms = ret->likely_ms;
-    int64_t kept_ms = history_stage_ms(history_stage(elapsed_ms));
-    ret->index_ms = whole_ms(run_belief_index_ms(&belief, kept_ms), 0);
+    bool is_assumed = ret->basis == BASIS_NONE && elapsed_ms < history->default_ms;
+    if ((wanted & ESTIMATE_ORDER) != 0)
+        ret->order_ms =
+            is_assumed ? history->default_ms : whole_ms(run_belief_order_ms(&belief, elapsed_ms), elapsed_ms);
+    if ((wanted & (ESTIMATE_LIKELY | ESTIMATE_SAFE)) != 0)
+        ret->likely_ms = is_assumed ? history->default_ms
+                                    : whole_ms(run_belief_quantile_ms(&belief, elapsed_ms, 0.5), elapsed_ms);
+    if ((wanted & ESTIMATE_SAFE) != 0) {
+        int64_t mean_ms = whole_ms(run_belief_mean_ms(&belief, elapsed_ms), elapsed_ms);
+        ret->safe_ms = mean_ms < ret->likely_ms ? ret->likely_ms : mean_ms;
+    }
+    if ((wanted & ESTIMATE_INDEX) != 0)
+        ret->index_ms =
+            whole_ms(run_belief_index_ms(&belief, history_stage_ms(history_stage(elapsed_ms))), 0);
 }
 
 static void burst_text(const struct estimate *estimate, char *text, size_t size)

@@ -34,6 +34,13 @@ enum history_basis {
     BASIS_BURST,
 };
 
+/* What is wanted of an estimate; the rest costs time, and is 0. */
+#define ESTIMATE_ORDER  1U
+#define ESTIMATE_LIKELY 2U
+#define ESTIMATE_SAFE   4U
+#define ESTIMATE_INDEX  8U
+#define ESTIMATE_ALL    15U
+
 /* All but the last of the whole duration, more than what has elapsed. */
 struct estimate {
     int64_t order_ms;  // for ordering: what minimises waiting
@@ -84,9 +91,9 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 
 /* --- estimates --- */
 
-/* Of a job that has run `elapsed_ms` already. */
-void history_estimate(
-    const struct history *history, const struct history_key *key, int64_t elapsed_ms, struct estimate *ret);
+/* Of a job that has run `elapsed_ms` already; `wanted`: bits of ESTIMATE_. */
+void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
+    unsigned wanted, struct estimate *ret);
 
 /* "median of 12 runs of the same command". */
 void history_basis_text(const struct estimate *estimate, char *text, size_t size);

@@ -39,9 +39,9 @@
 #define STEPS_MAX  32U                 // and bursts altogether
 #define FLOOR      1e-9                // of a chance: evidence may contradict all that was believed
 
-#define LIVE_MAX    65536U // bursts with jobs: some 10 MB
+#define LIVE_MAX    65536U // bursts with jobs: some 25 MB
 #define KEPT_MAX    16384U // bursts without
-#define BUCKETS_MIN 64U
+#define BUCKETS_MIN 64U    // it stays a power of two
 
 /* Members that ended in a bin, or that are known to run until after its start. */
 struct evidence {
@@ -50,12 +50,20 @@ struct evidence {
     bool is_ended;
 };
 
+/* How likely the evidence is by the centre, the most likely one 1. Reckoned when it is asked for. */
+struct weights {
+    bool is_known;
+    float parts[RUN_BINS];
+};
+
 struct burst {
     uint64_t number, class_hash;
     int64_t first_ms, last_ms; // submissions
     uint32_t jobs;             // that refer to it
     uint32_t n_evidence;
     struct evidence *evidence;
+    struct weights *weights; // what the evidence comes to; NULL before there is more than one
+    double stick;            // how much of the centre before it is carried over
     void *owner;
     struct burst *previous, *next;      // of its class
     struct burst *by_number, *by_class; // in their buckets; by class only the last of a chain
@@ -70,7 +78,19 @@ struct burst_table {
     double share[RUN_BINS];               // of the centre's own bin, by the centre
     float log_chance[RUN_BINS][RUN_BINS]; // of a member's bin: by that, then by the centre
     float log_reach[RUN_BINS][RUN_BINS];  // of getting to a bin at all
+    float one_ended[RUN_BINS][RUN_BINS];  // what one member comes to that ended there
+    float one_runs[RUN_BINS][RUN_BINS];   // or got there
 };
+
+/* The most likely centre weighs 1. */
+static void weights_of_logs(const float logs[RUN_BINS], float ret[RUN_BINS])
+{
+    float most = -INFINITY;
+    for (size_t k = 0; k < RUN_BINS; k++)
+        most = logs[k] > most ? logs[k] : most;
+    for (size_t k = 0; k < RUN_BINS; k++)
+        ret[k] = expf(logs[k] - most);
+}
 
 struct burst_table *burst_table_new(void)
 {
@@ -90,12 +110,17 @@ struct burst_table *burst_table_new(void)
             table->log_reach[bin][centre] = bin > 0 ? (float)log(reach) : 0;
         }
     }
+    for (size_t bin = 0; bin < RUN_BINS; bin++) {
+        weights_of_logs(table->log_chance[bin], table->one_ended[bin]);
+        weights_of_logs(table->log_reach[bin], table->one_runs[bin]);
+    }
     return table;
 }
 
 static void burst_free(struct burst *burst)
 {
     free(burst->evidence);
+    free(burst->weights);
     free(burst);
 }
 
@@ -119,12 +144,12 @@ void burst_table_free(struct burst_table *table)
 
 static struct burst **number_bucket(const struct burst_table *table, uint64_t number)
 {
-    return &table->numbers[number % table->n_buckets];
+    return &table->numbers[number & (table->n_buckets - 1)];
 }
 
 static struct burst **class_bucket(const struct burst_table *table, uint64_t class_hash)
 {
-    return &table->classes[class_hash % table->n_buckets];
+    return &table->classes[class_hash & (table->n_buckets - 1)];
 }
 
 struct burst *burst_find(const struct burst_table *table, uint64_t number)
@@ -201,6 +226,17 @@ static void keep_no_more(struct burst_table *table, struct burst *burst)
     table->n_kept--;
 }
 
+/* --- members --- */
+
+/* To be asked when it or the one before it has got another first or last member. */
+static void reckon_stick(struct burst *burst)
+{
+    if (burst == NULL || burst->previous == NULL)
+        return;
+    int64_t gap_ms = burst->first_ms - burst->previous->last_ms;
+    burst->stick = STICK * pow(1 + (gap_ms > 0 ? (double)gap_ms : 0) / STICK_MS, -STICK_FADE);
+}
+
 /* Its neighbours follow each other from now on. */
 static void forget(struct burst_table *table, struct burst *burst)
 {
@@ -212,6 +248,7 @@ static void forget(struct burst_table *table, struct burst *burst)
         burst->previous->next = burst->next;
     if (burst->next != NULL) {
         burst->next->previous = burst->previous;
+        reckon_stick(burst->next);
     } else {
         leave_classes(table, burst);
         if (burst->previous != NULL)
@@ -220,8 +257,6 @@ static void forget(struct burst_table *table, struct burst *burst)
     table->n_bursts--;
     burst_free(burst);
 }
-
-/* --- members --- */
 
 /* A job that comes back to the queue, by an edit or a restart, is older than the latest burst: its own is one
  * of the last. */
@@ -252,6 +287,7 @@ static struct burst *open_burst(
         leave_classes(table, last);
         last->next = burst;
     }
+    reckon_stick(burst);
     enter_classes(table, burst);
     enter_numbers(table, burst);
     table->n_bursts++;
@@ -272,8 +308,14 @@ uint64_t burst_join(struct burst_table *table, uint64_t class_hash, int64_t subm
     if (burst == NULL)
         return open_burst(table, last, class_hash, submit_ms)->number;
     burst_hold(table, burst);
-    burst->first_ms = submit_ms < burst->first_ms ? submit_ms : burst->first_ms;
-    burst->last_ms = submit_ms > burst->last_ms ? submit_ms : burst->last_ms;
+    if (submit_ms < burst->first_ms) {
+        burst->first_ms = submit_ms;
+        reckon_stick(burst);
+    }
+    if (submit_ms > burst->last_ms) {
+        burst->last_ms = submit_ms;
+        reckon_stick(burst->next);
+    }
     return burst->number;
 }
 
@@ -303,12 +345,18 @@ static void take_back(struct burst *burst, unsigned bin)
             continue;
         if (--evidence->count == 0)
             *evidence = burst->evidence[--burst->n_evidence];
+        if (burst->weights != NULL)
+            burst->weights->is_known = false;
         return;
     }
 }
 
 static void note(struct burst *burst, unsigned bin, bool is_ended)
 {
+    if (burst->n_evidence > 0 && burst->weights == NULL)
+        burst->weights = xcalloc(1, sizeof(*burst->weights));
+    if (burst->weights != NULL)
+        burst->weights->is_known = false;
     for (uint32_t i = 0; i < burst->n_evidence; i++) {
         struct evidence *evidence = &burst->evidence[i];
         if (evidence->is_ended != is_ended || evidence->bin != bin)
@@ -346,28 +394,37 @@ uint32_t burst_count(const struct burst *burst, uint32_t *ret_running)
 
 /* --- beliefs --- */
 
-/* By what its own members tell; the most likely centre keeps its weight. */
-static void weigh(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
+static void reckon_weights(const struct burst_table *table, const struct burst *burst)
 {
-    float logs[RUN_BINS] = { 0 }, most = -INFINITY;
-    if (burst->n_evidence == 0)
-        return;
+    float logs[RUN_BINS] = { 0 };
     for (uint32_t i = 0; i < burst->n_evidence; i++) {
         const struct evidence *evidence = &burst->evidence[i];
         const float *row = (evidence->is_ended ? table->log_chance : table->log_reach)[evidence->bin];
         for (size_t k = 0; k < RUN_BINS; k++)
             logs[k] += (float)evidence->count * row[k];
     }
-    for (size_t k = 0; k < RUN_BINS; k++)
-        most = logs[k] > most ? logs[k] : most;
-    for (size_t k = 0; k < RUN_BINS; k++)
-        belief->parts[k] *= (double)expf(logs[k] - most);
+    weights_of_logs(logs, burst->weights->parts);
+    burst->weights->is_known = true;
 }
 
-static double stickiness(const struct burst *earlier, const struct burst *later)
+static const float *weights_of(const struct burst_table *table, const struct burst *burst)
 {
-    int64_t gap_ms = later->first_ms - earlier->last_ms;
-    return STICK * pow(1 + (gap_ms > 0 ? (double)gap_ms : 0) / STICK_MS, -STICK_FADE);
+    const struct evidence *first = burst->evidence;
+    if (burst->n_evidence == 1 && first->count == 1)
+        return (first->is_ended ? table->one_ended : table->one_runs)[first->bin];
+    if (!burst->weights->is_known)
+        reckon_weights(table, burst);
+    return burst->weights->parts;
+}
+
+/* By what its own members tell; the most likely centre keeps its weight. */
+static void weigh(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
+{
+    if (burst->n_evidence == 0)
+        return;
+    const float *weights = weights_of(table, burst);
+    for (size_t k = 0; k < RUN_BINS; k++)
+        belief->parts[k] *= (double)weights[k];
 }
 
 /* From the earlier bursts: what is believed of the centre before its own members were asked. */
@@ -381,7 +438,7 @@ static void look_back(const struct burst_table *table, const struct burst *burst
     }
     *ret = *base;
     for (; from != burst; from = from->next) {
-        double stick = stickiness(from, from->next);
+        double stick = from->next->stick;
         if (from->n_evidence > 0) {
             for (size_t k = 0; k < RUN_BINS; k++)
                 ret->parts[k] += FLOOR;
@@ -405,7 +462,7 @@ static void look_ahead(const struct burst_table *table, const struct burst *burs
     for (size_t k = 0; k < RUN_BINS; k++)
         ret->parts[k] = 1;
     for (; from != burst; from = from->previous) {
-        double stick = stickiness(from->previous, from), usual = 0;
+        double stick = from->stick, usual = 0;
         weigh(table, from, ret);
         for (size_t k = 0; k < RUN_BINS; k++)
             usual += ret->parts[k] * base->parts[k];

@@ -6,6 +6,7 @@
  */
 #include "sched/history_cell.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,21 +17,30 @@
 #define LIMIT_SLACK    1.1
 #define NEARLY_NOTHING 1e-12
 
-static double edge_ms(unsigned bin)
-{
-    return bin == 0 ? 0 : FIRST_MS * (double)(UINT32_C(1) << bin / 2) * (bin % 2 == 1 ? HALF_OCTAVE : 1);
-}
+/* Where the two bins of an octave begin. */
+#define OCTAVE(k) FIRST_MS *(1ULL << (k)), FIRST_MS *(1ULL << (k)) * HALF_OCTAVE
+
+/* Where each bin begins, and the last one ends. */
+static const double edges_ms[] = { 0, FIRST_MS *HALF_OCTAVE, OCTAVE(1), OCTAVE(2), OCTAVE(3), OCTAVE(4),
+    OCTAVE(5), OCTAVE(6), OCTAVE(7), OCTAVE(8), OCTAVE(9), OCTAVE(10), OCTAVE(11), OCTAVE(12), OCTAVE(13),
+    OCTAVE(14), OCTAVE(15), OCTAVE(16), OCTAVE(17), OCTAVE(18), OCTAVE(19), OCTAVE(20),
+    FIRST_MS *(1ULL << 21) };
+
+static_assert(sizeof(edges_ms) / sizeof(edges_ms[0]) == RUN_BINS + 1, "one edge more than bins");
 
 unsigned run_bin_of(int64_t ms)
 {
-    double bin = ms > FIRST_MS ? floor(2 * log2((double)ms / FIRST_MS)) : 0;
-    return bin < RUN_BINS - 1 ? (unsigned)bin : RUN_BINS - 1;
+    if (ms < (int64_t)FIRST_MS)
+        return 0;
+    unsigned octave = 63U - (unsigned)__builtin_clzll((uint64_t)ms / (uint64_t)FIRST_MS), bin = 2 * octave;
+    if (bin >= RUN_BINS)
+        return RUN_BINS - 1;
+    return bin + ((double)ms >= edges_ms[bin + 1]);
 }
 
 int64_t run_bin_start_ms(unsigned bin)
 {
-    int64_t ms = (int64_t)ceil(edge_ms(bin));
-    return bin > 0 && run_bin_of(ms) < bin ? ms + 1 : ms;
+    return (int64_t)ceil(edges_ms[bin]);
 }
 
 void run_histogram_add(struct run_histogram *histogram, int64_t run_ms, uint32_t weight)
@@ -72,7 +82,7 @@ double run_belief_learn(struct run_belief *belief, const struct run_histogram *h
 void run_belief_limit(struct run_belief *belief, int64_t limit_ms)
 {
     for (unsigned i = 0; i < RUN_BINS; i++)
-        if (edge_ms(i) > (double)limit_ms * LIMIT_SLACK)
+        if (edges_ms[i] > (double)limit_ms * LIMIT_SLACK)
             belief->parts[i] *= BEYOND_LIMIT;
     run_belief_scale(belief);
 }
@@ -85,7 +95,7 @@ struct rest {
 
 static bool rest_of(const struct run_belief *belief, double elapsed_ms, unsigned bin, struct rest *ret)
 {
-    *ret = (struct rest){ belief->parts[bin], edge_ms(bin), edge_ms(bin + 1), 0 };
+    *ret = (struct rest){ belief->parts[bin], edges_ms[bin], edges_ms[bin + 1], 0 };
     ret->middle_ms = bin == 0 ? ret->to_ms / 2 : sqrt(ret->from_ms * ret->to_ms);
     if (elapsed_ms > ret->from_ms) {
         ret->part *= (ret->to_ms - elapsed_ms) / (ret->to_ms - ret->from_ms);

@@ -78,7 +78,8 @@ void sched_free(struct sched *sched)
     for (size_t i = 0; i < sched->n_nodes; i++)
         free(sched->nodes[i].runs);
     free(sched->nodes);
-    free(sched->timers.heap);
+    free(sched->late);
+    timers_free(&sched->timers);
     sched_depend_clear(sched);
     free_jobs(sched);
     sched_plan_free(sched->holds, sched->n_holds);
@@ -116,7 +117,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
     for (size_t i = 0; i < sched->n_runs; i++)
         sched_run_expect(sched, sched->runs[i]);
     for (uint32_t node = 0; node < sched->cluster.n_nodes; node++)
-        sched_node_times(sched, node);
+        sched_node_late(sched, node);
     sched_rerank_all(sched);
     sched->is_dirty = true;
 }
@@ -349,7 +350,8 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
         ret->backoff_ms = (job->blockers & BLOCK_BACKOFF) != 0 ? job->rules->backoff_ms : 0;
     }
     const struct sched_run *run = job->run;
-    sched_class_estimate(sched, ret->key, run != NULL ? sched_run_elapsed(run, now_ms) : 0, &ret->estimate);
+    sched_class_estimate(
+        sched, ret->key, run != NULL ? sched_run_elapsed(run, now_ms) : 0, ESTIMATE_ALL, &ret->estimate);
     ret->is_running = run != NULL;
     if (run != NULL) {
         int64_t limit = ret->key->limit_ms, since = run->started_ms != 0 ? run->started_ms : now_ms;

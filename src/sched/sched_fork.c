@@ -138,9 +138,8 @@ static void copy_kept_back(struct sched *to, const struct sched *from, size_t co
         }
     }
     for (size_t i = 0; i < from->timers.count && copied < max_jobs; i++) {
-        const struct sched_job *job = from->timers.heap[i].owner;
-        if (from->timers.heap[i].kind != TIMER_JOB ||
-            (job->blockers & ~(uint32_t)(BLOCK_BEGIN | BLOCK_BACKOFF)) != 0)
+        const struct sched_job *job = timers_owner(&from->timers, i, TIMER_JOB);
+        if (job == NULL || (job->blockers & ~(uint32_t)(BLOCK_BEGIN | BLOCK_BACKOFF)) != 0)
             continue;
         copy_job(to, from, job);
         copied++;

@@ -78,7 +78,7 @@ bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const
 static int64_t index_at(const struct sched *sched, const struct queue_class *class, unsigned stage)
 {
     struct estimate estimate;
-    sched_class_estimate(sched, &class->key, history_stage_ms(stage), &estimate);
+    sched_class_estimate(sched, &class->key, history_stage_ms(stage), ESTIMATE_INDEX, &estimate);
     return estimate.index_ms;
 }
 

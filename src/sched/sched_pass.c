@@ -273,7 +273,7 @@ static void look_at_dirty(struct sched *sched)
         uint32_t node = sched->cluster.dirty[i];
         if (placement->dirty != NULL)
             placement->dirty(sched->placement_state, &sched->cluster, node);
-        sched_node_times(sched, node);
+        sched_node_late(sched, node);
         is_other |= has_shrunk(sched, node);
     }
     if (!is_other)

@@ -223,9 +223,11 @@ static size_t candidates(struct search *search, uint32_t count, size_t max, uint
     struct sched *sched = search->sched;
     const struct cluster *cluster = &sched->cluster;
     size_t n = 0;
-    if (cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES)
+    if (cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES) {
+        sched_tell_times(sched);
         return node_index_soonest(
             cluster->index, count, search->class->need.models, nodes, max, &sched->counts.index_work);
+    }
     for (uint32_t i = 0; i < cluster->n_nodes && n < (max > EXACT_NODES ? max : EXACT_NODES); i++)
         if (cluster->nodes[i].n_gpus >= count)
             nodes[n++] = i;

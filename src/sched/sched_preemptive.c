@@ -39,7 +39,7 @@ static int64_t remaining(const struct sched *sched, const struct sched_job *job)
     int64_t done = job->run != NULL     ? sched_run_elapsed(job->run, sched->now_ms)
                    : job->rules != NULL ? job->rules->done_ms
                                         : 0;
-    sched_class_estimate(sched, &job->class->key, done, &estimate);
+    sched_class_estimate(sched, &job->class->key, done, ESTIMATE_INDEX, &estimate);
     return estimate.index_ms;
 }
 

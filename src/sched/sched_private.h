@@ -63,6 +63,7 @@ struct node_runs {
     size_t count, capacity;
     uint32_t gpus, cpu_milli;
     uint64_t models;
+    bool is_late; // the index does not know when its GPUs will be free
 };
 
 struct dependent {
@@ -88,6 +89,8 @@ struct sched {
     size_t n_preemptible; // runs that may be told to give way
     struct node_runs *nodes;
     size_t n_nodes;
+    uint32_t *late; // nodes about whose times the index is to be told
+    size_t n_late, late_capacity;
     size_t n_models; // of the cluster, when it last looked
     struct dependent **dependents;
     size_t n_dependent_buckets, n_dependents;
@@ -132,9 +135,9 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
 void sched_rank_head(struct sched *sched, struct queue_class *class); // its head has changed
 void sched_rerank_all(struct sched *sched);
 void sched_rerank_timer(struct sched *sched);
-/* Of a job of this class that has run for so long. */
-void sched_class_estimate(
-    const struct sched *sched, const struct class_key *key, int64_t elapsed_ms, struct estimate *ret);
+/* Of a job of this class that has run for so long; `wanted`: bits of ESTIMATE_. */
+void sched_class_estimate(const struct sched *sched, const struct class_key *key, int64_t elapsed_ms,
+    unsigned wanted, struct estimate *ret);
 /* The class's burst has learnt something: it and the bursts around it are ranked anew. */
 void sched_rank_near(struct sched *sched, struct queue_class *class);
 int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request);
@@ -155,7 +158,9 @@ int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
 int64_t sched_run_known(const struct sched_run *run, int64_t now_ms);
 /* When each GPU of the node will be free of what runs on it now; `free_ms` has room for all its GPUs. */
 void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms);
-void sched_node_times(struct sched *sched, uint32_t node); // into the index
+/* That changed, or may have: the index is told when it is asked next. */
+void sched_node_late(struct sched *sched, uint32_t node);
+void sched_tell_times(struct sched *sched);
 struct node_runs *sched_node_runs(struct sched *sched, uint32_t node);
 
 /* --- sched_plan.c: reservations of blocked jobs --- */

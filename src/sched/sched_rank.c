@@ -57,8 +57,8 @@ static void take_given(int64_t total_ms, int64_t elapsed_ms, struct estimate *re
         .index_ms = total_ms - elapsed_ms };
 }
 
-void sched_class_estimate(
-    const struct sched *sched, const struct class_key *key, int64_t elapsed_ms, struct estimate *ret)
+void sched_class_estimate(const struct sched *sched, const struct class_key *key, int64_t elapsed_ms,
+    unsigned wanted, struct estimate *ret)
 {
     if (key->estimate_ms > 0) {
         take_given(key->estimate_ms, elapsed_ms, ret);
@@ -66,7 +66,7 @@ void sched_class_estimate(
     }
     struct history_key history_key;
     history_key_of(&sched->cluster, key, &history_key);
-    history_estimate(sched->history, &history_key, elapsed_ms, ret);
+    history_estimate(sched->history, &history_key, elapsed_ms, wanted, ret);
     if (key->limit_ms == 0)
         return;
     int64_t *bounded[] = { &ret->order_ms, &ret->likely_ms, &ret->safe_ms };
@@ -113,9 +113,11 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     const struct policy *policy = sched->settings.policy;
     struct estimate estimate;
     struct policy_view view;
-    sched_class_estimate(sched, &class->key, history_stage_ms(class->key.stage), &estimate);
+    bool is_learnt = policy->preempting == PREEMPT_LEARNT;
+    sched_class_estimate(sched, &class->key, history_stage_ms(class->key.stage),
+        ESTIMATE_SAFE | (is_learnt ? ESTIMATE_INDEX : ESTIMATE_ORDER), &estimate);
     bool is_shorter = estimate.safe_ms < class->horizon_ms;
-    class->expected_ms = policy->preempting == PREEMPT_LEARNT ? estimate.index_ms : estimate.order_ms;
+    class->expected_ms = is_learnt ? estimate.index_ms : estimate.order_ms;
     class->horizon_ms = estimate.safe_ms;
     request_need(&sched->cluster, &class->key.request, &class->need);
     view_of(sched, class, submit_ms, &view);
@@ -130,7 +132,7 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     /* It did not fit for want of room, or because of what is held for others: only the latter is another
      * question now. In a pass it may have moved to before the place that the pass has reached; and who ranks
      * better may preempt more under a learnt order. */
-    class->is_fresh |= is_eased && (sched->is_deciding || policy->preempting == PREEMPT_LEARNT);
+    class->is_fresh |= is_eased && (sched->is_deciding || is_learnt);
     sched->are_holds_in_question |= is_eased;
     sched->is_dirty |= class->is_fresh || (rank != class->rank && reservations_matter(sched)) ||
                        (is_shorter && sched->n_holds > 0);
@@ -151,7 +153,10 @@ static void rerank_user(struct sched *sched, const struct account *account)
 
 void sched_rank_near(struct sched *sched, struct queue_class *class)
 {
+    bool is_learnt = sched->settings.policy->preempting == PREEMPT_LEARNT;
     void *owners[HISTORY_NEAR];
+    if (sched->queue.length == 0 && !is_learnt)
+        return;
     size_t count = history_burst_near(sched->history, class->key.burst, owners);
     if (count == 0)
         owners[count++] = class;
@@ -162,7 +167,7 @@ void sched_rank_near(struct sched *sched, struct queue_class *class)
             if (alike->first != NULL && !alike->is_parked)
                 sched_rank_head(sched, alike);
     }
-    if (sched->settings.policy->preempting == PREEMPT_LEARNT)
+    if (is_learnt)
         sched_learnt_near(sched, near, count);
 }
 

@@ -44,23 +44,49 @@ void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *fr
     }
 }
 
-static int compare_times(const void *a, const void *b)
+/* Into the ascending row of the soonest ones. */
+static void insert_time(int64_t times[INDEX_TIMES], int64_t at_ms)
 {
-    const int64_t *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
+    size_t k = INDEX_TIMES;
+    for (; k > 0 && times[k - 1] > at_ms; k--)
+        if (k < INDEX_TIMES)
+            times[k] = times[k - 1];
+    if (k < INDEX_TIMES)
+        times[k] = at_ms;
 }
 
-void sched_node_times(struct sched *sched, uint32_t node)
+static void tell_times(struct sched *sched, uint32_t node)
 {
-    if (sched->settings.policy->backfill < BACKFILL_EASY)
-        return;
     int64_t free_ms[NODE_GPUS_LIMIT], times[INDEX_TIMES];
     size_t n_gpus = sched->cluster.nodes[node].n_gpus;
     sched_node_free_times(sched, node, free_ms);
-    qsort(free_ms, n_gpus, sizeof(free_ms[0]), compare_times);
     for (size_t k = 0; k < INDEX_TIMES; k++)
-        times[k] = k < n_gpus ? free_ms[k] : TIME_NEVER;
+        times[k] = TIME_NEVER;
+    for (size_t i = 0; i < n_gpus; i++)
+        insert_time(times, free_ms[i]);
     node_index_set_times(sched->cluster.index, node, times);
+}
+
+void sched_node_late(struct sched *sched, uint32_t node)
+{
+    struct node_runs *runs = sched_node_runs(sched, node);
+    if (runs->is_late)
+        return;
+    runs->is_late = true;
+    if (sched->n_late == sched->late_capacity) {
+        sched->late_capacity = sched->late_capacity > 0 ? sched->late_capacity * 2 : 16;
+        sched->late = xreallocarray(sched->late, sched->late_capacity, sizeof(*sched->late));
+    }
+    sched->late[sched->n_late++] = node;
+}
+
+void sched_tell_times(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->n_late; i++) {
+        sched->nodes[sched->late[i]].is_late = false;
+        tell_times(sched, sched->late[i]);
+    }
+    sched->n_late = 0;
 }
 
 static void add_to_nodes(struct sched *sched, struct sched_run *run)
@@ -72,7 +98,7 @@ static void add_to_nodes(struct sched *sched, struct sched_run *run)
             runs->runs = xreallocarray(runs->runs, runs->capacity, sizeof(struct sched_run *));
         }
         runs->runs[runs->count++] = run;
-        sched_node_times(sched, run->allocation.nodes[i].node);
+        sched_node_late(sched, run->allocation.nodes[i].node);
     }
 }
 
@@ -84,7 +110,7 @@ static void remove_from_nodes(struct sched *sched, const struct sched_run *run)
         while (runs->runs[at] != run)
             at++;
         runs->runs[at] = runs->runs[--runs->count];
-        sched_node_times(sched, run->allocation.nodes[i].node);
+        sched_node_late(sched, run->allocation.nodes[i].node);
     }
 }
 
@@ -116,7 +142,9 @@ static void expect(struct sched *sched, struct sched_run *run)
     const struct class_key *key = &run->job->class->key;
     int64_t elapsed = sched_run_elapsed(run, sched->now_ms);
     struct estimate estimate;
-    sched_class_estimate(sched, key, sched_run_known(run, sched->now_ms), &estimate);
+    bool is_learnt = sched->settings.policy->preempting == PREEMPT_LEARNT;
+    sched_class_estimate(sched, key, sched_run_known(run, sched->now_ms),
+        ESTIMATE_LIKELY | (is_learnt ? ESTIMATE_INDEX : 0), &estimate);
     int64_t total = estimate.likely_ms;
     run->index_ms = estimate.index_ms;
     if (total <= elapsed) // at its limit and being ended: looked at again soon, not all the time
@@ -148,7 +176,7 @@ void sched_run_expect(struct sched *sched, struct sched_run *run)
     tell_burst(sched, run);
     expect(sched, run);
     for (size_t i = 0; i < run->allocation.n_nodes; i++)
-        sched_node_times(sched, run->allocation.nodes[i].node);
+        sched_node_late(sched, run->allocation.nodes[i].node);
     sched->is_dirty |= sched->n_holds > 0 || sched->settings.policy->preempting != PREEMPT_NONE;
 }
 

@@ -50,12 +50,12 @@ static enum surety surety_of(const struct sched *sched, const struct class_key *
     struct estimate estimate;
     if (key->estimate_ms > 0)
         return SURE_GIVEN;
-    sched_class_estimate(sched, key, elapsed_ms, &estimate);
+    sched_class_estimate(sched, key, elapsed_ms, ESTIMATE_LIKELY, &estimate);
     if (estimate.basis == BASIS_BURST &&
         estimate.samples == 0) { // none of them has ended: what it rests on else
         struct class_key alone = *key;
         alone.burst = 0;
-        sched_class_estimate(sched, &alone, elapsed_ms, &estimate);
+        sched_class_estimate(sched, &alone, elapsed_ms, ESTIMATE_LIKELY, &estimate);
     }
     return key->limit_ms > 0 && estimate.likely_ms >= key->limit_ms ? SURE_LIMIT : of_basis[estimate.basis];
 }

@@ -125,7 +125,7 @@ static int64_t estimate_of(const struct engine *engine, uint32_t number)
         .stem = spec.key.stem,
         .gpu_milli = job->share > 0 ? job->share : job->gpus * SHARE_WHOLE };
     struct estimate estimate = { 0 };
-    history_estimate(sched_history(engine->sched), &key, 0, &estimate);
+    history_estimate(sched_history(engine->sched), &key, 0, ESTIMATE_LIKELY, &estimate);
     return estimate.likely_ms;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/history.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static int close_history(void **state)
 static struct estimate estimate(const struct history *history, struct history_key key)
 {
     struct estimate ret;
-    history_estimate(history, &key, 0, &ret);
+    history_estimate(history, &key, 0, ESTIMATE_ALL, &ret);
     assert_true(ret.order_ms > 0 && ret.likely_ms > 0);
     assert_true(ret.safe_ms >= ret.likely_ms);
     return ret;
@@ -133,12 +134,12 @@ static void what_has_run_longer_is_expected_to_run_longer(void **state)
     add(history, ada, 10 * MINUTE_MS, 10);
     for (int64_t elapsed_ms = 0; elapsed_ms < 400 * 24 * (int64_t)HOUR_MS;
          elapsed_ms = elapsed_ms * 3 / 2 + 1000) {
-        history_estimate(history, &ada, elapsed_ms, &now);
+        history_estimate(history, &ada, elapsed_ms, ESTIMATE_ALL, &now);
         assert_true(now.order_ms > elapsed_ms && now.likely_ms > elapsed_ms && now.safe_ms >= now.likely_ms);
         assert_true(now.likely_ms >= before.likely_ms && now.safe_ms >= before.safe_ms);
         before = now;
     }
-    history_estimate(history, &ada, INT64_MAX, &now);
+    history_estimate(history, &ada, INT64_MAX, ESTIMATE_ALL, &now);
     assert_true(now.likely_ms > 0);
 }
 
@@ -250,7 +251,7 @@ static void an_estimate_says_which_jobs_it_rests_on(void **state)
     struct history_key key = member(history, 0);
     history_survived(history, key.burst, 0, 6);
     struct estimate of_it;
-    history_estimate(history, &key, history_stage_ms(6), &of_it); // its own
+    history_estimate(history, &key, history_stage_ms(6), ESTIMATE_ALL, &of_it); // its own
     assert_int_equal(of_it.basis, BASIS_NONE);
     of_it = estimate(history, key);
     history_basis_text(&of_it, text, sizeof(text));
@@ -391,6 +392,20 @@ static void the_number_of_cells_is_bounded_and_what_is_forgotten_is_told(void **
 
 /* --- the histogram --- */
 
+static void a_bin_begins_where_it_says(void **state)
+{
+    (void)state;
+    assert_int_equal(run_bin_of(0), 0);
+    assert_int_equal(run_bin_of(8000), 0);
+    for (unsigned bin = 1; bin < RUN_BINS; bin++) {
+        int64_t start_ms = run_bin_start_ms(bin);
+        assert_about(start_ms, (int64_t)(8000 * exp2(bin / 2.0)));
+        assert_int_equal(run_bin_of(start_ms), bin);
+        assert_int_equal(run_bin_of(start_ms - 1), bin - 1);
+    }
+    assert_int_equal(run_bin_of(INT64_MAX), RUN_BINS - 1);
+}
+
 static void quantiles_are_within_a_bin_of_the_exact_ones(void **state)
 {
     struct run_histogram runs = { 0 };
@@ -453,6 +468,7 @@ int main(void)
         CASE(the_number_of_bursts_is_bounded),
         CASE(cells_outlive_a_restart_exactly),
         CASE(the_number_of_cells_is_bounded_and_what_is_forgotten_is_told),
+        CASE(a_bin_begins_where_it_says),
         CASE(quantiles_are_within_a_bin_of_the_exact_ones),
         CASE(belief_without_runs_has_the_usual_duration_as_its_median),
         CASE(the_index_tells_apart_what_may_be_over_soon),
