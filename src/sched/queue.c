@@ -15,7 +15,7 @@
 
 void queue_init(struct queue *queue)
 {
-    *queue = (struct queue){ .n_buckets = BUCKETS_MIN };
+    *queue = (struct queue){ .n_buckets = BUCKETS_MIN, .kinds_version = 1 };
     queue->buckets = xcalloc(queue->n_buckets, sizeof(struct queue_class *));
 }
 

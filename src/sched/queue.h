@@ -41,6 +41,15 @@ struct class_key {
     struct sched_request request;
 };
 
+/* The first so many distinct needs are told apart by a bit each; all others share the last one. */
+#define QUEUE_KINDS 63U
+
+/* A need that classes in the tree have. */
+struct queue_kind {
+    struct node_need need;
+    size_t classes; // that have it; 0: the place is free
+};
+
 struct queue_class {
     struct class_key key;
     uint64_t number; // in order of creation, from 1
@@ -69,6 +78,8 @@ struct queue_class {
     size_t size;            // classes in this subtree
     uint64_t jobs;          // jobs in this subtree
     struct node_need least; // component-wise least of the subtree; models: union, 0: any
+    unsigned kind;          // place of its need in queue->kinds, QUEUE_KINDS: it has none
+    uint64_t kinds;         // bits of the kinds in the subtree
     int64_t least_horizon_ms;
     bool has_fresh;
     struct queue_class *chain; // in its bucket
@@ -80,6 +91,8 @@ struct queue {
     size_t n_buckets, n_classes;
     uint64_t last_number;
     size_t length; // waiting jobs in the tree and in parked classes
+    struct queue_kind kinds[QUEUE_KINDS];
+    uint64_t kinds_version; // grows when a kind comes
 };
 
 uint64_t class_key_hash(const struct class_key *key);
@@ -117,12 +130,21 @@ struct queue_offer {
     int64_t window_ms;
 };
 
-/*
- * The best-ranked class after `after` (NULL: from the start) that is fresh or that one of the offers could
- * help; *work grows by the tree nodes looked at.
- */
-struct queue_class *queue_seek(const struct queue *queue, const struct queue_class *after,
-    const struct queue_offer *offers, size_t n_offers, uint64_t *work);
+#define QUEUE_OFFERS_MAX 8U
+
+/* What is sought: set the first three members, and no others, each time that the offers change. */
+struct queue_search {
+    const struct queue_offer *offers;
+    size_t n_offers; // at most QUEUE_OFFERS_MAX
+    uint64_t *work;  // grows by the tree nodes looked at
+    /* Which kinds the offers could help, as of this version of the queue's kinds. */
+    uint64_t version, any, brief[QUEUE_OFFERS_MAX];
+};
+
+/* The best-ranked class after `after` (NULL: from the start) that is fresh or that one of the offers could
+ * help. */
+struct queue_class *queue_seek(
+    const struct queue *queue, const struct queue_class *after, struct queue_search *search);
 
 /* Jobs that stand before this one, plus one; parked classes are not counted. O(log classes + place in its
  * class). */

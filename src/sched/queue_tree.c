@@ -4,9 +4,11 @@
  * a bijective hash of the class's number, so that no two are equal and no chance is involved. Expected depth
  * is about 1.4 log2(classes).
  *
- * Every node tells of its whole subtree what least is needed there. The least of each thing may come from
- * different classes, so it can promise help where there is none, never the other way round: queue_seek() may
- * look at a subtree in vain but skips none that matters.
+ * Every node tells of its whole subtree which needs there are, as a set of bits: an offer is held against
+ * each distinct need once, not against each class. Needs beyond the first few share one bit; for them a node
+ * tells what least is needed below it. The least of each thing may come from different classes, so it can
+ * promise help where there is none, never the other way round: queue_seek() may look at a subtree in vain but
+ * skips none that matters.
  */
 #include "sched/queue_tree.h"
 
@@ -32,6 +34,7 @@ static void join_child(struct queue_class *class, const struct queue_class *chil
     class->size += child->size;
     class->jobs += child->jobs;
     class->has_fresh = class->has_fresh || child->has_fresh;
+    class->kinds |= child->kinds;
     class->least_horizon_ms = LESS_OF(class->least_horizon_ms, child->least_horizon_ms);
     struct node_need *least = &class->least;
     const struct node_need *other = &child->least;
@@ -52,6 +55,7 @@ static void sum_up(struct queue_class *class)
     class->jobs = class->length;
     class->has_fresh = class->is_fresh;
     class->least = class->need;
+    class->kinds = 1ULL << class->kind;
     class->least_horizon_ms = class->horizon_ms;
     join_child(class, class->left);
     join_child(class, class->right);
@@ -62,6 +66,52 @@ static void sum_up_to_root(struct queue_class *class)
     for (; class != NULL; class = class->parent)
         sum_up(class);
 }
+
+/* --- kinds --- */
+
+static bool need_equal(const struct node_need *a, const struct node_need *b)
+{
+    return a->whole == b->whole && a->share == b->share && a->part == b->part && a->gpu_mem == b->gpu_mem &&
+           a->cpu_milli == b->cpu_milli && a->memory == b->memory && a->models == b->models &&
+           a->gpus == b->gpus;
+}
+
+static void leave_kind(struct queue *queue, const struct queue_class *class)
+{
+    if (class->kind < QUEUE_KINDS)
+        queue->kinds[class->kind].classes--;
+}
+
+static void enter_kind(struct queue *queue, struct queue_class *class)
+{
+    unsigned free = QUEUE_KINDS;
+    for (unsigned i = 0; i < QUEUE_KINDS; i++) {
+        struct queue_kind *kind = &queue->kinds[i];
+        if (kind->classes > 0 && need_equal(&kind->need, &class->need)) {
+            kind->classes++;
+            class->kind = i;
+            return;
+        }
+        if (kind->classes == 0 && free == QUEUE_KINDS)
+            free = i;
+    }
+    class->kind = free;
+    if (free == QUEUE_KINDS)
+        return;
+    queue->kinds[free] = (struct queue_kind){ .need = class->need, .classes = 1 };
+    queue->kinds_version++;
+}
+
+/* Its need may have changed. */
+static void update_kind(struct queue *queue, struct queue_class *class)
+{
+    if (class->kind < QUEUE_KINDS && need_equal(&queue->kinds[class->kind].need, &class->need))
+        return;
+    leave_kind(queue, class);
+    enter_kind(queue, class);
+}
+
+/* --- the tree --- */
 
 static struct queue_class **link_to(struct queue *queue, const struct queue_class *class)
 {
@@ -95,6 +145,7 @@ static void rotate_up(struct queue *queue, struct queue_class *class)
 void queue_tree_insert(struct queue *queue, struct queue_class *class)
 {
     assert(class->size == 0 && class->first != NULL);
+    enter_kind(queue, class);
     struct queue_class **link = &queue->root, *parent = NULL;
     while (*link != NULL) {
         parent = *link;
@@ -120,6 +171,7 @@ void queue_tree_remove(struct queue *queue, struct queue_class *class)
     sum_up_to_root(class->parent);
     class->parent = class->left = class->right = NULL;
     class->size = 0;
+    leave_kind(queue, class);
 }
 
 /* The class next to this one in order of rank; `queue_next` is its mirror image. */
@@ -139,6 +191,7 @@ void queue_tree_restore(struct queue *queue, struct queue_class *class)
 {
     const struct queue_class *before = class_before(class), *after = queue_next(class);
     if ((before == NULL || is_before(before, class)) && (after == NULL || is_before(class, after))) {
+        update_kind(queue, class);
         sum_up_to_root(class);
         return;
     }
@@ -181,17 +234,33 @@ struct queue_class *queue_next(const struct queue_class *class)
     return class->parent;
 }
 
-/* What a seek looks for. */
-struct wanted {
-    const struct queue_offer *offers;
-    size_t n_offers;
-    uint64_t *work;
-};
+/* --- seeking --- */
 
-static bool is_helped(const struct wanted *wanted, const struct node_need *need, int64_t horizon_ms)
+#define OTHER_KINDS (1ULL << QUEUE_KINDS)
+
+/* Holds the offers against all needs. The bit of those that have none of their own is always set. */
+static void prepare(const struct queue *queue, struct queue_search *search)
 {
-    for (size_t i = 0; i < wanted->n_offers; i++) {
-        const struct queue_offer *offer = &wanted->offers[i];
+    assert(search->n_offers <= QUEUE_OFFERS_MAX);
+    search->version = queue->kinds_version;
+    search->any = search->n_offers > 0 ? OTHER_KINDS : 0;
+    for (size_t i = 0; i < search->n_offers; i++) {
+        const struct queue_offer *offer = &search->offers[i];
+        search->brief[i] = 0;
+        for (unsigned k = 0; k < QUEUE_KINDS; k++) {
+            const struct queue_kind *kind = &queue->kinds[k];
+            if (kind->classes == 0)
+                continue;
+            search->any |= (uint64_t)offer_meets(&offer->any, &kind->need) << k;
+            search->brief[i] |= (uint64_t)offer_meets(&offer->brief, &kind->need) << k;
+        }
+    }
+}
+
+static bool is_helped(const struct queue_search *search, const struct node_need *need, int64_t horizon_ms)
+{
+    for (size_t i = 0; i < search->n_offers; i++) {
+        const struct queue_offer *offer = &search->offers[i];
         if (offer_meets(&offer->any, need) ||
             (horizon_ms <= offer->window_ms && offer_meets(&offer->brief, need)))
             return true;
@@ -199,41 +268,54 @@ static bool is_helped(const struct wanted *wanted, const struct node_need *need,
     return false;
 }
 
-static bool is_wanted(const struct wanted *wanted, const struct queue_class *class)
+/* Some of these kinds, with that horizon and least need, may be helped. */
+static bool may_help(
+    const struct queue_search *search, uint64_t kinds, const struct node_need *least, int64_t horizon_ms)
 {
-    return class->is_fresh || is_helped(wanted, &class->need, class->horizon_ms);
+    if ((kinds & search->any & ~OTHER_KINDS) != 0)
+        return true;
+    for (size_t i = 0; i < search->n_offers; i++)
+        if ((kinds & search->brief[i]) != 0 && horizon_ms <= search->offers[i].window_ms)
+            return true;
+    return (kinds & search->any) != 0 && is_helped(search, least, horizon_ms);
+}
+
+static bool is_wanted(const struct queue_search *search, const struct queue_class *class)
+{
+    return class->is_fresh || may_help(search, 1ULL << class->kind, &class->need, class->horizon_ms);
 }
 
 /* The first wanted class of a subtree. Its depth is that of the tree. */
-static struct queue_class *first_wanted(const struct wanted *wanted, struct queue_class *class)
+static struct queue_class *first_wanted(const struct queue_search *search, struct queue_class *class)
 {
     for (; class != NULL; class = class->right) {
-        ++*wanted->work;
-        if (!class->has_fresh && !is_helped(wanted, &class->least, class->least_horizon_ms))
+        ++*search->work;
+        if (!class->has_fresh && !may_help(search, class->kinds, &class->least, class->least_horizon_ms))
             return NULL;
-        struct queue_class *found = first_wanted(wanted, class->left);
+        struct queue_class *found = first_wanted(search, class->left);
         if (found != NULL)
             return found;
-        if (is_wanted(wanted, class))
+        if (is_wanted(search, class))
             return class;
     }
     return NULL;
 }
 
-struct queue_class *queue_seek(const struct queue *queue, const struct queue_class *after,
-    const struct queue_offer *offers, size_t n_offers, uint64_t *work)
+struct queue_class *queue_seek(
+    const struct queue *queue, const struct queue_class *after, struct queue_search *search)
 {
-    const struct wanted wanted = { offers, n_offers, work };
+    if (search->version != queue->kinds_version)
+        prepare(queue, search);
     if (after == NULL)
-        return first_wanted(&wanted, queue->root);
-    struct queue_class *found = first_wanted(&wanted, after->right);
+        return first_wanted(search, queue->root);
+    struct queue_class *found = first_wanted(search, after->right);
     for (; found == NULL && after->parent != NULL; after = after->parent) {
-        ++*work;
+        ++*search->work;
         if (after->parent->right == after)
             continue;
-        if (is_wanted(&wanted, after->parent))
+        if (is_wanted(search, after->parent))
             return after->parent;
-        found = first_wanted(&wanted, after->parent->right);
+        found = first_wanted(search, after->parent->right);
     }
     return found;
 }
@@ -244,9 +326,10 @@ static int check_sums(const struct queue_class *class, struct error *err)
     sum_up(&fresh);
     const struct node_need *a = &fresh.least, *b = &class->least;
     if (fresh.size != class->size || fresh.jobs != class->jobs || fresh.has_fresh != class->has_fresh ||
-        fresh.least_horizon_ms != class->least_horizon_ms || a->whole != b->whole || a->share != b->share ||
-        a->part != b->part || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
-        a->memory != b->memory || a->gpus != b->gpus || a->models != b->models)
+        fresh.kinds != class->kinds || fresh.least_horizon_ms != class->least_horizon_ms ||
+        a->whole != b->whole || a->share != b->share || a->part != b->part || a->gpu_mem != b->gpu_mem ||
+        a->cpu_milli != b->cpu_milli || a->memory != b->memory || a->gpus != b->gpus ||
+        a->models != b->models)
         return error_set(err, -EPROTO, "queue class %lu: what it tells of its subtree is out of date",
             (unsigned long)class->number);
     return 0;

@@ -9,8 +9,6 @@
 
 #include "sched/sched_private.h"
 
-#define OFFERS_MAX 8U // dirty nodes looked at one by one; more are taken together
-
 void sched_fit_of(const struct sched *sched, const struct queue_class *class, uint64_t *reservations,
     size_t max, struct fit *ret)
 {
@@ -76,13 +74,14 @@ static void widen(struct queue_offer *offer, const struct queue_offer *by)
     offer->window_ms = by->window_ms > offer->window_ms ? by->window_ms : offer->window_ms;
 }
 
-static size_t collect_offers(const struct sched *sched, struct queue_offer *offers)
+/* Of dirty nodes: of each, or of many taken together. */
+static size_t collect_offers(const struct sched *sched, struct queue_offer offers[QUEUE_OFFERS_MAX])
 {
     const struct cluster *cluster = &sched->cluster;
-    size_t count = cluster->n_dirty < OFFERS_MAX ? cluster->n_dirty : OFFERS_MAX;
+    size_t count = cluster->n_dirty < QUEUE_OFFERS_MAX ? cluster->n_dirty : QUEUE_OFFERS_MAX;
     for (size_t i = 0; i < count; i++)
         offer_of(sched, cluster->dirty[i], &offers[i]);
-    if (cluster->n_dirty <= OFFERS_MAX)
+    if (cluster->n_dirty <= QUEUE_OFFERS_MAX)
         return count;
     for (size_t i = 1; i < cluster->n_dirty; i++) {
         struct queue_offer offer;
@@ -213,16 +212,16 @@ static void pass_backfill(struct sched *sched)
     sched_plan_drop_all(sched, &old, &n_old);
     struct queue_class *behind = pass_heads(sched, reservations_of(sched)), *class;
     sched_plan_compare(sched, old, n_old);
-    struct queue_offer offers[OFFERS_MAX];
+    struct queue_offer offers[QUEUE_OFFERS_MAX];
     uint64_t version = sched->cluster.version;
-    size_t n_offers = collect_offers(sched, offers);
-    while ((class = queue_seek(&sched->queue, behind, offers, n_offers, &sched->counts.queue_work)) != NULL) {
+    struct queue_search search = { offers, collect_offers(sched, offers), &sched->counts.queue_work };
+    while ((class = queue_seek(&sched->queue, behind, &search)) != NULL) {
         sched->counts.examined++;
         int outcome = try_class(sched, class);
         if (outcome == 0)
             behind = class;
-        if (outcome == 1 && version != sched->cluster.version && sched->cluster.n_dirty <= OFFERS_MAX)
-            n_offers = collect_offers(sched, offers);
+        if (outcome == 1 && version != sched->cluster.version && sched->cluster.n_dirty <= QUEUE_OFFERS_MAX)
+            search = (struct queue_search){ offers, collect_offers(sched, offers), search.work };
         version = sched->cluster.version;
     }
 }

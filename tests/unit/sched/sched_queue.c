@@ -168,6 +168,21 @@ static void a_parked_class_is_passed_over_until_it_is_unparked_and_fresh(void **
     assert_sound(f);
 }
 
+/* Anew each time: offers change between calls. */
+static struct queue_class *seek_counting(const struct fixture *f, const struct queue_class *after,
+    const struct queue_offer *offers, size_t n_offers, uint64_t *work)
+{
+    struct queue_search search = { offers, n_offers, work };
+    return queue_seek(&f->queue, after, &search);
+}
+
+static struct queue_class *seek(const struct fixture *f, const struct queue_class *after,
+    const struct queue_offer *offers, size_t n_offers)
+{
+    uint64_t work = 0;
+    return seek_counting(f, after, offers, n_offers, &work);
+}
+
 static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **state)
 {
     struct fixture *f = *state;
@@ -179,15 +194,14 @@ static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **stat
     longer->is_fresh = shorter->is_fresh = false;
     queue_refresh(&f->queue, longer);
     queue_refresh(&f->queue, shorter);
-    uint64_t work = 0;
     struct queue_offer offer = { .brief = { .whole = 4, .models = 1 }, .window_ms = 400 };
-    assert_ptr_equal(queue_seek(&f->queue, NULL, &offer, 1, &work), shorter);
+    assert_ptr_equal(seek(f, NULL, &offer, 1), shorter);
     offer.window_ms = 399;
-    assert_null(queue_seek(&f->queue, NULL, &offer, 1, &work));
+    assert_null(seek(f, NULL, &offer, 1));
     offer.any.whole = 1;
-    assert_ptr_equal(queue_seek(&f->queue, NULL, &offer, 1, &work), longer);
-    assert_ptr_equal(queue_seek(&f->queue, longer, &offer, 1, &work), shorter);
-    assert_null(queue_seek(&f->queue, shorter, &offer, 1, &work));
+    assert_ptr_equal(seek(f, NULL, &offer, 1), longer);
+    assert_ptr_equal(seek(f, longer, &offer, 1), shorter);
+    assert_null(seek(f, shorter, &offer, 1));
 }
 
 static void models_of_a_need_are_alternatives(void **state)
@@ -197,15 +211,14 @@ static void models_of_a_need_are_alternatives(void **state)
     class->need.models = 6;
     class->is_fresh = false;
     add(f, 1, 10, class);
-    uint64_t work = 0;
     struct queue_offer offer = { .any = { .whole = 1, .models = 9 } };
-    assert_null(queue_seek(&f->queue, NULL, &offer, 1, &work));
+    assert_null(seek(f, NULL, &offer, 1));
     offer.any.models = 4;
-    assert_ptr_equal(queue_seek(&f->queue, NULL, &offer, 1, &work), class);
+    assert_ptr_equal(seek(f, NULL, &offer, 1), class);
     class->need.models = 0;
     offer.any.models = 0; // a node without GPUs serves who asks for no model
     queue_refresh(&f->queue, class);
-    assert_ptr_equal(queue_seek(&f->queue, NULL, &offer, 1, &work), class);
+    assert_ptr_equal(seek(f, NULL, &offer, 1), class);
 }
 
 /* --- against the naive queue --- */
@@ -298,14 +311,15 @@ static void compare_with_naive(struct fixture *f)
     for (size_t i = 0; i < n_offers; i++)
         offers[i] = (struct queue_offer){ draw_offer(f), draw_offer(f), (int64_t)draw(f, 1000) };
     uint64_t work = 0;
+    struct queue_search search = { offers, n_offers, &work };
     struct queue_class *found = NULL;
     for (size_t i = 0; i < n; i++) {
         if (!order[i]->is_fresh && !naive_helps(order[i], offers, n_offers))
             continue;
-        found = queue_seek(&f->queue, found, offers, n_offers, &work);
+        found = queue_seek(&f->queue, found, &search);
         assert_ptr_equal(found, order[i]);
     }
-    assert_null(queue_seek(&f->queue, found, offers, n_offers, &work));
+    assert_null(queue_seek(&f->queue, found, &search));
     uint64_t position = 1;
     for (size_t i = 0; i < n; i++) {
         for (struct queue_entry *entry = order[i]->first; entry != NULL; entry = entry->after, position++)
@@ -345,13 +359,54 @@ static void a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand(void 
     }
     uint64_t work = 0;
     struct queue_offer offer = { .any = { .whole = 0 } };
-    assert_null(queue_seek(&f->queue, NULL, &offer, 1, &work));
+    assert_null(seek_counting(f, NULL, &offer, 1, &work));
     assert_int_equal(work, 1);
     offer.any.whole = 1;
-    assert_ptr_equal(queue_seek(&f->queue, NULL, &offer, 1, &work), narrow);
-    assert_null(queue_seek(&f->queue, narrow, &offer, 1, &work));
+    assert_ptr_equal(seek_counting(f, NULL, &offer, 1, &work), narrow);
+    assert_null(seek_counting(f, narrow, &offer, 1, &work));
     assert_true(work < 200);
     free(entries);
+}
+
+static void a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing(void **state)
+{
+    struct fixture *f = *state;
+    struct queue_entry *entries = calloc(1000, sizeof(*entries));
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
+        class->is_fresh = false;
+        class->need.whole = i % 2 == 0 ? 4 : 1;
+        class->need.cpu_milli = i % 2 == 0 ? 1000 : 64000;
+        entries[i].job = i + 1;
+        queue_add(&f->queue, &entries[i], class);
+    }
+    uint64_t work = 0;
+    struct queue_offer offer = { .any = { .whole = 1, .cpu_milli = 1000 } };
+    assert_null(seek_counting(f, NULL, &offer, 1, &work));
+    assert_int_equal(work, 1);
+    free(entries);
+}
+
+static void a_search_goes_on_when_new_needs_come(void **state)
+{
+    struct fixture *f = *state;
+    struct queue_class *first = hold(f, 1, 1), *second = hold(f, 2, 2);
+    uint64_t work = 0;
+    struct queue_offer offer = { .any = { .whole = 2 } };
+    struct queue_search search = { &offer, 1, &work };
+    first->is_fresh = second->is_fresh = false;
+    add(f, 1, 10, first);
+    assert_ptr_equal(queue_seek(&f->queue, NULL, &search), first);
+    second->need.whole = 2;
+    add(f, 2, 20, second);
+    assert_ptr_equal(queue_seek(&f->queue, first, &search), second);
+    second->need.whole = 3;
+    queue_refresh(&f->queue, second);
+    assert_null(queue_seek(&f->queue, first, &search));
+    queue_remove(&f->queue, &f->entries[2]);
+    second->need.whole = 1;
+    add(f, 2, 20, second);
+    assert_ptr_equal(queue_seek(&f->queue, first, &search), second);
 }
 
 int main(void)
@@ -367,6 +422,8 @@ int main(void)
         CASE(models_of_a_need_are_alternatives),
         CASE(random_histories_agree_with_a_sorted_array),
         CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand),
+        CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing),
+        CASE(a_search_goes_on_when_new_needs_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
