@@ -33,6 +33,22 @@ static void assert_possible(struct cluster *c, struct sched_request request)
     assert_int_equal(cluster_check(c, &request, &err), 0);
 }
 
+static void a_gpu_that_is_kept_whole_offers_nothing_to_shares(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_node *box = &c->nodes[0];
+    struct node_offer offer;
+    box->gpus[0].hold_from_ms = 1000;
+    box->gpus[0].hold_share = SHARE_WHOLE;
+    box->gpus[1].share_slots = 2;
+    box->gpus[1].memory_booked = 90 * GIB;
+    cluster_offer(box, HELD_IS_TAKEN, &offer);
+    assert_int_equal(offer.share, SHARE_WHOLE);
+    assert_int_equal(offer.gpu_mem, 10 * GIB);
+    cluster_offer(box, HELD_IS_FREE, &offer);
+    assert_int_equal(offer.gpu_mem, 100 * GIB);
+}
+
 static void impossible_requests_on_one_node_are_refused_in_words(void **state)
 {
     struct cluster *c = *state;
@@ -239,6 +255,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, clusters_close)
     const struct CMUnitTest tests[] = {
+        CASE(a_gpu_that_is_kept_whole_offers_nothing_to_shares),
         CASE(impossible_requests_on_one_node_are_refused_in_words),
         CASE(impossible_requests_on_several_nodes_say_what_would_fit),
         CASE(a_node_that_has_not_spoken_is_not_judged),
