@@ -2,8 +2,12 @@
 /*
  * mgpu-sim bench: the scheduler under a queue far longer than the cluster is wide. A cluster is filled, a
  * queue of many classes is loaded behind it, then one running job after the other ends and each time one pass
- * is measured: how long it takes and how much it looks at. Once small and once large, so that growth can be
- * seen.
+ * is measured: how much CPU time it takes and how much it looks at. Once small and once large, so that growth
+ * can be seen.
+ *
+ * In both, jobs run for half an hour on average, so that as much happens between two ends by itself (a job
+ * gets to another stage, or outlives what was expected of it): a cluster 100 times as large has 100 times as
+ * many ends in the same time.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -20,7 +24,9 @@
 #include "sim/synthetic.h"
 #include "sim/talk.h"
 
-#define SHAPES 10U
+#define SHAPES    10U
+#define RUN_MAX_S 3600 // jobs run for up to so long, evenly
+#define STEPS     60U  // in which the cluster was filled over the same time
 
 struct bench_call {
     int64_t jobs, users, nodes, passes, replay, seed, shrink;
@@ -42,10 +48,11 @@ struct bench {
     uint64_t last_id;
 };
 
+/* CPU time: others on the machine do not count. */
 static double now_s(void)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -90,23 +97,28 @@ static void submit(struct bench *bench, uint32_t user, uint32_t shape, int64_t n
     sched_submit(bench->sched, now_ms, &spec);
 }
 
-static void load(struct bench *bench, const struct bench_call *call, int64_t scale, struct bench_figures *ret)
+/* Returns the time at which all is loaded. */
+static int64_t load(
+    struct bench *bench, const struct bench_call *call, int64_t scale, struct bench_figures *ret)
 {
     uint32_t users = (uint32_t)(call->users / scale > 0 ? call->users / scale : 1);
-    /* Wide and narrow jobs until nothing fits any more: the queue's head waits. */
-    for (int64_t i = 0; i < call->nodes / scale * 8; i++)
-        submit(bench, (uint32_t)random_below(&bench->random, users), 0, 1);
-    sched_pass(bench->sched, 1);
+    /* Jobs of one GPU until nothing fits any more: the queue's head waits. */
+    int64_t gpus = call->nodes / scale * 8, jobs = call->jobs / scale, now_ms = 1, n_filled = 0;
+    for (unsigned step = 1; step <= STEPS; step++, now_ms += RUN_MAX_S * INT64_C(1000) / STEPS) {
+        for (; n_filled < gpus * step / STEPS; n_filled++)
+            submit(bench, (uint32_t)random_below(&bench->random, users), 0, now_ms);
+        sched_pass(bench->sched, now_ms);
+    }
     size_t before = heap_bytes();
     double begin_s = now_s();
-    for (int64_t i = 0; i < call->jobs / scale; i++) {
-        submit(bench, (uint32_t)(i % users), (uint32_t)(i / users % SHAPES), 1000 + i);
-    }
-    sched_pass(bench->sched, 1000 + call->jobs);
+    for (int64_t i = 0; i < jobs; i++)
+        submit(bench, (uint32_t)(i % users), (uint32_t)(i / users % SHAPES), now_ms++);
+    sched_pass(bench->sched, now_ms);
     ret->load_s = now_s() - begin_s;
-    ret->bytes_per_job = ((double)heap_bytes() - (double)before) / (double)(call->jobs / scale);
+    ret->bytes_per_job = ((double)heap_bytes() - (double)before) / (double)jobs;
     ret->classes = users * SHAPES;
     ret->running = bench->n_running;
+    return now_ms;
 }
 
 static void measure(const struct bench_call *call, int64_t scale, struct bench_figures *ret)
@@ -125,17 +137,17 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
     nodes_fill_cluster(&nodes, sched_cluster(bench.sched));
     ret->jobs = (size_t)(call->jobs / scale);
     ret->nodes = nodes.count;
-    load(&bench, call, scale, ret);
-    int64_t now_ms = 2000 + call->jobs;
+    int64_t now_ms = load(&bench, call, scale, ret);
+    int64_t passes = (int64_t)ret->jobs / 4; // the queue stays long
     struct sched_counts before = *sched_counts(bench.sched);
     uint64_t starts = before.starts;
-    for (int64_t i = 0; i < call->passes && bench.n_running > 0; i++) {
+    for (int64_t i = 0; i < call->passes && i < passes && bench.n_running > 0; i++) {
         size_t at = random_below(&bench.random, bench.n_running);
         uint64_t id = bench.running[at];
         bench.running[at] = bench.running[--bench.n_running];
-        now_ms += 100;
+        now_ms += RUN_MAX_S * INT64_C(500) / (int64_t)bench.n_running + 1;
         double begin_s = now_s();
-        sched_ended(bench.sched, now_ms, id, 1000 + (int64_t)random_below(&bench.random, 3600000));
+        sched_ended(bench.sched, now_ms, id, 1000 + (int64_t)random_below(&bench.random, RUN_MAX_S * 1000));
         sched_pass(bench.sched, now_ms);
         samples_add(&pass_us, (now_s() - begin_s) * 1e6);
         const struct sched_counts *counts = sched_counts(bench.sched);
