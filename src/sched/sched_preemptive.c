@@ -245,23 +245,22 @@ static size_t keep_the_unneeded(
     return n_needed;
 }
 
+static void start_elements(struct sched *sched, const struct contender *one)
+{
+    for (uint32_t k = 0; k < one->elements && one->job->entry.class != NULL; k++)
+        if (!start_if_it_fits(sched, one->job))
+            break;
+}
+
 /* In order of rank whoever fits into what is left. */
 static void start_the_rest(struct sched *sched)
 {
     struct contender *all;
     size_t count = collect(sched, &all);
     for (size_t i = 0; i < count; i++)
-        if (all[i].job->run == NULL && all[i].job->entry.class != NULL)
-            (void)start_if_it_fits(sched, all[i].job);
+        if (all[i].job->run == NULL)
+            start_elements(sched, &all[i]);
     free(all);
-}
-
-static void start_all(struct sched *sched, const struct contender *in, size_t n_in)
-{
-    for (size_t i = 0; i < n_in; i++)
-        for (uint32_t k = 0; k < in[i].elements && in[i].job->entry.class != NULL; k++)
-            if (!start_if_it_fits(sched, in[i].job))
-                break;
 }
 
 void sched_pass_preemptive(struct sched *sched)
@@ -291,7 +290,8 @@ void sched_pass_preemptive(struct sched *sched)
         n_out = keep_the_unneeded(sched, out, n_out, in, n_in);
     for (size_t i = 0; i < n_out; i++)
         sched_give_way(sched, out[i], "jobs that come first need its GPUs");
-    start_all(sched, in, n_in);
+    for (size_t i = 0; i < n_in; i++)
+        start_elements(sched, &in[i]);
     if (!sched->settings.counts_gpus_only)
         start_the_rest(sched); // what found no place leaves its GPUs to those that come after
     sched->n_over = n_over;    // they were counted with

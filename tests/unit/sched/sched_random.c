@@ -150,7 +150,8 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     struct world *world = arg;
     assert_non_null(why);
     assert_int_equal(world->jobs[id].state, RUNNING);
-    assert_true(world->jobs[id].spec.key.is_preemptible);
+    bool is_any_movable = sched_settings(world->sched)->policy->preempting != PREEMPT_NONE;
+    assert_true(is_any_movable || world->jobs[id].spec.key.is_preemptible);
     assert_false(world->jobs[id].is_told);
     world->jobs[id].is_told = true;
 }
@@ -585,12 +586,33 @@ static void and_when_every_blocked_job_has_a_reservation(void **state)
     run_worlds("conservative");
 }
 
+static void when_the_shortest_rest_goes_first(void **state)
+{
+    (void)state;
+    run_worlds("srtf");
+}
+
+static void when_who_had_least_goes_first(void **state)
+{
+    (void)state;
+    run_worlds("las");
+}
+
+static void and_when_running_jobs_give_way_by_what_is_learnt(void **state)
+{
+    (void)state;
+    run_worlds("learnt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(under_easy_everything_is_as_the_ledger_says),
         cmocka_unit_test(under_the_default_policy_too),
         cmocka_unit_test(and_when_every_blocked_job_has_a_reservation),
+        cmocka_unit_test(when_the_shortest_rest_goes_first),
+        cmocka_unit_test(when_who_had_least_goes_first),
+        cmocka_unit_test(and_when_running_jobs_give_way_by_what_is_learnt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
