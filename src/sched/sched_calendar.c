@@ -12,17 +12,21 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
+static bool has_user(const struct sched_reservation *reservation, uint32_t uid)
+{
+    for (size_t i = 0; i < reservation->n_uids; i++)
+        if (reservation->uids[i] == uid)
+            return true;
+    return false;
+}
+
 size_t sched_usable(const struct sched *sched, uint32_t uid, uint64_t *ids, size_t max)
 {
     size_t count = 0;
     for (size_t i = 0; i < sched->n_reservations && count < max; i++) {
         const struct sched_reservation *reservation = &sched->reservations[i];
-        for (size_t k = 0; k < reservation->n_uids; k++) {
-            if (reservation->uids[k] != uid)
-                continue;
+        if (has_user(reservation, uid))
             ids[count++] = reservation->id;
-            break;
-        }
     }
     return count;
 }
@@ -41,22 +45,30 @@ static bool overlaps(const struct cluster_gpu *gpu, int64_t from_ms, int64_t unt
     return false;
 }
 
-/* Free of other reservations, and best also free of jobs. */
-static bool can_reserve(const struct sched *sched, uint32_t node, uint32_t gpu,
-    const struct sched_request *request, const struct sched_reservation *reservation, bool must_be_free)
+/* Free of other reservations. */
+static bool can_reserve(const struct sched *sched, const struct cluster_gpu *gpu,
+    const struct sched_request *request, const struct sched_reservation *reservation)
 {
-    const struct cluster_node *where = &sched->cluster.nodes[node];
-    const struct cluster_gpu *what = &where->gpus[gpu];
-    return what->is_known && cluster_gpu_suits(&sched->cluster, what, request) &&
-           !overlaps(what, reservation->from_ms, reservation->until_ms) &&
-           (!must_be_free || (cluster_gpu_is_whole(what) && what->closed == 0));
+    return gpu->is_known && cluster_gpu_suits(&sched->cluster, gpu, request) &&
+           !overlaps(gpu, reservation->from_ms, reservation->until_ms);
+}
+
+/* Best it is also free of jobs. */
+static bool is_free(const struct cluster_gpu *gpu)
+{
+    return cluster_gpu_is_whole(gpu) && gpu->closed == 0;
+}
+
+static bool has_gpu(const struct sched_reservation *reservation, uint32_t node, uint32_t gpu)
+{
+    for (size_t i = 0; i < reservation->n_gpus; i++)
+        if (reservation->gpus[i].node == node && reservation->gpus[i].gpu == gpu)
+            return true;
+    return false;
 }
 
 static void add(struct sched_reservation *reservation, uint32_t node, uint32_t gpu)
 {
-    for (size_t i = 0; i < reservation->n_gpus; i++)
-        if (reservation->gpus[i].node == node && reservation->gpus[i].gpu == gpu)
-            return;
     reservation->gpus = xreallocarray(reservation->gpus, reservation->n_gpus + 1, sizeof(*reservation->gpus));
     reservation->gpus[reservation->n_gpus++] = (struct alloc_gpu){ .node = node, .gpu = gpu };
 }
@@ -79,7 +91,9 @@ static int choose_named(const struct sched *sched, const struct sched_request *r
         if (overlaps(gpu, reservation->from_ms, reservation->until_ms))
             return error_set(
                 err, -EBUSY, "GPU %s:%u is reserved for a part of that time already", node->name, gpu->index);
-        add(reservation, node->position, (uint32_t)(gpu - node->gpus));
+        uint32_t at = (uint32_t)(gpu - node->gpus);
+        if (!has_gpu(reservation, node->position, at))
+            add(reservation, node->position, at);
     }
     return 0;
 }
@@ -88,11 +102,13 @@ static int choose_any(const struct sched *sched, const struct sched_request *req
     struct sched_reservation *reservation, struct error *err)
 {
     const struct cluster *cluster = &sched->cluster;
-    for (int must_be_free = 1; must_be_free >= 0; must_be_free--)
-        for (uint32_t n = 0; n < cluster->n_nodes; n++)
-            for (uint32_t g = 0; g < cluster->nodes[n].n_gpus && reservation->n_gpus < request->gpus; g++)
-                if (can_reserve(sched, n, g, request, reservation, must_be_free != 0))
+    for (unsigned round = 0; round < 2; round++) // the free ones, then the others
+        for (uint32_t n = 0; n < cluster->n_nodes && reservation->n_gpus < request->gpus; n++)
+            for (uint32_t g = 0; g < cluster->nodes[n].n_gpus && reservation->n_gpus < request->gpus; g++) {
+                const struct cluster_gpu *gpu = &cluster->nodes[n].gpus[g];
+                if (is_free(gpu) == (round == 0) && can_reserve(sched, gpu, request, reservation))
                     add(reservation, n, g);
+            }
     if (reservation->n_gpus >= request->gpus)
         return 0;
     return error_set(
@@ -213,30 +229,46 @@ int sched_unreserve(struct sched *sched, int64_t now_ms, uint64_t id)
     return -ENOENT;
 }
 
-static bool is_of(const struct sched_reservation *reservation, const struct sched_run *run)
+static bool is_booked(const struct cluster_gpu *gpu, uint64_t reservation)
 {
-    bool is_user = false, is_there = false;
-    for (size_t i = 0; i < reservation->n_uids; i++)
-        is_user |= reservation->uids[i] == run->job->class->key.uid;
-    for (size_t i = 0; is_user && i < reservation->n_gpus; i++)
-        for (size_t k = 0; k < run->allocation.n_gpus; k++)
-            is_there |= reservation->gpus[i].node == run->allocation.gpus[k].node &&
-                        reservation->gpus[i].gpu == run->allocation.gpus[k].gpu;
-    return is_there;
+    for (size_t i = 0; i < gpu->n_bookings; i++)
+        if (gpu->bookings[i].reservation == reservation)
+            return true;
+    return false;
+}
+
+/* A user of it runs on one of its GPUs. */
+static bool is_of(
+    const struct sched *sched, const struct sched_reservation *reservation, const struct sched_run *run)
+{
+    if (!has_user(reservation, run->job->class->key.uid))
+        return false;
+    for (size_t i = 0; i < run->allocation.n_gpus; i++) {
+        const struct alloc_gpu *held = &run->allocation.gpus[i];
+        if (is_booked(&sched->cluster.nodes[held->node].gpus[held->gpu], reservation->id))
+            return true;
+    }
+    return false;
 }
 
 void sched_reservation_used(struct sched *sched, const struct sched_run *run)
 {
     for (size_t i = 0; i < sched->n_reservations; i++)
-        if (is_of(&sched->reservations[i], run))
+        if (is_of(sched, &sched->reservations[i], run))
             sched->reservations[i].used_ms = sched->now_ms;
 }
 
 static bool is_in_use(const struct sched *sched, const struct sched_reservation *reservation)
 {
-    for (size_t i = 0; i < sched->n_runs; i++)
-        if (is_of(reservation, sched->runs[i]))
-            return true;
+    for (size_t i = 0; i < reservation->n_gpus; i++) {
+        uint32_t node = reservation->gpus[i].node;
+        if (node >= sched->n_nodes)
+            continue;
+        const struct node_runs *runs = &sched->nodes[node];
+        for (size_t k = 0; k < runs->count; k++)
+            if (is_of(sched, reservation, runs->runs[k]))
+                return true;
+    }
     return false;
 }
 
