@@ -75,8 +75,10 @@ void sched_free(struct sched *sched)
         free(sched->runs[i]);
     }
     free(sched->runs);
-    for (size_t i = 0; i < sched->n_nodes; i++)
+    for (size_t i = 0; i < sched->n_nodes; i++) {
         free(sched->nodes[i].runs);
+        free(sched->nodes[i].holds);
+    }
     free(sched->nodes);
     free(sched->late);
     timers_free(&sched->timers);

@@ -31,12 +31,20 @@ struct gpu_time {
     int64_t free_ms;
 };
 
-static int compare_gpus(const void *a, const void *b)
+/* In order of time, then of GPU: they come in order of GPU. */
+static void insert_gpu(struct gpu_time *times, size_t count, struct gpu_time time)
 {
-    const struct gpu_time *left = a, *right = b;
-    if (left->free_ms != right->free_ms)
-        return left->free_ms < right->free_ms ? -1 : 1;
-    return (left->gpu > right->gpu) - (left->gpu < right->gpu);
+    for (; count > 0 && times[count - 1].free_ms > time.free_ms; count--)
+        times[count] = times[count - 1];
+    times[count] = time;
+}
+
+static bool has_gpu(const struct plan_hold *hold, uint32_t node, uint32_t gpu)
+{
+    for (size_t i = 0; i < hold->allocation.n_gpus; i++)
+        if (hold->allocation.gpus[i].node == node && hold->allocation.gpus[i].gpu == gpu)
+            return true;
+    return false;
 }
 
 /* As fit.c has it: against a reservation counts the certain end, or the begin if it would give way. */
@@ -56,14 +64,13 @@ static int64_t past_holds(const struct search *search, uint32_t node, uint32_t g
     bool is_moved = true;
     while (is_moved && from < TIME_NEVER) {
         is_moved = false;
-        for (size_t i = 0; what->hold_from_ms < TIME_NEVER && i < sched->n_holds; i++) {
-            const struct plan_hold *hold = &sched->holds[i];
-            if (from + search->length_ms <= hold->from_ms || from >= hold->until_ms)
+        for (size_t i = 0; what->hold_from_ms < TIME_NEVER && i < sched->nodes[node].n_holds; i++) {
+            const struct plan_hold *hold = &sched->holds[sched->nodes[node].holds[i]];
+            if (from + search->length_ms <= hold->from_ms || from >= hold->until_ms ||
+                !has_gpu(hold, node, gpu))
                 continue;
-            for (size_t k = 0; k < hold->allocation.n_gpus && !is_moved; k++)
-                is_moved = hold->allocation.gpus[k].node == node && hold->allocation.gpus[k].gpu == gpu;
-            if (is_moved)
-                from = hold->until_ms;
+            from = hold->until_ms;
+            is_moved = true;
         }
         for (size_t i = 0; i < what->n_bookings; i++) {
             const struct cluster_booking *booking = &what->bookings[i];
@@ -175,9 +182,8 @@ static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_t
             at = sched->now_ms;
         at = at < TIME_NEVER ? past_holds(search, node, i, at) : at;
         if (at < TIME_NEVER)
-            ret[count++] = (struct gpu_time){ i, at };
+            insert_gpu(ret, count++, (struct gpu_time){ i, at });
     }
-    qsort(ret, count, sizeof(*ret), compare_gpus);
     return count;
 }
 
@@ -345,6 +351,16 @@ static int64_t plan_picks(struct search *search, struct allocation *ret)
 
 /* --- marks --- */
 
+static void note_hold(struct node_runs *node, uint32_t place)
+{
+    if (node->n_holds == node->holds_capacity) {
+        node->holds_capacity = node->holds_capacity > 0 ? node->holds_capacity * 2 : 4;
+        node->holds = xreallocarray(node->holds, node->holds_capacity, sizeof(*node->holds));
+    }
+    node->holds[node->n_holds++] = place;
+}
+
+/* The last of sched->holds. */
 static void mark(struct sched *sched, const struct plan_hold *hold)
 {
     for (size_t i = 0; i < hold->allocation.n_gpus; i++) {
@@ -364,6 +380,7 @@ static void mark(struct sched *sched, const struct plan_hold *hold)
         node->hold_cpu_milli += held->cpu_milli;
         node->hold_jobs++;
         node->hold_memory += held->memory;
+        note_hold(sched_node_runs(sched, held->node), (uint32_t)(sched->n_holds - 1));
     }
 }
 
@@ -384,6 +401,7 @@ static void unmark(struct sched *sched, const struct plan_hold *hold)
         node->hold_cpu_milli = 0;
         node->hold_jobs = 0;
         node->hold_memory = 0;
+        sched->nodes[node->position].n_holds = 0;
     }
 }
 

@@ -57,10 +57,12 @@ struct plan_hold {
     struct allocation allocation;
 };
 
-/* Runs on one node, and its build when the scheduler last looked. */
+/* Runs on one node, what is held of it, and its build when the scheduler last looked. */
 struct node_runs {
     struct sched_run **runs;
     size_t count, capacity;
+    uint32_t *holds; // places in sched->holds, ascending
+    size_t n_holds, holds_capacity;
     uint32_t gpus, cpu_milli;
     uint64_t models;
     bool is_late; // the index does not know when its GPUs will be free

@@ -54,6 +54,21 @@ static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
     assert_false(scene_runs(scene, scene_add(scene, 1, 100000)));
 }
 
+static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_look look;
+    scene->settings.reservations = 3;
+    scene_open(scene, 1, 2);
+    scene_add(scene, 1, 100);
+    scene_add(scene, 1, 150);
+    scene_add(scene, 1, 300);  // kept for it from +100 s to +400 s
+    scene_add(scene, 1, 5000); // and the other one from +150 s on
+    uint64_t third = scene_add(scene, 1, 50);
+    assert_true(sched_look(scene->sched, third, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 400000);
+}
+
 static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
 {
     struct scene *scene = *state;
@@ -447,6 +462,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_short_job_passes_a_blocked_wide_one, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_long_job_passes_on_gpus_that_are_not_kept, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            what_is_kept_of_one_gpu_moves_nobody_on_another, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             a_stream_of_narrow_jobs_does_not_starve_a_wide_one, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
