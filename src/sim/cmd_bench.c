@@ -226,7 +226,7 @@ static void print(const struct bench_call *call, const struct bench_figures *sma
         print_json("large", large);
         (void)printf("  \"growth\": {\"scale\": %lld, \"median_pass\": %.3f, \"mean_pass\": %.3f, "
                      "\"median_work\": %.3f},\n"
-                     "  \"replay\": {\"jobs\": %lld, \"nodes\": %lld, \"wall_s\": %.3f}\n}\n",
+                     "  \"replay\": {\"jobs\": %lld, \"nodes\": %lld, \"cpu_s\": %.3f}\n}\n",
             (long long)call->shrink, time, mean, work, (long long)call->replay, (long long)call->nodes,
             replay_s);
         return;
@@ -240,7 +240,7 @@ static void print(const struct bench_call *call, const struct bench_figures *sma
                  "times as much\n",
         (long long)call->shrink, time, mean, work);
     if (call->replay > 0)
-        (void)printf("%lld jobs replayed on %lld nodes in %.1f s\n", (long long)call->replay,
+        (void)printf("%lld jobs replayed on %lld nodes in %.1f s of CPU time\n", (long long)call->replay,
             (long long)call->nodes, replay_s);
 }
 
