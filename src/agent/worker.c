@@ -105,6 +105,15 @@ static uint32_t count_cpus(void)
     return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* What users of this node cannot rely on. */
+static void log_what_is_off(const char *node, const struct record_list *features)
+{
+    const struct node_feature *feature = features->items;
+    for (size_t i = 0; i < features->count; i++)
+        if (feature[i].is_on == 0)
+            log_info("node %s: %s is off: %s", node, feature[i].name, feature[i].text);
+}
+
 static void say_hello(struct worker *worker, const struct gpu_report *report)
 {
     char version[] = MGPU_VERSION;
@@ -132,6 +141,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     };
     node_features_list(&facts, &hello.features);
     agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
+    log_what_is_off(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
     log_info("node %s: %s", worker->options->node, report->text);
 }

@@ -27,6 +27,7 @@
 #define COMMAND_LINE   "command line"
 #define SETTINGS_MAX   128U
 #define PIDS_MAX       4194304 // as many as Linux can count
+#define PIDS_MIN       16
 #define DEFAULT_LISTEN "127.0.0.1:9123"
 #define DEFAULT_USER   "mgpu"
 
@@ -144,6 +145,9 @@ static int set_pids_max(void *target, const char *value, struct error *err)
 {
     int64_t number;
     int r = parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
+    if (r == 0 && number > 0 && number < PIDS_MIN)
+        return error_set(
+            err, -ERANGE, "--pids-max: %d is less than the %d that any job needs", (int)number, PIDS_MIN);
     return r < 0 ? r : replace(&((struct parsed *)target)->options->pids_max, value);
 }
 

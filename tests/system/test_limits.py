@@ -293,12 +293,14 @@ def test_what_cannot_be_enforced_is_said(make_instance, someone):
         pytest.skip('this user was given a cgroup')
     assert 'nothing enforces it' in off['memory']['text'] and off['memory']['fix']
     assert re.search(r'off +memory', instance.mgpu('doctor').out)
+    assert 'memory is off: ' in instance.log()
     job = instance.submit('-g', '0', '-M', '64M', '--', PYTHON, '-c', HOG)
     assert instance.wait(job)['exit_code'] == 0
     assert 'only counted' in instance.mgpu('show', job).out
 
 
-def test_pids_max_is_checked(make_instance):
-    instance = make_instance(start=False, arguments=['--pids-max', 'many'])
+@pytest.mark.parametrize('value', ['many', '3', '4194305'])
+def test_pids_max_is_checked(make_instance, value):
+    instance = make_instance(start=False, arguments=['--pids-max', value])
     done = subprocess.run(instance.command, capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
     assert done.returncode != 0 and '--pids-max' in done.stderr, done
