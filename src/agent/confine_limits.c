@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +27,10 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define REMEMBERED "cgroup-v1" // file in the run dir: lines of controller and directory
-#define NODE_CPUS  "/sys/devices/system/node/node%u/cpulist"
-#define MEMS_SIZE  1024
+#define REMEMBERED     "cgroup-v1" // file in the run dir: lines of controller and directory
+#define REMEMBERED_MAX 32768U      // bytes of it
+#define NODE_CPUS      "/sys/devices/system/node/node%u/cpulist"
+#define MEMS_SIZE      1024
 
 static const char *const names[LIMIT_CONTROLLERS] = {
     [LIMIT_MEMORY] = "memory",
@@ -155,7 +155,7 @@ struct limits *limits_new(const char *run_dir, const char *parent)
     _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
     (void)snprintf(
         limits->instance, sizeof(limits->instance), "mgpu.%08" PRIx32, crc32c(0, run_dir, strlen(run_dir)));
-    (void)file_read(AT_FDCWD, name, LIMIT_CONTROLLERS * PATH_MAX, &known);
+    (void)file_read(AT_FDCWD, name, REMEMBERED_MAX, &known);
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
         find_base(limits, (enum limit_controller)i, buffer_text(&known), parent);
     if (limits->places[LIMIT_CPUSET].hierarchy == HIERARCHY_V1)

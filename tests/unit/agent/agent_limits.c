@@ -192,6 +192,27 @@ static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
     clear(&other);
 }
 
+/* A node that does not exist tells nothing: any CPU will do. */
+static void cpus_are_near_the_gpu_where_that_is_known(void **state)
+{
+    struct place *place = *state;
+    char text[TEXT_SIZE];
+    struct cpu_set node0 = { 0 };
+    if (!has(place, LIMIT_CPUSET))
+        skip();
+    for (uint32_t numa = 1; numa <= 1000; numa += 999) {
+        struct launch_spec spec = { .cpu_milli = 1000, .numa = numa };
+        limit(place, &first, &spec);
+        struct cpu_set own = cpus_of(&spec);
+        assert_int_equal(cpu_set_count(&own), 1);
+        if (numa == 1 && limit_files_read("/sys/devices/system/node/node0", "cpulist", text, sizeof(text)) &&
+            cpu_set_parse(text, &node0))
+            assert_true(overlaps(&own, &node0));
+        assert_int_equal(place->kind->remove(place->cells, &first), 0);
+        clear(&spec);
+    }
+}
+
 static void more_cpus_than_are_free_become_a_quota(void **state)
 {
     struct place *place = *state;
@@ -274,6 +295,7 @@ int main(void)
         CASE(memory_means_memory_without_swap),
         CASE(what_is_not_asked_for_is_not_limited),
         CASE(whole_cpus_are_nobody_elses_also_after_a_restart),
+        CASE(cpus_are_near_the_gpu_where_that_is_known),
         CASE(more_cpus_than_are_free_become_a_quota),
         CASE(a_limit_that_cannot_be_set_is_an_error),
         CASE(groups_go_with_the_attempt_and_are_swept_when_left),
