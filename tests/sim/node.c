@@ -221,6 +221,8 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
     struct spooled *entry = find(node, id);
     if (entry == NULL || world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "fork: not now");
+    if (!adopt && world_one_in(node->world, 10))
+        return error_set(err, -EINPROGRESS, "its GPUs are being looked at");
     if (entry->shepherd != 0)
         return 0;
     entry->shepherd = ++node->last_shepherd;
@@ -343,12 +345,38 @@ void node_kill_shepherd(struct node *node)
     }
 }
 
-/* The caller frees the uuids. */
-static void describe_gpus(char **uuids, struct gpu_state *gpus)
+void node_ail(struct node *node)
+{
+    static const uint32_t numbers[] = { 13, 31, 94, 94, 48, 79 };
+    struct condition *condition = &node->conditions[world_random(node->world) % NODE_GPUS];
+    switch (world_random(node->world) % 3) {
+    case 0: condition->is_lost = !condition->is_lost; break;
+    case 1: condition->is_unclean = !condition->is_unclean; break;
+    default:
+        condition->xid = (struct gpu_xid){ numbers[world_random(node->world) % 6], node->world->now_ms };
+        break;
+    }
+}
+
+void node_heal(struct node *node)
+{
+    for (uint32_t i = 0; i < NODE_GPUS; i++)
+        node->conditions[i].is_lost = node->conditions[i].is_unclean = false;
+}
+
+/* The caller frees the names. */
+static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
 {
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
-        uuids[i] = xasprintf("GPU-%u", i);
-        gpus[i] = (struct gpu_state){ .index = i, .uuid = uuids[i], .memory_bytes = 24ULL << 30 };
+        struct condition *condition = &node->conditions[i];
+        gpus[i] = (struct gpu_state){
+            .index = i,
+            .uuid = xasprintf("GPU-%u", i),
+            .memory_bytes = 24ULL << 30,
+            .is_lost = condition->is_lost,
+            .is_unclean = condition->is_unclean,
+            .xids = { &condition->xid, condition->xid.number != 0 },
+        };
     }
 }
 
@@ -356,7 +384,6 @@ void node_usages(struct node *node)
 {
     struct job_usage usage[USAGES_MAX];
     struct attempt_usage usages[USAGES_MAX];
-    char *uuids[NODE_GPUS];
     struct gpu_state gpus[NODE_GPUS];
     size_t count = 0;
     for (const struct spooled *entry = node->spool; entry != NULL && count < USAGES_MAX;
@@ -374,24 +401,35 @@ void node_usages(struct node *node)
         };
         count++;
     }
-    describe_gpus(uuids, gpus);
+    describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS }, .usages = { usages, count } };
     node->send(node->send_arg, &message_gpus_record, &message);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
-        free(uuids[i]);
+        free(gpus[i].uuid);
+}
+
+void node_sample(struct node *node)
+{
+    struct gpu_state gpus[NODE_GPUS];
+    if (node->core == NULL)
+        return;
+    describe(node, gpus);
+    struct message_gpus message = { .gpus = { gpus, NODE_GPUS } };
+    agent_core_gpus(node->core, &message);
+    for (uint32_t i = 0; i < NODE_GPUS; i++)
+        free(gpus[i].uuid);
 }
 
 void node_hello(struct node *node)
 {
-    char *uuids[NODE_GPUS];
     struct gpu_state gpus[NODE_GPUS];
-    describe_gpus(uuids, gpus);
+    describe(node, gpus);
     char name[] = "box", boot[] = "boot-1";
     struct message_hello hello = { .protocol = LINK_PROTOCOL, .node = name, .boot_id = boot, .cpus = 2 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
-        free(uuids[i]);
+        free(gpus[i].uuid);
 }
 
 uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code)

@@ -30,8 +30,15 @@ struct spooled {
     struct spooled *next;
 };
 
+/* How one of its GPUs is. */
+struct condition {
+    struct gpu_xid xid; // the last error; number 0: there was none
+    bool is_lost, is_unclean;
+};
+
 struct node {
     struct world *world;
+    struct condition conditions[NODE_GPUS];
     struct agent_core *core; // NULL while the agent is dead
     uint64_t life;           // of the agent; what was meant for an earlier one is lost
     uint64_t epoch;          // durable on the node
@@ -51,6 +58,9 @@ void node_kill_agent(struct node *node);
 void node_kill_shepherd(struct node *node); // a living one, if there is any
 void node_hello(struct node *node);         // the link is up
 void node_usages(struct node *node);        // says how long what runs has been idle, as chance has it
+void node_ail(struct node *node);           // something happens to one of its GPUs
+void node_heal(struct node *node);          // nothing ails any of them
+void node_sample(struct node *node);        // the agent tells how they are
 
 /* The attempts that ran a command for this job, in all; and the exit code of the latest. */
 uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);

@@ -52,6 +52,7 @@ struct box {
     bool is_storm;
     struct change *events;
     size_t n_events;
+    size_t drains, returns;    // of GPUs, in all
     struct state_change *rows; // as they were written, one after the other
     size_t n_rows;
     struct store_batch *committing;
@@ -348,8 +349,20 @@ static void on_pause(void *arg, uint64_t number, void *object)
                 !box->is_storm || world_one_in(&box->world, 2), NULL);
     }
     turn(box);
-    if (box->is_storm || box->core == NULL || box->core->n_marks > 0)
+    if (box->is_storm || box->core == NULL || box->core->n_marks > 0 || box->core->n_faults > 0)
         world_later(&box->world, world_between(&box->world, 100, 3000), on_pause, box, 0, NULL, NULL);
+}
+
+/* GPUs fail, vanish and come back while the storm is on; afterwards they are well. */
+static void on_sample(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    if (!box->is_storm)
+        node_heal(&box->node);
+    else if (world_one_in(&box->world, 3))
+        node_ail(&box->node);
+    node_sample(&box->node);
+    world_later(&box->world, box->is_storm ? 200 : 2000, on_sample, box, 0, NULL, NULL);
 }
 
 static void on_client(void *arg, uint64_t number, void *object)
@@ -493,7 +506,7 @@ static void start_controller(struct box *box)
     struct core_options options = { .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10 };
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
-    health_settings_init(&options.health);
+    options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     struct core_effects effects = {
         .arg = box,
@@ -639,8 +652,38 @@ static void judge_array(struct box *box, struct job **jobs, size_t count, const 
         break_rule(box, "its elements are not those that were asked for", array->id);
 }
 
+static bool is_told_of(const struct job_event *event, const char *uuid)
+{
+    const struct cluster_change *change = event->change.items;
+    return event->type == EVENT_CLUSTER && event->change.count == 1 && text_equal(change->uuid, uuid);
+}
+
+/* From the event that drains a GPU to the one that puts it back, nothing is allocated there. */
+static void judge_gpu(struct box *box, const char *uuid)
+{
+    bool is_drained = false;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        const struct gpu_grant *grants = event->gpus.items;
+        if (is_told_of(event, uuid)) {
+            uint32_t kind = ((const struct cluster_change *)event->change.items)->kind;
+            is_drained = kind == CHANGE_GPU_DRAIN ||
+                         (is_drained && kind != CHANGE_GPU_RETURN && kind != CHANGE_GPU_RESUME);
+            box->returns += kind == CHANGE_GPU_RETURN;
+        }
+        for (size_t k = 0; event->type == EVENT_ALLOCATED && k < event->gpus.count; k++)
+            if (is_drained && text_equal(grants[k].uuid, uuid))
+                break_rule(box, "it got a GPU that was drained", event->job);
+    }
+}
+
 static void judge(struct box *box)
 {
+    for (uint32_t i = 0; i < NODE_GPUS; i++) {
+        char uuid[16];
+        (void)snprintf(uuid, sizeof(uuid), "GPU-%u", i);
+        judge_gpu(box, uuid);
+    }
     struct error err = { 0 };
     size_t count = 0, asked = 0;
     struct job **jobs = fold(box, &count);
@@ -677,7 +720,8 @@ static void judge(struct box *box)
         (void)snprintf(box->detail, sizeof(box->detail), "%s", box->broken = box->node.broken);
 }
 
-static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions)
+static bool run_seed(
+    uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions, size_t *ret_returns)
 {
     struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
@@ -693,6 +737,7 @@ static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size
     world_later(&box->world, 500, on_storm, box, 0, NULL, NULL);
     world_later(&box->world, 600, on_usages, box, 0, NULL, NULL);
     world_later(&box->world, 700, on_pause, box, 0, NULL, NULL);
+    world_later(&box->world, 600, on_sample, box, 0, NULL, NULL);
     world_later(&box->world, STORM_MS, on_calm, box, 0, NULL, NULL);
     int64_t until = box->world.now_ms + REST_MS;
     while (box->broken == NULL && world_step(&box->world, until))
@@ -706,6 +751,7 @@ static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size
     *ret_happened += box->world.happened;
     *ret_jobs += box->n_asks;
     *ret_decisions += box->decisions;
+    *ret_returns += box->returns;
     core_free(box->core);
     store_batch_free(box->committing);
     world_clear(&box->world);
@@ -723,10 +769,11 @@ int main(int argc, char **argv)
         first = strtoull(argv[1], NULL, 10);
         count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     }
-    size_t happened = 0, jobs = 0, decisions = 0, bad = 0;
+    size_t happened = 0, jobs = 0, decisions = 0, returns = 0, bad = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        bad += !run_seed(seed, &happened, &jobs, &decisions);
-    (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu bad\n", count,
-        jobs, happened, decisions, bad);
+        bad += !run_seed(seed, &happened, &jobs, &decisions, &returns);
+    (void)printf("%" PRIu64
+                 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu bad\n",
+        count, jobs, happened, decisions, returns, bad);
     return bad > 0;
 }
