@@ -97,8 +97,8 @@ static enum next act_start(struct look *look)
         return DONE;
     }
     look->attempt->starts++;
-    if (r == 0)
-        return DONE;
+    if (r >= 0)
+        return r > 0 ? LOOK_AGAIN : DONE;
     log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
     return give_back(look, err.message);
 }
@@ -112,7 +112,10 @@ static enum next act_adopt(struct look *look)
         attempt->want = WANT_STOP; // the next shepherd has not heard of it
     if (is_too_early(look))
         return DONE;
-    if (effects->start(effects->arg, &attempt->id, true, &err) < 0)
+    int r = effects->start(effects->arg, &attempt->id, true, &err);
+    if (r > 0)
+        return LOOK_AGAIN;
+    if (r < 0)
         log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
     return retry_later(look); // also when it started: one that dies at once is not replaced at once
 }
@@ -172,7 +175,7 @@ static enum next act_command(struct look *look)
     if (r < 0)
         return retry_later(look);
     attempt->want = WANT_STOPPED;
-    return DONE;
+    return r > 0 ? LOOK_AGAIN : DONE;
 }
 
 static enum next act_kill(struct look *look)

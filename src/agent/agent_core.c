@@ -203,6 +203,12 @@ static int on_open_log(struct agent_core *core, int64_t boot_ms, const void *mes
     return 0;
 }
 
+static int on_look(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.look(core->effects.arg, message);
+    return 0;
+}
+
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -214,6 +220,7 @@ static const struct {
     { MESSAGE_STOP, LINK_OBEYING, on_stop },
     { MESSAGE_FORGET, LINK_OBEYING, on_forget },
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
+    { MESSAGE_LOOK, LINK_OBEYING, on_look },
 };
 
 int agent_core_message(
@@ -313,6 +320,12 @@ void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)
 {
     if (core->link == LINK_OBEYING)
         core->effects.send(core->effects.arg, &message_gpus_record, gpus);
+}
+
+void agent_core_process(struct agent_core *core, const struct message_process *process)
+{
+    if (core->link == LINK_OBEYING)
+        core->effects.send(core->effects.arg, &message_process_record, process);
 }
 
 size_t agent_core_attempts(const struct agent_core *core)

@@ -32,14 +32,15 @@ struct agent_effects {
     /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
      * failure this node cannot do it now. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
-    /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed.
+    /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed. 1: this
+     * entry needs no shepherd, and there is something new to see already.
      * -EINPROGRESS: its GPUs are not ready yet, and the core is told to look when they are. */
     int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
     /* Sees to it that the end of a shepherd that was found alive is noticed; false when that cannot be. */
     bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_sight *sight);
     /* Settles "nogo", making the entry when there is none. Returns the enum spool_verdict that stands. */
     int (*settle_nogo)(void *arg, const struct spool_id *id, uint64_t token, struct error *err);
-    /* Tells the living shepherd; -EAGAIN and the like when it does not listen yet. */
+    /* Tells the living shepherd; -EAGAIN and the like when it does not listen yet. 1: as of `start`. */
     int (*command)(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
     void (*kill)(void *arg, const struct spool_id *id);
     /* Removes spool entry, durable copy and cgroups. -EBUSY while a process of it is left. */
@@ -49,6 +50,8 @@ struct agent_effects {
     void (*open_log)(void *arg, const struct message_open_log *request);
     /* One timer: call agent_core_timer() at that time; the last call counts. */
     void (*arm)(void *arg, int64_t boot_ms);
+    /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */
+    void (*look)(void *arg, const struct message_look *request);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */
@@ -74,5 +77,8 @@ void agent_core_timer(struct agent_core *core, int64_t boot_ms);
 
 /* Passes a sample on; dropped while the controller has not answered HELLO. */
 void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus);
+
+/* What was seen of a process; dropped as a sample is. */
+void agent_core_process(struct agent_core *core, const struct message_process *process);
 
 size_t agent_core_attempts(const struct agent_core *core);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "agent/child.h"
+#include "agent/lease.h"
+#include "agent/lease_kill.h"
 #include "agent/persist.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -39,6 +41,7 @@ struct effects {
     struct agent_link *link;
     struct event *timer;
     struct watch *watches;
+    struct lease_kills *kills;
 };
 
 static bool is_same(const struct spool_id *a, const struct spool_id *b)
@@ -154,6 +157,8 @@ static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_
     if (sight->verdict == VERDICT_NONE)
         return;
     read_exit(effects, id, dirfd, sight);
+    if (sight->verdict == VERDICT_GO && lease_is(dirfd))
+        sight->is_alive = lease_is_alive(dirfd);
     if (sight->verdict == VERDICT_GO && !sight->has_exit)
         (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
 }
@@ -172,6 +177,11 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 {
     struct effects *effects = arg;
     struct launcher_process process;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    if (dirfd >= 0 && lease_is(dirfd))
+        lease_looks_forget(effects->parts.looks, id->job); // from here on the spool tells of it
+    if (dirfd >= 0 && lease_is(dirfd))
+        return adopt ? lease_end(dirfd, END_RELEASED, err) : lease_begin(dirfd, err);
     int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
     if (r < 0)
         return r;
@@ -183,7 +193,8 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     return 0;
 }
 
-/* `started` names the first shepherd only; one that adopted is found by the core's own second look. */
+/* `started` names the first shepherd only; one that adopted is found by the core's own second look. In its
+ * place a lease has the process itself. */
 static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
 {
     struct effects *effects = arg;
@@ -230,6 +241,11 @@ static int effect_settle_nogo(void *arg, const struct spool_id *id, uint64_t tok
 static int effect_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
     struct effects *effects = arg;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    if (dirfd >= 0 && lease_is(dirfd))
+        return (signal & STOP_LEASED) == 0
+                   ? lease_end(dirfd, END_CANCELLED, NULL)
+                   : lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms);
     return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
 }
 
@@ -241,9 +257,22 @@ static void effect_kill(void *arg, const struct spool_id *id)
         log_error("job %" PRIu64 ": what it left running cannot be ended: %s", id->job, strerror(-r));
 }
 
+static void unwatch(struct effects *effects, const struct spool_id *id)
+{
+    struct watch *after = NULL;
+    for (struct watch *watch = effects->watches; watch != NULL; watch = after) {
+        after = watch->next;
+        if (is_same(&watch->id, id))
+            watch_free(watch);
+    }
+}
+
 static int effect_remove(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    if (dirfd >= 0 && lease_is(dirfd))
+        unwatch(effects, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
     if (r < 0 && r != -EBUSY)
         log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
@@ -262,6 +291,12 @@ static void effect_open_log(void *arg, const struct message_open_log *request)
 {
     struct effects *effects = arg;
     log_streams_open(effects->parts.streams, request);
+}
+
+static void effect_look(void *arg, const struct message_look *request)
+{
+    struct effects *effects = arg;
+    lease_looks_take(effects->parts.looks, request);
 }
 
 static void effect_arm(void *arg, int64_t boot_ms)
@@ -295,8 +330,10 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .save_epoch = effect_save_epoch,
         .open_log = effect_open_log,
         .arm = effect_arm,
+        .look = effect_look,
     };
     effects->parts = *parts;
+    effects->kills = lease_kills_new(parts->base);
     effects->timer = evtimer_new(parts->base, on_timer, effects);
     effects->core = agent_core_new(&table, epoch);
     return effects;
@@ -309,6 +346,7 @@ void effects_free(struct effects *effects)
     while (effects->watches != NULL)
         watch_free(effects->watches);
     agent_core_free(effects->core);
+    lease_kills_free(effects->kills);
     event_free(effects->timer);
     free(effects);
 }

@@ -10,6 +10,7 @@
 #include "agent/gpu_watch.h"
 #include "agent/launcher.h"
 #include "agent/agent_link.h"
+#include "agent/lease_look.h"
 #include "agent/log_stream.h"
 
 struct effects;
@@ -23,6 +24,7 @@ struct effects_parts {
     struct log_streams *streams;
     struct gpu_watch *watch;
     struct gpu_check *check;
+    struct lease_looks *looks;
     int state_fd; // persist.h
 };
 

@@ -33,7 +33,8 @@ struct known {
     uint64_t job; // 0: of no attempt that was there when we looked
     uint32_t attempt;
     char *command, *container;
-    bool is_seen; // in the present report
+    bool is_lease; // the claim by which it is known is one on a process that is not mgpu's
+    bool is_seen;  // in the present report
 };
 
 struct gpu_owners {
@@ -208,11 +209,15 @@ static bool is_claimed(
 static void find_claim(const struct gpu_owners *owners, struct known *known, const char *cgroups,
     const struct gpu_claim *claims, size_t n_claims)
 {
+    known->job = 0;
+    known->attempt = 0;
+    known->is_lease = false;
     for (size_t i = 0; i < n_claims && known->job == 0; i++) {
         if (!is_claimed(owners, known->pid, cgroups, &claims[i]))
             continue;
         known->job = claims[i].job;
         known->attempt = claims[i].attempt;
+        known->is_lease = claims[i].is_lease;
     }
 }
 
@@ -267,7 +272,7 @@ static struct known *look(
         return NULL;
     struct known *known = find(owners, pid);
     if (known != NULL && known->start == identity.start) {
-        if (known->job == 0 && is_claim_new && !known->is_seen) {
+        if ((known->job == 0 || known->is_lease) && is_claim_new && !known->is_seen) {
             char cgroups[CGROUP_SIZE];
             (void)read_of(owners, pid, "cgroup", cgroups, sizeof(cgroups));
             find_claim(owners, known, cgroups, claims, n_claims);
@@ -315,11 +320,15 @@ static void fill(struct gpu_process *process, const struct known *known)
     process->container = xstrdup(known->container);
 }
 
+/* FNV-1a, by words. */
 static uint64_t hash_claims(const struct gpu_claim *claims, size_t n_claims)
 {
-    uint64_t hash = n_claims;
-    for (size_t i = 0; i < n_claims; i++)
-        hash = (hash ^ claims[i].job ^ ((uint64_t)claims[i].attempt << 48)) * UINT64_C(0x100000001b3);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < n_claims; i++) {
+        const uint64_t words[] = { claims[i].job, claims[i].attempt, (uint64_t)claims[i].init_pid };
+        for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
+            hash = (hash ^ words[k]) * UINT64_C(0x100000001b3);
+    }
     return hash;
 }
 
@@ -340,6 +349,16 @@ void gpu_owners_fill(
         }
     }
     drop_unseen(owners);
+}
+
+uint64_t gpu_owners_job_of(
+    const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims)
+{
+    char cgroups[CGROUP_SIZE];
+    struct known known = { .pid = pid };
+    (void)read_of(owners, pid, "cgroup", cgroups, sizeof(cgroups));
+    find_claim(owners, &known, cgroups, claims, n_claims);
+    return known.job;
 }
 
 struct gpu_owners *gpu_owners_new(const char *proc)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,7 @@ struct gpu_claim {
     const char *cgroup; // directory of one of its steps, or NULL: its processes are its init's descendants
     pid_t init_pid;
     uint64_t init_start;
+    bool is_lease; // not mgpu's own process: when the claim has gone it belongs to nobody again
 };
 
 /* `proc` is where procfs is mounted: "/proc". */
@@ -29,3 +31,7 @@ void gpu_owners_free(struct gpu_owners *owners);
 /* Completes the processes of `gpus` (struct gpu_state). One that has gone keeps start 0. */
 void gpu_owners_fill(
     struct gpu_owners *owners, struct record_list *gpus, const struct gpu_claim *claims, size_t n_claims);
+
+/* The job of the first claim that a process belongs to, 0: of none. */
+uint64_t gpu_owners_job_of(
+    const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims);

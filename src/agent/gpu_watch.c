@@ -33,6 +33,20 @@ struct watched {
     int64_t kept_ms; // when the meter was written last, boot clock; 0: not by us
     bool is_there;   // its spool entry is, in the present round
     bool is_over;
+    bool is_lease; // not mgpu's own process: it may outlive the attempt
+};
+
+/* The process of a lease that waits. */
+struct awaited {
+    uint64_t job;
+    pid_t pid;
+    uint64_t start;
+};
+
+/* A process on a GPU in the last sample. */
+struct sighting {
+    pid_t pid;
+    uint32_t gpu;
 };
 
 struct gpu_watch {
@@ -41,6 +55,10 @@ struct gpu_watch {
     struct gpu_owners *owners;
     struct watched **watched;
     size_t count;
+    struct awaited *awaited;
+    size_t n_awaited;
+    struct sighting *sightings;
+    size_t n_sightings;
 };
 
 static int open_entry(const struct gpu_watch *watch, const struct spool_id *id)
@@ -126,6 +144,7 @@ static void watch_entry(struct gpu_watch *watch, const struct spool_id *id, int6
     watched->spec = spec;
     watched->started = started;
     watched->is_there = true;
+    watched->is_lease = faccessat(dirfd, SPOOL_LEASE, F_OK, 0) == 0;
     open_meter(watched, dirfd, boot_ms, wall_ms);
     watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
     watch->watched[watch->count++] = watched;
@@ -173,21 +192,60 @@ static void drop_gone(struct gpu_watch *watch)
     watch->count = kept;
 }
 
+static struct gpu_claim claim_of(const struct watched *watched)
+{
+    return (struct gpu_claim){
+        .job = watched->id.job,
+        .attempt = watched->id.attempt,
+        .cgroup = watched->spec.job_cgroup,
+        .init_pid = (pid_t)watched->started.init_pid,
+        .init_start = watched->started.init_start,
+        .is_lease = watched->is_lease,
+    };
+}
+
+/* Leases come last: a job started from an adopted shell has its processes for itself. */
+static struct gpu_claim *list_claims(const struct gpu_watch *watch, size_t *ret_count)
+{
+    struct gpu_claim *claims = xcalloc(watch->count + watch->n_awaited + 1, sizeof(*claims));
+    size_t count = 0;
+    for (size_t i = 0; i < watch->count; i++)
+        if (!watch->watched[i]->is_lease)
+            claims[count++] = claim_of(watch->watched[i]);
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->watched[i]->is_lease && !watch->watched[i]->is_over)
+            claims[count++] = claim_of(watch->watched[i]);
+    for (size_t i = 0; i < watch->n_awaited; i++)
+        claims[count++] = (struct gpu_claim){
+            .job = watch->awaited[i].job,
+            .init_pid = watch->awaited[i].pid,
+            .init_start = watch->awaited[i].start,
+            .is_lease = true,
+        };
+    *ret_count = count;
+    return claims;
+}
+
 static void find_owners(struct gpu_watch *watch, struct record_list *gpus)
 {
-    struct gpu_claim *claims = xcalloc(watch->count, sizeof(*claims));
-    for (size_t i = 0; i < watch->count; i++) {
-        const struct watched *watched = watch->watched[i];
-        claims[i] = (struct gpu_claim){
-            .job = watched->id.job,
-            .attempt = watched->id.attempt,
-            .cgroup = watched->spec.job_cgroup,
-            .init_pid = (pid_t)watched->started.init_pid,
-            .init_start = watched->started.init_start,
-        };
-    }
-    gpu_owners_fill(watch->owners, gpus, claims, watch->count);
+    size_t count = 0;
+    struct gpu_claim *claims = list_claims(watch, &count);
+    gpu_owners_fill(watch->owners, gpus, claims, count);
     free(claims);
+}
+
+static void note_sightings(struct gpu_watch *watch, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    watch->n_sightings = 0;
+    for (size_t i = 0; i < gpus->count; i++) {
+        const struct gpu_process *processes = states[i].processes.items;
+        size_t more = watch->n_sightings + states[i].processes.count;
+        watch->sightings = xreallocarray(watch->sightings, more + 1, sizeof(*watch->sightings));
+        for (size_t k = 0; k < states[i].processes.count; k++)
+            watch->sightings[watch->n_sightings++] =
+                (struct sighting){ (pid_t)processes[k].pid, states[i].index };
+    }
 }
 
 static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
@@ -213,6 +271,7 @@ void gpu_watch_add(struct gpu_watch *watch, struct record_list *gpus, int64_t bo
     read_spool(watch, boot_ms, wall_ms);
     drop_gone(watch);
     find_owners(watch, gpus);
+    note_sightings(watch, gpus);
     for (size_t i = 0; i < watch->count; i++)
         if (!watch->watched[i]->is_over)
             measure(watch, watch->watched[i], &sample);
@@ -273,6 +332,58 @@ struct job_usage *gpu_watch_end(struct gpu_watch *watch, const struct spool_id *
     return usage;
 }
 
+/* --- leases --- */
+
+void gpu_watch_unawait(struct gpu_watch *watch, uint64_t job)
+{
+    for (size_t i = 0; i < watch->n_awaited; i++)
+        if (watch->awaited[i].job == job)
+            watch->awaited[i--] = watch->awaited[--watch->n_awaited];
+}
+
+void gpu_watch_await(struct gpu_watch *watch, uint64_t job, pid_t pid, uint64_t start)
+{
+    gpu_watch_unawait(watch, job);
+    watch->awaited = xreallocarray(watch->awaited, watch->n_awaited + 1, sizeof(*watch->awaited));
+    watch->awaited[watch->n_awaited++] = (struct awaited){ job, pid, start };
+}
+
+uint64_t gpu_watch_job_of(struct gpu_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms)
+{
+    size_t count = 0;
+    read_spool(watch, boot_ms, wall_ms); // also what started since the last sample
+    for (size_t i = 0; i < watch->count; i++)
+        if ((pid_t)watch->watched[i]->started.shepherd_pid == pid && !watch->watched[i]->is_over)
+            return watch->watched[i]->id.job;
+    struct gpu_claim *claims = list_claims(watch, &count);
+    uint64_t job = gpu_owners_job_of(watch->owners, pid, claims, count);
+    free(claims);
+    return job;
+}
+
+static bool is_seen_before(const struct sighting *sightings, size_t count, const struct gpu_watch *watch,
+    const struct gpu_claim *claim)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sightings[i].gpu == sightings[count].gpu &&
+            gpu_owners_job_of(watch->owners, sightings[i].pid, claim, 1) != 0)
+            return true;
+    return false;
+}
+
+char *gpu_watch_gpus_of(const struct gpu_watch *watch, pid_t pid, uint64_t start)
+{
+    struct gpu_claim claim = { .job = 1, .init_pid = pid, .init_start = start };
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (size_t i = 0; i < watch->n_sightings; i++) {
+        const struct sighting *sighting = &watch->sightings[i];
+        if (gpu_owners_job_of(watch->owners, sighting->pid, &claim, 1) != 0 &&
+            !is_seen_before(watch->sightings, i, watch, &claim))
+            buffer_printf(&text, "%s%" PRIu32, text.length > 0 ? "," : "", sighting->gpu);
+    }
+    return text.length > 0 ? buffer_take(&text) : NULL;
+}
+
 struct gpu_watch *gpu_watch_new(int spool_fd, const char *proc)
 {
     struct gpu_watch *watch = xcalloc(1, sizeof(*watch));
@@ -292,6 +403,8 @@ void gpu_watch_free(struct gpu_watch *watch)
         watched_free(watch->watched[i]);
     }
     free(watch->watched);
+    free(watch->awaited);
+    free(watch->sightings);
     gpu_owners_free(watch->owners);
     free(watch->proc);
     free(watch);

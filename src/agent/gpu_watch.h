@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/spool.h"
 #include "job/usage.h"
@@ -29,6 +30,18 @@ void gpu_watch_own(struct gpu_watch *watch, struct record_list *gpus);
 /* What the running attempts have used so far: struct attempt_usage, cleared by gpu_watch_clear(). */
 void gpu_watch_usages(const struct gpu_watch *watch, struct record_list *ret);
 void gpu_watch_clear(struct record_list *usages);
+
+/* The process of a lease that waits counts as this job's from the next sample on, until the job runs or
+ * gpu_watch_unawait(). */
+void gpu_watch_await(struct gpu_watch *watch, uint64_t job, pid_t pid, uint64_t start);
+void gpu_watch_unawait(struct gpu_watch *watch, uint64_t job);
+
+/* The job that a process belongs to (a step's own or a lease's, running or waiting); 0: none. */
+uint64_t gpu_watch_job_of(struct gpu_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms);
+
+/* Indexes of the GPUs that this process and its descendants were on in the last sample: "0,2". The caller
+ * frees it; NULL: none. */
+char *gpu_watch_gpus_of(const struct gpu_watch *watch, pid_t pid, uint64_t start);
 
 /* All that an attempt has used, for the report of its end; NULL when no sample was taken of it. The caller
  * frees it. From here on nothing is added any more. */

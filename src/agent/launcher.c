@@ -20,6 +20,7 @@
 
 #include "agent/fork_client.h"
 #include "agent/launch_spec.h"
+#include "agent/lease.h"
 #include "agent/spawn.h"
 #include "agent/users.h"
 #include "base/clock.h"
@@ -314,6 +315,14 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
+    if (((const struct job_spec *)launch->spec.items)->ask.lease_pid != 0) {
+        _cleanup_close_ int fd = open_entry(launcher, &id, true);
+        int staged = fd < 0 ? fd : lease_stage(fd, launch);
+        if (staged < 0)
+            return error_set_errno(
+                err, staged, "cannot write the spool of job %llu", (unsigned long long)id.job);
+        return LAUNCHER_STAGED;
+    }
     int r = find_user(launcher, launch->uid, &user, err);
     if (r == -EPERM || r == -ENOENT)
         return refuse(launcher, launch, err);

@@ -59,6 +59,7 @@ struct worker {
     struct gpu_helper *gpus;
     struct gpu_watch *watch;
     struct gpu_check *check;
+    struct lease_looks *looks;
     char boot_id[BOOT_ID_SIZE];
     bool has_said_hello;
     uint64_t answers;        // looks at the GPUs that the reports so far have answered
@@ -112,6 +113,12 @@ static void log_what_is_off(const char *node, const struct record_list *features
     for (size_t i = 0; i < features->count; i++)
         if (feature[i].is_on == 0)
             log_info("node %s: %s is off: %s", node, feature[i].name, feature[i].text);
+}
+
+static void on_process(void *arg, const struct message_process *process)
+{
+    struct worker *worker = arg;
+    agent_core_process(effects_core(worker->effects), process);
 }
 
 static void say_hello(struct worker *worker, const struct gpu_report *report)
@@ -258,6 +265,7 @@ static int open_effects(struct worker *worker, struct error *err)
         return r;
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
+    worker->looks = lease_looks_new(worker->base, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
     struct effects_parts parts = {
         .base = worker->base,
@@ -267,6 +275,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .streams = worker->streams,
         .watch = worker->watch,
         .check = worker->check,
+        .looks = worker->looks,
         .state_fd = worker->state_fd,
     };
     worker->effects = effects_new(&parts, epoch);
@@ -341,6 +350,7 @@ static void end(struct worker *worker)
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
     effects_free(worker->effects);
+    lease_looks_free(worker->looks);
     gpu_watch_free(worker->watch);
     gpu_check_free(worker->check);
     log_streams_free(worker->streams);

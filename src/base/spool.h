@@ -31,6 +31,7 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
+#define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_NOTIFY    "notify"
 
 struct spool_id {

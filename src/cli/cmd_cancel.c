@@ -20,7 +20,7 @@
 #define ASK_ABOVE   1U // more jobs than this are asked about on a terminal
 
 struct cancel_options {
-    bool has_grace, is_all, is_yes;
+    bool has_grace, is_all, is_yes, is_kill;
     int64_t grace_ms;
     const char *user, *name;
 };
@@ -54,6 +54,13 @@ static int set_yes(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_kill(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_kill = true;
+    return 0;
+}
+
 static int set_user(void *target, const char *value, struct error *err)
 {
     (void)err;
@@ -73,6 +80,7 @@ static const struct option_row rows[] = {
     { 0, "all", NULL, "all of your jobs that have not ended", set_all },
     { 'u', "user", "USER", "with --all: that user's (for operators)", set_user },
     { 'n', "name", "GLOB", "your jobs whose name fits", set_name },
+    { 0, "kill", NULL, "of an adopted process: end it, too; else it is only let go", set_kill },
     { 'y', "yes", NULL, "do not ask", set_yes },
     { 0 },
 };
@@ -131,6 +139,8 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     (void)arg;
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
+    if (options->is_kill)
+        (void)json_object_set_new(body, "kill", json_true());
     int r = client_call(&call->client, "POST", path, body, &job, err);
     if (r == -EALREADY && (options->is_all || options->name != NULL))
         return 0; // it ended meanwhile, such as an element with its array

@@ -80,6 +80,18 @@ static void print_size(const struct page *page, const char *label, const char *n
     print_line(page, label, text);
 }
 
+/* What mgpu can and cannot do for a process that it did not start. */
+static void print_lease(const struct page *page)
+{
+    if (!field_is_known(page->job, "lease_pid"))
+        return;
+    (void)fprintf(page->out,
+        "%-10s process %" PRId64
+        ", started outside mgpu: its GPUs are booked while it lives\n%-10s not confined"
+        " to them, output not collected, no exit status; cancel lets it go, cancel --kill ends it\n",
+        "adopted", field_integer(page->job, "lease_pid", 0), "");
+}
+
 /* The words as one would type them when the server tells them, else the line that everybody may see. */
 static void print_command(const struct page *page)
 {
@@ -321,6 +333,7 @@ static void print_page(const struct page *page, bool has_env)
     if (page->why != NULL)
         why_print_reasons(&page->view, page->why, page->out);
     print_command(page);
+    print_lease(page);
     print_request(page);
     print_conditions(page);
     print_grants(page);

@@ -11,6 +11,7 @@
 const struct command *const commands[] = {
     &command_run,
     &command_submit,
+    &command_adopt,
     &command_ps,
     &command_show,
     &command_why,

@@ -66,6 +66,13 @@ static int unknown_status(const json_t *job)
     return EXIT_SELF;
 }
 
+/* How its process ended nobody told us; that it is over is what was waited for. */
+static int released_status(const json_t *job)
+{
+    (void)job;
+    return EXIT_OK;
+}
+
 static int time_limit_status(const json_t *job)
 {
     (void)job;
@@ -94,6 +101,7 @@ int exit_code_of_job(const json_t *job)
         [END_OOM] = signal_status,
         [END_GPU_FAULT] = fault_status,
         [END_IDLE_TIMEOUT] = time_limit_status,
+        [END_RELEASED] = released_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -73,6 +73,8 @@ static char *join_jobs(const json_t *gpu, const char *name)
     {
         _cleanup_free_ char *text = field_shown(job, name);
         buffer_printf(&out, "%s%s", index > 0 ? "," : "", text);
+        if (strcmp(name, "id") == 0 && field_is_known(job, "lease_pid"))
+            buffer_printf(&out, " (pid %" PRId64 ")", field_integer(job, "lease_pid", 0));
     }
     if (out.length == 0)
         buffer_append_text(&out, "-");

@@ -196,6 +196,12 @@ static char *outcome_idle(const json_t *job)
     return xstrdup("ended for leaving its GPUs unused");
 }
 
+static char *outcome_released(const json_t *job)
+{
+    (void)job;
+    return xstrdup("released");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -212,6 +218,7 @@ char *job_outcome(const json_t *job)
         [END_OOM] = outcome_oom,
         [END_GPU_FAULT] = outcome_gpu_fault,
         [END_IDLE_TIMEOUT] = outcome_idle,
+        [END_RELEASED] = outcome_released,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -332,6 +339,8 @@ static char *render_name(const struct view *view, const json_t *job, enum color 
     const char *left = field_text(job, "array_left");
     (void)view, (void)color;
     _cleanup_free_ char *name = field_shown(job, "name");
+    if (field_is_known(job, "lease_pid"))
+        return xasprintf("%s (adopted pid %" PRId64 ")", name, field_integer(job, "lease_pid", 0));
     if (left == NULL || left[0] == '\0')
         return take_ptr(name);
     _cleanup_free_ char *shown = text_escape(left, TEXT_MAX);
@@ -509,6 +518,7 @@ const struct list_column job_columns[] = {
     { "log", "LOG", "file with its output", "log", false, 0, NULL },
     { "preempted", "PREEMPTED", "how often it gave way", "preemptions", true, 0, NULL },
     { "idle", "IDLE", "for how long it has left its GPUs unused", "idle_s", true, 0, render_idle },
+    { "pid", "PID", "the process that it is a lease for", "lease_pid", true, 0, NULL },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
     { "mark", "", "a sign for its state", NULL, false, 0, render_glyph },
     { 0 },

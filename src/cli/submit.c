@@ -236,6 +236,19 @@ const struct option_row submit_rows[] = {
     { 0 },
 };
 
+const struct option_row lease_rows[] = {
+    { 'g', "gpus", "N|0.5", "how many GPUs (those that the process is on)", set_gpus },
+    { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", set_gpu_ids },
+    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which others may then share: 8G", set_gpu_mem },
+    { 'c', "cpus", "N", "CPUs to count as used: 8, 2.5", set_cpus },
+    { 'M', "ram", "SIZE", "host memory to count as used: 64G; bare = MiB", set_memory },
+    { 't', "time", "TIME", "let go of it after so long: 90m, 4h; bare = seconds", set_time_limit },
+    { 'p', "priority", "N", "while it waits: higher comes first (0)", set_priority },
+    { 0, "deadline", "TIME", "give it up when it has not begun by then", set_deadline },
+    { 'J', "name", "NAME", "name in lists (that of its program)", set_name },
+    { 0 },
+};
+
 void submit_options_clear(void *arg)
 {
     struct submit_options *options = arg;
@@ -401,19 +414,48 @@ static int build(struct call *call, int argc, char **argv, json_t **ret, struct 
     return 0;
 }
 
+/* A request that says how many GPUs means it; one that does not means those that the process is on. */
+static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *request = json_object();
+    int r = add_options(request, call->options, err);
+    if (r == 0)
+        r = add_key(request, err);
+    if (r < 0)
+        return r;
+    bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;
+    if (!has_gpus)
+        (void)json_object_set_new(request, "gpus", json_integer(0));
+    (void)json_object_set_new(request, "lease_pid", json_integer(pid));
+    *ret = take_ptr(request);
+    return 0;
+}
+
+static int send(struct call *call, const json_t *request, json_t **ret, struct error *err)
+{
+    call->client.patience_ms = SUBMIT_PATIENT_MS;
+    int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
+    if (r == -EAGAIN) {
+        (void)error_wrap(err, "it is not known whether the job was accepted");
+        return error_hint(err, "mgpu ps shows whether it is there");
+    }
+    return r;
+}
+
+int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL;
+    int r = build_lease(call, pid, &request, err);
+    return r < 0 ? r : send(call, request, ret, err);
+}
+
 int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     int r = build(call, argc, argv, &request, err);
     if (r < 0)
         return r;
-    call->client.patience_ms = SUBMIT_PATIENT_MS;
-    r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
-    if (r == -EAGAIN) {
-        (void)error_wrap(err, "it is not known whether the job was accepted");
-        return error_hint(err, "mgpu ps shows whether it is there");
-    }
-    return r;
+    return send(call, request, ret, err);
 }
 
 int submit_dry(struct call *call, int argc, char **argv, struct error *err)

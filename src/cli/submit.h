@@ -39,5 +39,9 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
  */
 int submit_dry(struct call *call, int argc, char **argv, struct error *err);
 
+/* Sends a lease for this process, with the options of lease_rows; as submit_job. */
+extern const struct option_row lease_rows[];
+int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err);
+
 /* Prints the id (or the job with --json) on stdout, and what may be useful now on a terminal. */
 void submit_print(const struct call *call, const json_t *job);

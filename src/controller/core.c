@@ -43,6 +43,7 @@ void core_free(struct core *core)
         core_clear_watches(&core->nodes[i]);
     }
     free(core->nodes);
+    core_clear_questions(core);
     core_clear_outlook(core);
     core_clear_marks(core);
     core_clear_policies(core);

@@ -115,6 +115,15 @@ struct core_facts {
 void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     struct job_spec *spec, const struct core_facts *facts, void *request);
 
+/* The same for a lease (spec->ask.lease_pid), once its node has said who the process is. `gpus` 0: those that
+ * it is seen on. The job is its owner's. -ENOENT: there is no such process; -EPERM: it is another's; -EEXIST:
+ * a job has it already; -EBUSY: it is on a GPU that was given to another job; -EHOSTDOWN. */
+void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, const struct core_facts *facts, void *request);
+
+/* The next stop of this lease ends its process instead of letting it go. Others are ended anyway. */
+void core_kill_process(struct core *core, uint64_t job);
+
 /* -ENOENT, -EPERM, -EALREADY (already done). `grace_ms` < 0: the default. */
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);

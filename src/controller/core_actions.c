@@ -112,7 +112,7 @@ static void send_stop(struct core *core, const struct core_job *entry, uint32_t 
         .job = job->id,
         .attempt = job->attempt,
         .token = job->token,
-        .signal = SIGTERM,
+        .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
         .grace_ms = entry->grace_ms < 0 ? core->options.grace_ms : entry->grace_ms,
     };
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
@@ -121,6 +121,8 @@ static void send_stop(struct core *core, const struct core_job *entry, uint32_t 
 void core_act(struct core *core, struct core_job *entry)
 {
     const struct job *job = entry->job;
+    if (job->state == JOB_QUEUED && job->ask.lease_pid != 0)
+        core_send_await(core, entry);
     if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
         return;
     const struct core_node *node = core_find_node(core, job->node);

@@ -123,6 +123,7 @@ void core_forget(struct core *core, void *request)
 {
     forget_in(core->open, request);
     forget_in(core->flying, request);
+    core_forget_question(core, request);
     struct waiter **link = &core->waiters;
     while (*link != NULL) {
         struct waiter *waiter = *link;

@@ -104,6 +104,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
         .deadline_ms = ask->deadline_ms,
         .hold = job->hold,
         .array = job->array_job,
+        .preemptions = job->preemptions,
         .key = {
             .uid = job->uid,
             .gid = job->gid,

@@ -73,6 +73,15 @@ static int check_array(const struct job *job, const struct job_ask *ask, struct 
     return error_hint(err, "how many run at a time can: the number behind '%%'");
 }
 
+static int check_lease(const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    if (ask->lease_pid == job->ask.lease_pid && ask->lease_start == job->ask.lease_start &&
+        text_equal(ask->lease_boot, job->ask.lease_boot))
+        return 0;
+    (void)error_set(err, -EINVAL, "the process of a lease cannot be edited");
+    return error_hint(err, "cancel it and adopt the other process");
+}
+
 /* The job as it would be after the edit, in the eyes of the scheduler. */
 static int check_edit(const struct core *core, const struct identity *who, const struct job *job,
     const struct job_ask *ask, const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
@@ -82,6 +91,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
     int r = job_ask_validate(ask, err);
     if (r == 0)
         r = check_array(job, ask, err);
+    if (r == 0)
+        r = check_lease(job, ask, err);
     if (r == 0)
         r = core_check_ask(core, who, ask, job->ask.priority, err);
     if (r < 0)

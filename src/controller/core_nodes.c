@@ -48,7 +48,8 @@ static struct core_node *find_or_add(struct core *core, const char *name)
 static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
-    if (event->end == END_CANCELLED && job->stop_reason != END_NONE)
+    bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
+    if (is_stopped && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
         event->exit_code = EXIT_TIME_LIMIT;
@@ -156,6 +157,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         if (text_equal(entry->job->node, node->name))
             reconcile(core, entry, hello);
     }
+    core_resume_leases(core, node);
     stop_unwanted(core, node);
     return 0;
 }
@@ -167,6 +169,7 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
         return;
     node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
+    core_fail_questions(core, link);
     core_node_down(core, node);
 }
 
@@ -321,6 +324,11 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     core_node_changed(core, known);
 }
 
+static void on_process(struct core *core, const struct core_node *node, const void *message)
+{
+    core_on_process(core, node, message);
+}
+
 static const struct {
     uint16_t id;
     void (*handle)(struct core *core, const struct core_node *node, const void *message);
@@ -329,6 +337,7 @@ static const struct {
     { MESSAGE_EXITED, on_exited },
     { MESSAGE_RETURNED, on_returned },
     { MESSAGE_GPUS, on_gpus },
+    { MESSAGE_PROCESS, on_process },
 };
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,

@@ -155,17 +155,20 @@ static bool is_valid(const struct gpu_state *gpu, enum gpu_value value)
 /* What one sample shows of others. */
 struct others {
     uint32_t count;
-    uint64_t most, sum; // bytes: of the largest, of all
+    uint64_t most, sum;    // bytes: of the largest, of all
+    uint64_t most_strange; // of the largest that no lease waits for
+    uint32_t lessee;       // pid for which a lease waits; 0: none
 };
 
 /* A process whose memory cannot be told may have all that is used, unless jobs are there too. */
-static struct others count_others(const struct gpu_state *gpu, bool is_empty)
+static struct others count_others(const struct core *core, const struct gpu_state *gpu, bool is_empty)
 {
     const struct gpu_process *processes = gpu->processes.items;
     bool may_be_all = is_empty && is_valid(gpu, GPU_MEMORY_USED);
     struct others others = { 0 };
     for (size_t i = 0; i < gpu->processes.count; i++) {
-        if (processes[i].job != 0)
+        const struct job *lessee = core_lessee(core, &processes[i]);
+        if (processes[i].job != 0 && lessee == NULL)
             continue;
         uint64_t memory = processes[i].is_memory_known != 0 ? processes[i].memory_bytes
                           : may_be_all                      ? gpu->memory_used_bytes
@@ -173,6 +176,10 @@ static struct others count_others(const struct gpu_state *gpu, bool is_empty)
         uint64_t room = gpu->memory_bytes > others.sum ? gpu->memory_bytes - others.sum : 0;
         others.count++;
         others.most = memory > others.most ? memory : others.most;
+        if (lessee == NULL)
+            others.most_strange = memory > others.most_strange ? memory : others.most_strange;
+        else if (others.lessee == 0)
+            others.lessee = lessee->ask.lease_pid;
         others.sum += memory < room ? memory : room;
     }
     return others;
@@ -181,7 +188,7 @@ static struct others count_others(const struct gpu_state *gpu, bool is_empty)
 static void forget_others(struct gpu_watch *watch)
 {
     watch->is_used_outside = false;
-    watch->foreign_memory = watch->less = 0;
+    watch->foreign_memory = watch->less = watch->lessee = 0;
 }
 
 /* More is believed at once; less when it has lasted. */
@@ -200,9 +207,10 @@ static void follow_memory(struct gpu_watch *watch, uint64_t sum)
     }
 }
 
-static void watch_others(const struct outside_settings *settings, const struct gpu_state *gpu, bool is_empty,
-    struct gpu_watch *watch)
+static void watch_others(
+    const struct core *core, const struct gpu_state *gpu, bool is_empty, struct gpu_watch *watch)
 {
+    const struct outside_settings *settings = &core->options.outside;
     if (!is_valid(gpu, GPU_PROCESSES)) {
         watch->loaded = 0;
         if (++watch->unknown >= SAMPLES_UNKNOWN)
@@ -210,7 +218,7 @@ static void watch_others(const struct outside_settings *settings, const struct g
         return;
     }
     watch->unknown = 0;
-    struct others others = count_others(gpu, is_empty);
+    struct others others = count_others(core, gpu, is_empty);
     bool is_loaded = is_empty && others.count > 0 && is_valid(gpu, GPU_UTILIZATION) &&
                      gpu->utilization_percent > settings->foreign_load;
     watch->loaded = is_loaded ? watch->loaded + 1 : 0;
@@ -220,6 +228,8 @@ static void watch_others(const struct outside_settings *settings, const struct g
     } else if (++watch->calm >= SAMPLES_HOLD) {
         forget_others(watch);
     }
+    watch->lessee =
+        watch->is_used_outside && others.most_strange <= settings->foreign_memory ? others.lessee : 0;
     if (watch->is_used_outside)
         follow_memory(watch, others.sum);
 }
@@ -257,7 +267,7 @@ void core_watch_gpus(struct core *core, struct core_node *node)
         bool is_empty = books == NULL || cluster_gpu_is_empty(books);
         struct gpu_watch *watch = core_take_watch(node, gpus[i].uuid);
         watch->is_unclean = gpus[i].is_unclean != 0;
-        watch_others(&core->options.outside, &gpus[i], is_empty, watch);
+        watch_others(core, &gpus[i], is_empty, watch);
         watch_crowd(&core->options.outside, &gpus[i], books != NULL && books->share_slots != 0, watch);
     }
 }
@@ -274,6 +284,8 @@ void core_close_device(const struct core *core, const struct core_node *node, st
         device->closed |= DEVICE_EXTERNAL;
     if (watch->is_used_outside && policy == FOREIGN_FIT_AROUND)
         device->memory_foreign = watch->foreign_memory;
+    if (watch->is_used_outside)
+        device->lessee = watch->lessee;
     if (watch->is_unclean)
         device->closed |= DEVICE_UNCLEAN;
     if (watch->is_crowded)

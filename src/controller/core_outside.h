@@ -24,6 +24,7 @@ struct gpu_watch {
     char *uuid;
     bool is_used_outside;    // a process that is no job's counts there
     bool is_crowded;         // shared, and too full or too busy for one more
+    uint32_t lessee;         // pid for which a lease waits, when nobody else that counts is there; 0: none
     bool is_unclean;         // what a job left there is not gone yet
     uint64_t foreign_memory; // of all such processes, rounded up; 0 unless one counts
     /* Samples in a row. */

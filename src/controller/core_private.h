@@ -16,6 +16,7 @@ struct core_job {
     int64_t due_ms;          // boot clock: its deadline while it waits, its time limit while it runs
     size_t timer;            // its place in the heap of those plus 1; 0: none is set
     bool is_fetching;        // its spec was asked for
+    bool kills_process;      // a lease: the next stop is meant for its process too
     struct job_usage *usage; // while it runs: what its agent said last; else NULL
     uint64_t usage_token;    // of the attempt that this is about
     struct core_job *array, *members;              // an element's array, while in memory; an array's elements
@@ -120,7 +121,8 @@ struct core {
     struct batch *open;   // gathers changes
     struct batch *flying; // handed to the store, NULL when none is
     struct waiter *waiters;
-    int64_t armed_ms; // the timer, 0: none
+    struct lease_question *questions; // leases whose node was asked who their process is
+    int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core_turn.c. */
     int64_t boot_ms;      // the latest that was told
     int64_t now_ms;       // of everything in this turn; 0: nothing has happened in it yet
@@ -211,6 +213,12 @@ int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
 void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason);
 
 /* --- core_requests.c --- */
+/* Answers a submit whose key was seen before. */
+bool core_answer_repeated(
+    struct core *core, const struct identity *who, const struct job_spec *spec, void *request);
+/* The inside of core_submit. Returns the job, 0 when it was refused or repeated. */
+uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *spec,
+    const struct core_facts *facts, void *request);
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
     const struct core_job *entry, struct error *err);
 int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
@@ -274,6 +282,18 @@ void core_drop_usage(struct core_job *entry);
 void core_judge_idleness(struct core *core, struct core_job *entry);
 /* What the end of such a job says; the caller frees it. */
 char *core_idle_text(const struct core *core, const struct job *job);
+
+/* --- core_lease.c --- */
+void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process);
+void core_send_await(
+    struct core *core, const struct core_job *entry); // of a lease: its node watches the process
+void core_resume_leases(struct core *core, const struct core_node *node); // after a HELLO
+void core_lease_changed(struct core *core, const struct core_job *entry, enum job_state before);
+void core_forget_question(struct core *core, const void *request);
+void core_fail_questions(struct core *core, uint32_t link); // its node has gone
+void core_clear_questions(struct core *core);
+/* The lease that waits and that this process on a GPU is for; NULL: none. */
+const struct job *core_lessee(const struct core *core, const struct gpu_process *process);
 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);

@@ -13,22 +13,23 @@ bool core_may(const struct identity *who, enum action action, const struct job *
     return who->is_known && role_permits(who->role, action, job == NULL || who->uid == job->uid);
 }
 
-/* The job that this key made, when there is one: the same answer again, or a conflict. True when it answered.
- */
-static bool answer_repeated(struct core *core, uint64_t key_hash, uint64_t spec_hash,
-    const struct identity *who, struct core_answer *answer)
+/* The job that this key made, when there is one: the same answer again, or a conflict. */
+bool core_answer_repeated(
+    struct core *core, const struct identity *who, const struct job_spec *spec, void *request)
 {
-    const struct key_row *row = key_table_find(&core->keys, key_hash);
+    if (spec->submit_key == NULL)
+        return false;
+    const struct key_row *row = key_table_find(&core->keys, store_key_hash(who->uid, spec->submit_key));
     if (row == NULL)
         return false;
+    struct core_answer answer = { .job = row->job, .is_repeated = true };
     const struct core_job *entry = core_find(core, row->job);
     bool is_foreign = entry != NULL && entry->job->uid != who->uid;
-    if (row->spec_hash != spec_hash || is_foreign) {
-        answer->code = error_set(&answer->err, -EEXIST, "this submit key was used for another request");
-        return true;
+    if (row->spec_hash != job_spec_hash(spec) || is_foreign) {
+        answer.is_repeated = false;
+        answer.code = error_set(&answer.err, -EEXIST, "this submit key was used for another request");
     }
-    answer->job = row->job;
-    answer->is_repeated = true;
+    core_reply(core, request, &answer);
     return true;
 }
 
@@ -114,36 +115,29 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     return 0;
 }
 
-void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    struct job_spec *spec, const struct core_facts *facts, void *request)
+uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *spec,
+    const struct core_facts *facts, void *request)
 {
     static const struct core_facts none = { 0 };
     struct core_answer answer = { 0 };
     struct description description;
     struct job *job = NULL;
-    uint64_t spec_hash = 0, key_hash = 0;
-    core_begin(core, boot_ms, wall_ms);
-    if (spec->submit_key != NULL) {
-        spec_hash = job_spec_hash(spec);
-        key_hash = store_key_hash(who->uid, spec->submit_key);
-        if (answer_repeated(core, key_hash, spec_hash, who, &answer)) {
-            core_reply(core, request, &answer);
-            job_spec_free(spec);
-            return;
-        }
+    if (core_answer_repeated(core, who, spec, request)) {
+        job_spec_free(spec);
+        return 0;
     }
     answer.code = make_job(core, who, spec, facts, &job, &description, &answer.err);
     if (answer.code < 0) {
         core_reply(core, request, &answer);
         job_spec_free(spec);
-        return;
+        return 0;
     }
     description_clear(&description);
     struct core_job *entry = job_table_add(&core->jobs, job);
     core->last_job = job->id;
     core->n_undone++;
     if (spec->submit_key != NULL)
-        key_table_add(&core->keys, key_hash, job->id, spec_hash);
+        key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));
     struct job_ask ask; // also in the event, so that the log alone says what was asked
     job_ask_copy(&ask, &job->ask);
     struct job_event event = {
@@ -158,6 +152,14 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     core_keep_spec(core, entry, spec);
     core_enqueue(core, entry, facts != NULL ? facts : &none, false);
     core_reply_ok(core, request, job->id);
+    return job->id;
+}
+
+void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, const struct core_facts *facts, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    (void)core_accept(core, who, spec, facts, request);
 }
 
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,

@@ -243,6 +243,8 @@ void core_tell(
         tellers[event->type](core, job, event);
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         core_keep_accounts(core, job);
+    if (job->ask.lease_pid != 0)
+        core_lease_changed(core, entry, before);
     if (before != JOB_DONE && job->state == JOB_DONE)
         sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
 }

@@ -11,7 +11,7 @@
 #include "wire/limits.h"
 #include "wire/requests.h"
 
-static int read_grace(const struct request *request, int64_t *ret_ms, struct error *err)
+static int read_cancel(const struct request *request, int64_t *ret_ms, bool *ret_is_kill, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     struct cancel_request cancel = { .grace_s = -1 };
@@ -24,6 +24,7 @@ static int read_grace(const struct request *request, int64_t *ret_ms, struct err
     if (is_given && (cancel.grace_s < 0 || cancel.grace_s > LIMIT_GRACE_S))
         return error_set(
             err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", cancel.grace_s, LIMIT_GRACE_S);
+    *ret_is_kill = cancel.kill;
     *ret_ms = is_given ? cancel.grace_s * 1000 : -1;
     return 0;
 }
@@ -45,15 +46,18 @@ static void cancel(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
+    bool is_kill = false;
     if (!jobs_check(request, ACTION_CONTROL, job, "cancel it"))
         return;
-    int r = read_grace(request, &grace_ms, &err);
+    int r = read_cancel(request, &grace_ms, &is_kill, &err);
     if (r == 0 && job->state == JOB_DONE)
         r = error_set(&err, -EALREADY, "job %" PRIu64 " is over already", job->id);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;
     }
+    if (is_kill)
+        core_kill_process(request->serve->controller->core, job->id);
     request->on_answer = on_cancelled;
     core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         grace_ms, request);

@@ -278,6 +278,13 @@ static void await_start(struct request *request, const struct job *job)
         open_log(request, job);
         return;
     }
+    if (job->ask.lease_pid != 0) {
+        (void)error_set(&err, -ENOENT,
+            "job %" PRIu64 " is the adopted process %" PRIu32 ": its output does not go through mgpu", job->id,
+            job->ask.lease_pid);
+        request_reply_problem(request, &err);
+        return;
+    }
     if (job->state == JOB_DONE) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " has no output: it never started", job->id);
         (void)error_hint(&err, "mgpu show %" PRIu64 " tells why", job->id);

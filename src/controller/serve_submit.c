@@ -15,7 +15,7 @@
 #include "wire/json_text.h"
 
 /* Whose jobs this mgpud can start. */
-static int check_owner(const struct request *request, struct error *err)
+static int check_owner(const struct request *request, bool is_lease, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
@@ -24,7 +24,7 @@ static int check_owner(const struct request *request, struct error *err)
             usernames_name(request->serve->names, controller->admin_uid));
         return error_hint(err, "start your own with `mgpud --detach`, or ask for one that root starts");
     }
-    if (controller->is_root && uid == 0 && !controller->options.allow_root_jobs) {
+    if (controller->is_root && uid == 0 && !is_lease && !controller->options.allow_root_jobs) {
         (void)error_set(err, -EPERM, "jobs of root are refused here");
         return error_hint(err, "submit as an ordinary user, or start mgpud with --allow-root-jobs");
     }
@@ -38,6 +38,9 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     int r = request_parse_body(request, &body, err);
     if (r == 0)
         r = json_spec_read(body, spec, err);
+    /* Of a lease the rest is known when its node has said who the process is. */
+    if (r == 0 && spec->ask.lease_pid != 0)
+        return 0;
     if (r == 0 && spec->cwd == NULL && usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
         r = error_set(err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home", request->who.uid);
     return r == 0 ? job_spec_validate(spec, err) : r;
@@ -101,9 +104,10 @@ static void look_ahead(struct request *request, void *subject, const struct core
 
 static void submit(struct request *request, void *subject, const struct core_facts *facts)
 {
+    const struct job_spec *spec = subject;
     request->on_answer = on_submitted;
-    core_submit(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, subject,
-        facts, request);
+    (spec->ask.lease_pid != 0 ? core_adopt : core_submit)(request->serve->controller->core, clock_boot_ms(),
+        clock_wall_ms(), &request->who, subject, facts, request);
 }
 
 void handle_submit(struct request *request)
@@ -112,11 +116,13 @@ void handle_submit(struct request *request)
     struct error err = { 0 };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     bool is_dry = false;
-    int r = check_owner(request, &err);
-    if (r == 0)
-        r = query_get_flag(&request->query, "dry_run", &is_dry, &err);
+    int r = query_get_flag(&request->query, "dry_run", &is_dry, &err);
     if (r == 0)
         r = read_spec(request, spec, &err);
+    if (r == 0)
+        r = check_owner(request, spec->ask.lease_pid != 0, &err);
+    if (r == 0 && is_dry && spec->ask.lease_pid != 0)
+        r = error_set(&err, -EINVAL, "a lease cannot be tried out: dry_run is for jobs that run a command");
     if (r == 0 && store_is_full(controller->store) && !is_dry) {
         r = error_set(&err, -ENOSPC, "there is no space left to store new jobs in %s",
             controller->options.state_dir != NULL ? controller->options.state_dir : "the state directory");

@@ -68,6 +68,7 @@ static int check_texts(const struct job_ask *ask, struct error *err)
         { "gpu_allow", ask->gpu_allow, ASK_TEXT_MAX },
         { "after", ask->after, ASK_AFTER_TEXT_MAX },
         { "array", ask->array, ASK_TEXT_MAX },
+        { "lease_boot", ask->lease_boot, ASK_BOOT_MAX },
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -95,6 +96,7 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
         { "priority", ask->priority, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX },
         { "nodes", ask->nodes, 0, ASK_NODES_MAX },
         { "gpus_per_node", ask->gpus_per_node, 0, ASK_GPUS_MAX },
+        { "lease_pid", ask->lease_pid, 0, ASK_PID_MAX },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max)
@@ -194,6 +196,14 @@ static int check_rules(const struct job_ask *ask, struct error *err)
             "ask for at least one GPU on each node" },
         { product > 0 && product != ask->gpus, "nodes times gpus_per_node is not gpus",
             "leave gpus out: it follows from the other two" },
+        { ask->lease_pid == 0 && (ask->lease_start != 0 || ask->lease_boot != NULL),
+            "lease_start and lease_boot say more of a process, but lease_pid names none", "give lease_pid" },
+        { ask->lease_pid != 0 && !has_gpus, "a lease without GPUs books nothing", no_gpu },
+        { ask->lease_pid != 0 && ask->array != NULL, "a lease is for one process and cannot be an array",
+            "submit one lease for each process" },
+        { ask->lease_pid != 0 && ask->preemptible, "a lease cannot give way: mgpu did not start its process",
+            "leave preemptible out" },
+        { ask->lease_pid != 0 && ask->nodes > 1, "a process runs on one node", "leave nodes out" },
         { ask->gpus_per_node > 0 && ask->gpus % ask->gpus_per_node != 0,
             "gpus is not a multiple of gpus_per_node", "ask for the same number on each node" },
     };

@@ -15,8 +15,10 @@
 #define ASK_NODES_MAX     1024U
 #define ASK_GPU_INDEX_MAX 255U
 #define ASK_NODE_NAME_MAX 128U
+#define ASK_BOOT_MAX      64U
 #define ASK_SHARE_WHOLE   1000U // thousandths of one GPU
 #define ASK_PRIORITY_MAX  1000
+#define ASK_PID_MAX       0x3fffffU         // as many as Linux can number
 #define ASK_CPUS_MAX      65536U            // whole CPUs of one node
 #define ASK_MEMORY_MIN    (16U << 20)       // bytes; with less no command starts
 #define ASK_IDLE_MIN_MS   1000              // the GPUs are looked at once a second
@@ -44,6 +46,10 @@ struct job_ask {
     bool cancel_if_never;    // given up when what it waits for can never come true
     bool idle_ok;            // may leave its GPUs unused
     int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
+    /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
+    uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
+    uint64_t lease_start; // its start time, without which a pid names nobody
+    char *lease_boot;     // the boot of the node that both belong to
 };
 
 /* The rows of these fields, for a record that holds a job_ask at `base_`. Their tags are 7 to 10 and from 32
@@ -73,8 +79,11 @@ struct job_ask {
         JOB_ASK_FIELD(44, RECORD_BOOL, base_, preemptible, "preemptible", 0),                                \
         JOB_ASK_FIELD(45, RECORD_BOOL, base_, cancel_if_never, "cancel_if_never", 0),                        \
         JOB_ASK_FIELD(46, RECORD_DURATION, base_, idle_timeout_ms, "idle_timeout", 0),                       \
-        JOB_ASK_FIELD(47, RECORD_BOOL, base_, idle_ok, "idle_ok", 0)
-#define ASK_FIELDS         20U                   // rows of it
+        JOB_ASK_FIELD(47, RECORD_BOOL, base_, idle_ok, "idle_ok", 0),                                        \
+        JOB_ASK_FIELD(50, RECORD_U32, base_, lease_pid, "lease_pid", 0),                                     \
+        JOB_ASK_FIELD(51, RECORD_U64, base_, lease_start, "lease_start", 0),                                 \
+        JOB_ASK_FIELD(52, RECORD_STRING, base_, lease_boot, "lease_boot", ASK_BOOT_MAX)
+#define ASK_FIELDS         23U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

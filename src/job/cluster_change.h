@@ -51,6 +51,7 @@ struct cluster_device {
     bool is_lost;
     uint32_t closed;         // bits of enum device_closed: why nothing new may start there
     uint64_t memory_foreign; // bytes taken by processes of others, rounded up so that it seldom changes
+    uint32_t lessee; // pid of the process of a waiting lease, when nobody else from outside is on it; 0: none
 };
 
 struct cluster_change {

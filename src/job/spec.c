@@ -80,7 +80,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         (void)error_set(err, -EINVAL, "no command was given");
         return error_hint(err, "mgpu submit -- python train.py");
     }
-    if (spec->cwd == NULL || spec->cwd[0] != '/')
+    bool is_run = spec->ask.lease_pid == 0; // else there is nothing to run, and no place for it
+    if (is_run && (spec->cwd == NULL || spec->cwd[0] != '/'))
         return error_set(err, -EINVAL, "cwd must be an absolute path");
     if (spec->umask > 0777)
         return error_set(err, -ERANGE, "umask: %o is outside 0 to 777", spec->umask);
@@ -118,6 +119,13 @@ uint64_t job_spec_hash(const struct job_spec *spec)
 {
     struct job_spec keyless = *spec;
     keyless.submit_key = NULL;
+    if (spec->ask.lease_pid != 0) {
+        keyless.command = (struct strings){ 0 };
+        keyless.ask.gpus = 0;
+        keyless.ask.gpu_ids = NULL;
+        keyless.ask.lease_start = 0;
+        keyless.ask.lease_boot = NULL;
+    }
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&job_spec_record, &keyless, &bytes);
     uint64_t hash = 0xcbf29ce484222325ULL;

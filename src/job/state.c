@@ -110,6 +110,7 @@ static const char *const end_names[END_KINDS] = {
     [END_OOM] = "oom",
     [END_GPU_FAULT] = "gpu_fault",
     [END_IDLE_TIMEOUT] = "idle_timeout",
+    [END_RELEASED] = "released",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

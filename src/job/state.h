@@ -49,6 +49,7 @@ enum job_end {
     END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
     END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
     END_IDLE_TIMEOUT, // it did not use its GPUs for too long; `exit_code` is 124
+    END_RELEASED,     // the process of a lease is over; how it ended only its parent knows
     END_KINDS,
 };
 

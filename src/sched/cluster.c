@@ -243,6 +243,11 @@ bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_g
     return gpu->is_present && !is_closed && node->is_up && !node->is_drained;
 }
 
+bool cluster_gpu_is_lessee(const struct cluster_gpu *gpu, const struct sched_request *request)
+{
+    return request->lease_pid != 0 && gpu->lessee == request->lease_pid;
+}
+
 /* --- the index's row --- */
 
 /* How much of what there is no one else has or keeps. */

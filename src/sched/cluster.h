@@ -37,6 +37,7 @@ struct cluster_gpu {
     uint32_t share_booked;
     uint64_t memory_booked;
     uint64_t memory_foreign; // taken by what is no job: the others share the rest, and nobody gets all of it
+    uint32_t lessee; // pid: what keeps others away is this process alone, which has a lease that waits
     /* Kept for the plan's blocked jobs: from hold_from_ms on this much must be free for them. */
     int64_t hold_from_ms; // TIME_NEVER: nothing is kept
     uint32_t hold_share;  // SHARE_WHOLE: all of it
@@ -163,6 +164,8 @@ uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu);
 /* It can be given to new jobs: present, neither paused nor closed, and its node up and not drained. A crowded
  * one is open: what is on it can end. */
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu);
+/* What uses it from outside mgpu is the very process that this lease is for: it stands not in its own way. */
+bool cluster_gpu_is_lessee(const struct cluster_gpu *gpu, const struct sched_request *request);
 /* The request's model and allowed set admit it. */
 bool cluster_gpu_suits(
     const struct cluster *cluster, const struct cluster_gpu *gpu, const struct sched_request *request);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "sched/topology.h"
 
 /* What the request books of the GPU's memory. */
@@ -67,6 +68,13 @@ static bool share_fits(
 bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
     const struct sched_request *request, const struct fit *fit)
 {
+    struct cluster_gpu own;
+    if (cluster_gpu_is_lessee(gpu, request)) {
+        own = *gpu;
+        own.closed &= ~(uint32_t)DEVICE_EXTERNAL;
+        own.memory_foreign = 0;
+        gpu = &own;
+    }
     if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) || is_reserved(gpu, fit))
         return false;
     if (request_is_shared(request))

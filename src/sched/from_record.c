@@ -68,6 +68,7 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
         struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
         gpu->closed = devices[i].closed;
         gpu->memory_foreign = devices[i].memory_foreign;
+        gpu->lessee = devices[i].lessee;
         gpu->numa = (int16_t)devices[i].numa;
         gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
         gpu->links = map_links(node, devices, count, devices[i].links);

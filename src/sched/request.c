@@ -63,8 +63,8 @@ bool request_equal(const struct sched_request *a, const struct sched_request *b)
 {
     if (a->gpus != b->gpus || a->nodes != b->nodes || a->gpus_per_node != b->gpus_per_node ||
         a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
-        a->memory != b->memory || a->n_picks != b->n_picks || a->n_allow != b->n_allow ||
-        !text_equal(a->model, b->model))
+        a->memory != b->memory || a->lease_pid != b->lease_pid || a->n_picks != b->n_picks ||
+        a->n_allow != b->n_allow || !text_equal(a->model, b->model))
         return false;
     for (size_t i = 0; i < a->n_picks; i++)
         if (a->picks[i].index != b->picks[i].index || !text_equal(a->picks[i].node, b->picks[i].node))
@@ -89,7 +89,8 @@ static uint64_t mix_text(uint64_t hash, const char *text)
 uint64_t request_hash(const struct sched_request *request)
 {
     const uint64_t numbers[] = { request->gpus, request->nodes, request->gpus_per_node, request->share,
-        request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow };
+        request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow,
+        request->lease_pid };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         hash = mix(hash, numbers[i]);

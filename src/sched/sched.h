@@ -67,6 +67,7 @@ struct sched_job_spec {
     uint32_t element_limit; // at most so many of them at a time, 0: all
     uint32_t elements_open; // of those that run already
     uint64_t array;         // this is an element of that array, 0: not
+    uint32_t preemptions;   // times it lost its work before this scheduler heard of it
 };
 
 struct sched_callbacks {

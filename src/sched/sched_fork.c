@@ -18,6 +18,7 @@ static void copy_gpu(
     copy->is_paused = gpu->is_paused;
     copy->closed = gpu->closed;
     copy->memory_foreign = gpu->memory_foreign;
+    copy->lessee = gpu->lessee;
     copy->numa = gpu->numa;
     copy->pcie_switch = gpu->pcie_switch;
     copy->links = gpu->links;

@@ -89,6 +89,8 @@ struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec
     sched_join_class(sched, job, &spec->key);
     job->blockers = spec->hold;
     sched_take_rules(job, spec);
+    if (spec->preemptions > 0)
+        sched_rules(job)->preemptions = spec->preemptions;
     sched_depend(sched, job);
     return job;
 }

@@ -209,6 +209,8 @@ static bool suits(const struct sched *sched, const struct sched_request *request
 /* One that is shared with somebody outside is open, but not for a job that needs all of it. */
 static bool is_used_outside(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
+    if (cluster_gpu_is_lessee(gpu, request))
+        return false;
     return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_foreign > 0 && !request_is_shared(request));
 }
 

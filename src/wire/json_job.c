@@ -40,6 +40,8 @@ const char *json_job_end_state(enum job_end end, int32_t exit_code)
 {
     if (end == END_CANCELLED)
         return "cancelled";
+    if (end == END_RELEASED)
+        return "done";
     return end == END_EXIT && exit_code == 0 ? "done" : "failed";
 }
 
@@ -373,10 +375,16 @@ static json_t *make_eta_latest(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_QUEUED ? view->eta_latest_ms : 0);
 }
 
+static json_t *make_lease_pid(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.lease_pid);
+}
+
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    bool is_known = (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
+    /* A lease whose process ended while it waited was cancelled by nobody. */
+    bool is_known = job->stop_reason == END_CANCELLED && (!is_over(job) || job->end == END_CANCELLED);
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }
 
@@ -438,7 +446,7 @@ static const struct {
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
           " time_limit, deadline, dependency, oom, gpu_fault,"
-          " idle_timeout" },
+          " idle_timeout, released" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },
@@ -455,6 +463,8 @@ static const struct {
     { { "eta", "string|null", "about when it starts" }, make_eta },
     { { "eta_latest", "string|null", "when it starts at the latest" }, make_eta_latest },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
+    { { "lease_pid", "integer|null", "the process that it is a lease for: see [leases](#leases)" },
+        make_lease_pid },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -162,6 +162,31 @@ static const struct record_field stream_fields[] = {
 const struct record_type message_stream_record =
     RECORD_TYPE(MESSAGE_STREAM, "STREAM", struct message_stream, stream_fields);
 
+static const struct record_field look_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_look, question, 0),
+    RECORD_FIELD(2, RECORD_U64, struct message_look, job, 0),
+    RECORD_FIELD(3, RECORD_U32, struct message_look, pid, 0),
+    RECORD_FIELD(4, RECORD_U64, struct message_look, start, 0),
+};
+const struct record_type message_look_record =
+    RECORD_TYPE(MESSAGE_LOOK, "LOOK", struct message_look, look_fields);
+
+static const struct record_field look_answer_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_process, question, 0),
+    RECORD_FIELD(2, RECORD_U64, struct message_process, job, 0),
+    RECORD_FIELD(3, RECORD_I32, struct message_process, error, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_process, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(5, RECORD_STRING, struct message_process, hint, EVENT_TEXT_MAX),
+    RECORD_FIELD(6, RECORD_U32, struct message_process, pid, 0),
+    RECORD_FIELD(7, RECORD_U64, struct message_process, start, 0),
+    RECORD_FIELD(8, RECORD_U32, struct message_process, uid, 0),
+    RECORD_FIELD(9, RECORD_U32, struct message_process, gid, 0),
+    RECORD_FIELD(10, RECORD_STRINGS, struct message_process, command, PROCESS_WORDS_MAX),
+    RECORD_FIELD(11, RECORD_STRING, struct message_process, gpu_ids, ASK_TEXT_MAX),
+};
+const struct record_type message_process_record =
+    RECORD_TYPE(MESSAGE_PROCESS, "PROCESS", struct message_process, look_answer_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -180,6 +205,8 @@ static const struct record_type *const types[] = {
     &message_gpus_record,
     &message_open_log_record,
     &message_stream_record,
+    &message_look_record,
+    &message_process_record,
 };
 
 const struct record_type *message_type(uint16_t id)

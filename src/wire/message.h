@@ -13,6 +13,9 @@
  *                             <─────── OPEN_LOG (stream id)
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
+ *
+ *                             <─────── LOOK (at a process)
+ *   PROCESS (who it is, or: it is over) >
  */
 #pragma once
 
@@ -30,7 +33,8 @@
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
-#define GPU_PROCESSES_MAX 128U // of one GPU
+#define GPU_PROCESSES_MAX 128U  // of one GPU
+#define PROCESS_WORDS_MAX 8192U // bytes of a command line that is looked at
 
 enum message_id {
     MESSAGE_HELLO = 100,
@@ -44,7 +48,13 @@ enum message_id {
     MESSAGE_GPUS,
     MESSAGE_OPEN_LOG,
     MESSAGE_STREAM,
+    MESSAGE_LOOK,
+    MESSAGE_PROCESS,
 };
+
+/* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
+ */
+#define STOP_LEASED 0x10000U
 
 enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
 
@@ -202,6 +212,26 @@ struct message_open_log {
     uint32_t follow; // 1: wait for more at the end, until the controller shuts its side down
 };
 
+/* A question about a process, or the wish to hear of its end; an agent that leaves forgets both. */
+struct message_look {
+    uint64_t question; // random, for the answer; 0: for `job`
+    uint64_t job;      // a lease that waits: the process counts as this job's; pid 0: not any more
+    uint32_t pid;
+    uint64_t start; // 0: whoever has the pid now
+};
+
+struct message_process {
+    uint64_t question, job; // as asked; for a job it comes when the process is over
+    int32_t error;          // 0 or a positive errno: it cannot be leased
+    char *text;             // the error in words
+    char *hint;
+    uint32_t pid;
+    uint64_t start;
+    uint32_t uid, gid;
+    struct strings command;
+    char *gpu_ids; // those that it or its descendants are on: "0,2"; NULL: none
+};
+
 struct message_stream { // first frame of the second connection
     uint64_t stream;
     int32_t error; // 0 or a positive errno: the log could not be opened
@@ -221,6 +251,8 @@ extern const struct record_type message_returned_record;
 extern const struct record_type message_gpus_record;
 extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;
+extern const struct record_type message_look_record;
+extern const struct record_type message_process_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

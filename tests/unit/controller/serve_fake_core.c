@@ -60,6 +60,16 @@ void harness_set_state(struct harness *harness, struct job *job, enum job_state 
     answer_waiters(job);
 }
 
+void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, const struct core_facts *facts, void *request)
+{
+    core_submit(core, boot_ms, wall_ms, who, spec, facts, request);
+}
+
+void core_kill_process(struct core *core, uint64_t job)
+{
+}
+
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     int64_t grace_ms, void *request)
 {

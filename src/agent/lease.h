@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An attempt that runs nothing: GPUs booked for a process that mgpu did not start, for as long as it lives.
+ * Its spool entry goes the way of every other, without a shepherd: the agent itself watches the process and
+ * writes what a shepherd would have written, so that a new agent goes on where the old one was.
+ *
+ *      spool entry: lease, spec ──begin──> started, verdict go ──process over, or released──> exit
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "job/state.h"
+#include "wire/message.h"
+
+/* Writes the entry `dirfd`: `lease`, and `spec` last. */
+int lease_stage(int dirfd, const struct message_launch *launch);
+
+/* The entry is a lease. */
+bool lease_is(int dirfd);
+
+/* Its process has not ended; one that waits to be reaped has. */
+bool lease_is_alive(int dirfd);
+
+/* Opens the process, makes sure that it still is its owner's, and settles "go"; or writes how it is over.
+ * Returns 1 when there is something new to see in the entry. */
+int lease_begin(int dirfd, struct error *err);
+
+/* Writes `exit`. END_RELEASED: the process is over. END_CANCELLED: it is let go and lives on. Harmless when
+ * there is an exit already. Returns 1. `err` may be NULL. */
+int lease_end(int dirfd, enum job_end end, struct error *err);
+
+/* A pidfd of its process; -ESRCH when it is over. */
+int lease_open(int dirfd);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/lease_kill.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "agent/lease.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+struct lease_kill {
+    int pidfd;
+    struct event *timer;
+    struct lease_kill *next, **where;
+};
+
+struct lease_kills {
+    struct event_base *base;
+    struct lease_kill *first;
+};
+
+static void kill_free(struct lease_kill *kill)
+{
+    *kill->where = kill->next;
+    if (kill->next != NULL)
+        kill->next->where = kill->where;
+    event_free(kill->timer);
+    closep(&kill->pidfd);
+    free(kill);
+}
+
+static void on_grace_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct lease_kill *kill = arg;
+    (void)process_signal(kill->pidfd, SIGKILL);
+    kill_free(kill);
+}
+
+struct lease_kills *lease_kills_new(struct event_base *base)
+{
+    struct lease_kills *kills = xcalloc(1, sizeof(*kills));
+    kills->base = base;
+    return kills;
+}
+
+void lease_kills_free(struct lease_kills *kills)
+{
+    if (kills == NULL)
+        return;
+    while (kills->first != NULL)
+        kill_free(kills->first);
+    free(kills);
+}
+
+int lease_kills_start(struct lease_kills *kills, int dirfd, uint32_t signal, int64_t grace_ms)
+{
+    _cleanup_close_ int pidfd = lease_open(dirfd);
+    if (pidfd < 0)
+        return pidfd == -ESRCH ? 0 : pidfd;
+    int r = process_signal(pidfd, (int)signal);
+    if (r < 0)
+        return r == -ESRCH ? 0 : r;
+    struct lease_kill *kill = xcalloc(1, sizeof(*kill));
+    struct timeval grace = { grace_ms / 1000, grace_ms % 1000 * 1000 };
+    kill->pidfd = take_fd(&pidfd);
+    kill->timer = evtimer_new(kills->base, on_grace_over, kill);
+    kill->where = &kills->first;
+    kill->next = kills->first;
+    if (kill->next != NULL)
+        kill->next->where = &kill->next;
+    kills->first = kill;
+    (void)evtimer_add(kill->timer, &grace);
+    return 0;
+}

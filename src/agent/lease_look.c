@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/lease_look.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/process_facts.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+/* A lease that waits for its GPUs. */
+struct waiting {
+    struct lease_looks *looks;
+    uint64_t job;
+    uint32_t pid;
+    int pidfd;
+    struct event *event;
+    struct waiting *next, **where;
+};
+
+struct lease_looks {
+    struct event_base *base;
+    struct gpu_watch *watch;
+    lease_seen_fn *on_seen;
+    void *arg;
+    struct waiting *first;
+};
+
+static void waiting_free(struct waiting *waiting)
+{
+    *waiting->where = waiting->next;
+    if (waiting->next != NULL)
+        waiting->next->where = waiting->where;
+    gpu_watch_unawait(waiting->looks->watch, waiting->job);
+    event_free(waiting->event);
+    closep(&waiting->pidfd);
+    free(waiting);
+}
+
+void lease_looks_forget(struct lease_looks *looks, uint64_t job)
+{
+    struct waiting *after = NULL;
+    for (struct waiting *waiting = looks->first; waiting != NULL; waiting = after) {
+        after = waiting->next;
+        if (waiting->job == job)
+            waiting_free(waiting);
+    }
+}
+
+static void say_over(struct lease_looks *looks, uint64_t job, uint32_t pid)
+{
+    _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while the lease waited", pid);
+    struct message_process over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
+    looks->on_seen(looks->arg, &over);
+}
+
+static void on_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct waiting *waiting = arg;
+    struct lease_looks *looks = waiting->looks;
+    uint64_t job = waiting->job;
+    uint32_t pid = waiting->pid;
+    waiting_free(waiting);
+    say_over(looks, job, pid);
+}
+
+static void await(struct lease_looks *looks, const struct message_look *request)
+{
+    lease_looks_forget(looks, request->job);
+    if (request->pid == 0)
+        return;
+    int pidfd = process_open((pid_t)request->pid, request->start);
+    if (pidfd < 0)
+        return say_over(looks, request->job, request->pid);
+    struct waiting *waiting = xcalloc(1, sizeof(*waiting));
+    *waiting = (struct waiting){
+        .looks = looks,
+        .job = request->job,
+        .pid = request->pid,
+        .pidfd = pidfd,
+        .event = event_new(looks->base, pidfd, EV_READ, on_over, waiting),
+        .next = looks->first,
+        .where = &looks->first,
+    };
+    if (waiting->next != NULL)
+        waiting->next->where = &waiting->next;
+    looks->first = waiting;
+    (void)event_add(waiting->event, NULL);
+    gpu_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
+}
+
+/* What nobody may adopt, whoever asks. */
+static int check(struct lease_looks *looks, const struct process_facts *facts, struct error *err)
+{
+    pid_t pid = facts->pid;
+    if (geteuid() != 0 && facts->uid != geteuid())
+        return error_set(err, -EPERM,
+            "process %d belongs to uid %" PRIu32 ", and this instance serves uid %" PRIu32 " only", (int)pid,
+            facts->uid, (uint32_t)geteuid());
+    uint64_t job = gpu_watch_job_of(looks->watch, pid, clock_boot_ms(), clock_wall_ms());
+    if (job != 0) {
+        (void)error_set(err, -EEXIST, "process %d belongs to job %" PRIu64 " already", (int)pid, job);
+        return error_hint(err, "mgpu show %" PRIu64, job);
+    }
+    if (process_facts_is_below(getpid(), pid) || process_facts_is_below(pid, getpid()))
+        return error_set(err, -EINVAL, "process %d is part of mgpu, or mgpu was started from it", (int)pid);
+    return 0;
+}
+
+static void answer(struct lease_looks *looks, const struct message_look *request)
+{
+    struct process_facts facts = { 0 };
+    struct error err = { 0 };
+    int r = process_facts_read((pid_t)request->pid, request->start, &facts, &err);
+    if (r == 0)
+        r = check(looks, &facts, &err);
+    struct message_process seen = {
+        .question = request->question,
+        .error = -r,
+        .text = r < 0 ? err.message : NULL,
+        .hint = r < 0 && err.hint[0] != '\0' ? err.hint : NULL,
+        .pid = request->pid,
+        .start = facts.start,
+        .uid = facts.uid,
+        .gid = facts.gid,
+        .command = facts.command,
+    };
+    _cleanup_free_ char *gpu_ids = r == 0 ? gpu_watch_gpus_of(looks->watch, facts.pid, facts.start) : NULL;
+    seen.gpu_ids = gpu_ids;
+    looks->on_seen(looks->arg, &seen);
+    process_facts_clear(&facts);
+}
+
+void lease_looks_take(struct lease_looks *looks, const struct message_look *request)
+{
+    if (request->question != 0)
+        answer(looks, request);
+    else
+        await(looks, request);
+}
+
+struct lease_looks *lease_looks_new(
+    struct event_base *base, struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg)
+{
+    struct lease_looks *looks = xcalloc(1, sizeof(*looks));
+    *looks = (struct lease_looks){ .base = base, .watch = watch, .on_seen = on_seen, .arg = arg };
+    return looks;
+}
+
+void lease_looks_free(struct lease_looks *looks)
+{
+    if (looks == NULL)
+        return;
+    while (looks->first != NULL)
+        waiting_free(looks->first);
+    free(looks);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes for which a lease is wanted, or waits: who they are, and when they are over. The controller asks
+ * anew after every HELLO, so nothing of this outlives the agent.
+ */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/gpu_watch.h"
+#include "wire/message.h"
+
+struct lease_looks;
+
+typedef void(lease_seen_fn)(void *arg, const struct message_process *process);
+
+/* `watch` is borrowed. */
+struct lease_looks *lease_looks_new(
+    struct event_base *base, struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg);
+void lease_looks_free(struct lease_looks *looks);
+
+/* This lease waits no more. */
+void lease_looks_forget(struct lease_looks *looks, uint64_t job);
+
+/* Answers a question by on_seen at once; for a job, when the process is over. */
+void lease_looks_take(struct lease_looks *looks, const struct message_look *request);

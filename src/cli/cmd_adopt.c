@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu adopt: a process that runs already gets its GPUs booked, as a job of its owner. */
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/submit.h"
+#include "job/ask.h"
+
+static int adopt(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    int64_t pid;
+    if (argc != 1) {
+        (void)error_set(err, -EINVAL, argc == 0 ? "which process?" : "one process at a time");
+        return error_hint(
+            err, "mgpu adopt 4711; mgpu gpus -o outside,gpu shows those that mgpu did not start");
+    }
+    int r = parse_integer(argv[0], "process", 1, ASK_PID_MAX, &pid, err);
+    if (r < 0)
+        return r;
+    r = submit_lease(call, (uint32_t)pid, &job, err);
+    if (r < 0)
+        return r;
+    submit_print(call, job);
+    return EXIT_OK;
+}
+
+const struct command command_adopt = {
+    .name = "adopt",
+    .usage = "[OPTIONS] PID",
+    .help = "Book GPUs for a process that was started outside mgpu, while it lives",
+    .detail = "Without -g and -G it gets the GPUs that it is on. It becomes a job of the process's owner,\n"
+              "which ends with the process. mgpu does not confine it, and cancel only lets it go.",
+    .tables = { lease_rows },
+    .options_size = sizeof(struct submit_options),
+    .run = adopt,
+    .clear = submit_options_clear,
+};

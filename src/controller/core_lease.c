@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases: GPUs booked for a process that mgpu did not start. Who the process is only its node can say, so a
+ * request for a lease waits for the answer to a question:
+ *
+ *      core_adopt ──LOOK──> agent ──PROCESS──> checked, completed, submitted like any job
+ *
+ * From then on it is a job. While it waits its node watches the process (LOOK for a job, again after each
+ * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
+ * uses, and it alone does not keep this lease off (core_lessee).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+/* A request whose process is being looked at. */
+struct lease_question {
+    uint64_t id;
+    uint32_t link;
+    struct identity who;
+    struct job_spec *spec; // owned
+    struct core_facts facts;
+    void *request;
+    struct lease_question *next;
+};
+
+/* --- questions --- */
+
+static void question_free(struct lease_question *question)
+{
+    job_spec_free(question->spec);
+    free(question->facts.items);
+    free(question);
+}
+
+static struct lease_question *take_question(struct core *core, uint64_t id)
+{
+    for (struct lease_question **link = &core->questions; *link != NULL; link = &(*link)->next) {
+        struct lease_question *question = *link;
+        if (question->id != id)
+            continue;
+        *link = question->next;
+        return question;
+    }
+    return NULL;
+}
+
+void core_forget_question(struct core *core, const void *request)
+{
+    for (struct lease_question **link = &core->questions; *link != NULL;) {
+        struct lease_question *question = *link;
+        if (question->request != request) {
+            link = &question->next;
+            continue;
+        }
+        *link = question->next;
+        question_free(question);
+    }
+}
+
+static void fail(struct core *core, struct lease_question *question, const struct error *err)
+{
+    struct core_answer answer = { .code = err->code, .err = *err };
+    core_reply(core, question->request, &answer);
+    question_free(question);
+}
+
+void core_fail_questions(struct core *core, uint32_t link)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -EHOSTDOWN, "the node of the process went away before it said who that is");
+    for (struct lease_question **at = &core->questions; *at != NULL;) {
+        struct lease_question *question = *at;
+        if (question->link != link) {
+            at = &question->next;
+            continue;
+        }
+        *at = question->next;
+        fail(core, question, &err);
+    }
+}
+
+void core_clear_questions(struct core *core)
+{
+    while (core->questions != NULL) {
+        struct lease_question *next = core->questions->next;
+        question_free(core->questions);
+        core->questions = next;
+    }
+}
+
+/* --- where the process is --- */
+
+/* The node that gpu_ids names, or the only one. */
+static const struct core_node *find_node(
+    const struct core *core, const struct job_ask *ask, struct error *err)
+{
+    struct ask_gpu *gpus = NULL;
+    size_t count = 0;
+    const struct core_node *node = core->n_nodes == 1 ? &core->nodes[0] : NULL;
+    int r = ask->gpu_ids != NULL ? parse_gpu_ids(ask->gpu_ids, &gpus, &count, err) : 0;
+    if (r == 0 && count > 0 && gpus[0].node != NULL)
+        node = core_find_node(core, gpus[0].node);
+    ask_gpus_free(gpus, count);
+    if (r < 0)
+        return NULL;
+    if (node == NULL && core->n_nodes == 0)
+        (void)error_set(err, -EHOSTDOWN, "no node is there yet");
+    else if (node == NULL) {
+        (void)error_set(err, -EINVAL, "on which node is process %" PRIu32 "?", ask->lease_pid);
+        (void)error_hint(err, "name its GPUs with their node: -G node1:0,1");
+    } else if (!node->is_up)
+        (void)error_set(err, -EHOSTDOWN, "node %s does not answer", node->name);
+    return node != NULL && node->is_up ? node : NULL;
+}
+
+/* --- from the answer to the job --- */
+
+static int check_owner(const struct identity *who, const struct message_process *process, struct error *err)
+{
+    if (who->uid == process->uid || core_may(who, ACTION_MANAGE, NULL))
+        return 0;
+    (void)error_set(err, -EPERM, "process %" PRIu32 " belongs to uid %" PRIu32 ", not to you", process->pid,
+        process->uid);
+    return error_hint(err, "its owner or an operator can adopt it");
+}
+
+/* Its node knows of leases that wait only since it heard of them. */
+static int check_others(const struct core *core, const struct message_process *process, struct error *err)
+{
+    for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+        const struct job *job = entry->job;
+        if (job->state == JOB_DONE || job->ask.lease_pid != process->pid ||
+            job->ask.lease_start != process->start)
+            continue;
+        (void)error_set(
+            err, -EEXIST, "process %" PRIu32 " belongs to job %" PRIu64 " already", process->pid, job->id);
+        return error_hint(err, "mgpu show %" PRIu64, job->id);
+    }
+    return 0;
+}
+
+/* Nobody else's GPU becomes shared by being adopted. */
+static int check_booked(const struct core *core, const struct core_node *node, const struct job_ask *ask,
+    const struct message_process *process, const struct ask_gpu *seen, size_t count, struct error *err)
+{
+    bool is_shared = ask->gpu_mem > 0 || ask->gpu_share > 0;
+    const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
+    for (size_t i = 0; ledger != NULL && i < count; i++) {
+        const struct cluster_gpu *gpu = cluster_find_index(ledger, seen[i].index);
+        uint64_t job = 0;
+        if (gpu == NULL || cluster_gpu_is_empty(gpu) || (is_shared && !gpu->is_exclusive))
+            continue;
+        (void)core_gpu_jobs(core, node->name, seen[i].index, &job, 1);
+        (void)error_set(err, -EBUSY,
+            "process %" PRIu32 " uses GPU %" PRIu32 ", which was given to job %" PRIu64, process->pid,
+            seen[i].index, job);
+        return error_hint(err, "adopt it when that job is over: mgpu wait %" PRIu64, job);
+    }
+    return 0;
+}
+
+/* Without GPUs of its own choice the lease is for those that the process is on. */
+static int choose_gpus(const struct core *core, const struct core_node *node, struct job_ask *ask,
+    const struct message_process *process, size_t n_seen, struct error *err)
+{
+    if (ask->gpu_ids != NULL)
+        return 0;
+    if (n_seen == 0 && ask->gpus == 0) {
+        (void)error_set(err, -EINVAL, "process %" PRIu32 " is on no GPU yet", process->pid);
+        return error_hint(err, "say how many it is to get, or which: -g 1, -G 0");
+    }
+    if (n_seen == 0 && core->n_nodes > 1) {
+        (void)error_set(err, -EINVAL, "process %" PRIu32 " is on no GPU yet", process->pid);
+        return error_hint(err, "name its GPUs with their node: -G %s:0", node->name);
+    }
+    if (n_seen == 0)
+        return 0;
+    if (ask->gpus != 0 && ask->gpus != n_seen) {
+        (void)error_set(err, -EINVAL,
+            "process %" PRIu32 " is on %zu GPU%s (%s), but the lease is to have %" PRIu32, process->pid,
+            n_seen, n_seen == 1 ? "" : "s", process->gpu_ids, ask->gpus);
+        return error_hint(err, "leave out how many, or name the GPUs: -G %s", process->gpu_ids);
+    }
+    ask->gpus = (uint32_t)n_seen;
+    ask->gpu_ids = xasprintf("%s:%s", node->name, process->gpu_ids);
+    return 0;
+}
+
+static int complete(const struct core *core, const struct core_node *node, const struct identity *who,
+    const struct message_process *process, struct job_spec *spec, struct error *err)
+{
+    struct ask_gpu *seen = NULL;
+    size_t count = 0;
+    int r = check_owner(who, process, err);
+    if (r == 0)
+        r = check_others(core, process, err);
+    if (r == 0 && process->gpu_ids != NULL)
+        r = parse_gpu_ids(process->gpu_ids, &seen, &count, err);
+    if (r == 0)
+        r = check_booked(core, node, &spec->ask, process, seen, count, err);
+    if (r == 0)
+        r = choose_gpus(core, node, &spec->ask, process, count, err);
+    ask_gpus_free(seen, count);
+    if (r < 0)
+        return r;
+    spec->ask.lease_start = process->start;
+    free(spec->ask.lease_boot);
+    spec->ask.lease_boot = xstrdup(node->hello.boot_id);
+    if (spec->command.count == 0)
+        strings_copy(&spec->command, &process->command);
+    return 0;
+}
+
+/* The sample at hand was taken when nobody knew of the lease: it counts as if it had been. */
+static void mark_process(const struct core_node *node, uint64_t from, uint64_t to, uint32_t pid)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        struct gpu_process *processes = gpus[i].processes.items;
+        for (size_t k = 0; k < gpus[i].processes.count; k++)
+            if (processes[k].job == from && (pid == 0 || processes[k].pid == pid))
+                processes[k].job = to;
+    }
+}
+
+static void look_again(struct core *core, struct core_node *node)
+{
+    core_watch_gpus(core, node);
+    if (node->is_up)
+        core_node_changed(core, node);
+}
+
+static void on_answer(struct core *core, const struct core_node *from, struct lease_question *question,
+    const struct message_process *process)
+{
+    struct error err = { 0 };
+    struct core_node *node = core_find_node(core, from->name);
+    int r = 0;
+    if (process->error != 0) {
+        r = error_set(&err, process->error == ESRCH ? -ENOENT : -process->error, "%s",
+            process->text != NULL ? process->text : "its node cannot look at the process");
+        if (process->hint != NULL)
+            (void)error_hint(&err, "%s", process->hint);
+    }
+    if (r == 0)
+        r = complete(core, node, &question->who, process, question->spec, &err);
+    if (r < 0) {
+        fail(core, question, &err);
+        return;
+    }
+    struct identity owner = question->who;
+    owner.uid = process->uid;
+    owner.gid = process->gid;
+    struct job_spec *spec = question->spec;
+    question->spec = NULL; // it is the job's from here on
+    uint64_t job = core_accept(core, &owner, spec, &question->facts, question->request);
+    question_free(question);
+    if (job == 0)
+        return;
+    mark_process(node, 0, job, process->pid);
+    look_again(core, node);
+}
+
+/* The process of a lease that waits is over. */
+static void on_over(struct core *core, struct core_job *entry, const char *text)
+{
+    if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask.lease_pid == 0)
+        return;
+    struct job_event event = {
+        .type = EVENT_ENDED, .attempt = entry->job->attempt, .end = END_CANCELLED, .text = xstrdup(text)
+    };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process)
+{
+    if (process->question == 0) {
+        struct core_job *entry = core_find(core, process->job);
+        if (entry != NULL && entry->job->ask.lease_pid == process->pid)
+            on_over(core, entry, process->text);
+        return;
+    }
+    struct lease_question *question = take_question(core, process->question);
+    if (question != NULL)
+        on_answer(core, node, question, process);
+}
+
+void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    struct job_spec *spec, const struct core_facts *facts, void *request)
+{
+    struct error err = { 0 };
+    core_begin(core, boot_ms, wall_ms);
+    if (core_answer_repeated(core, who, spec, request)) {
+        job_spec_free(spec);
+        return;
+    }
+    struct lease_question *question = xcalloc(1, sizeof(*question));
+    *question = (struct lease_question){ .who = *who, .spec = spec, .request = request };
+    const struct core_node *node = find_node(core, &spec->ask, &err);
+    if (!who->is_known)
+        (void)error_set(&err, -EPERM, "nobody knows who asks");
+    if (err.code < 0) {
+        fail(core, question, &err);
+        return;
+    }
+    if (facts != NULL && facts->count > 0) {
+        question->facts.items = xcalloc(facts->count, sizeof(*facts->items));
+        for (; question->facts.count < facts->count; question->facts.count++)
+            question->facts.items[question->facts.count] = facts->items[question->facts.count];
+    }
+    question->id = core->effects.random(core->effects.arg) | 1;
+    question->link = node->link;
+    question->next = core->questions;
+    core->questions = question;
+    struct message_look look = {
+        .question = question->id, .pid = spec->ask.lease_pid, .start = spec->ask.lease_start
+    };
+    core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
+}
+
+void core_kill_process(struct core *core, uint64_t job)
+{
+    struct core_job *entry = core_find(core, job);
+    if (entry != NULL)
+        entry->kills_process = true;
+}
+
+/* --- while it waits --- */
+
+const struct job *core_lessee(const struct core *core, const struct gpu_process *process)
+{
+    const struct core_job *entry = process->job != 0 ? core_find(core, process->job) : NULL;
+    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask.lease_pid != 0;
+    return is_waiting ? entry->job : NULL;
+}
+
+static void send_look(struct core *core, const struct job *job, uint32_t pid)
+{
+    struct message_look look = { .job = job->id, .pid = pid, .start = job->ask.lease_start };
+    const struct core_node *node = find_node(core, &job->ask, NULL);
+    if (node != NULL)
+        core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
+}
+
+void core_send_await(struct core *core, const struct core_job *entry)
+{
+    send_look(core, entry->job, entry->job->ask.lease_pid);
+}
+
+void core_resume_leases(struct core *core, const struct core_node *node)
+{
+    struct core_job *after = NULL;
+    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = after) {
+        const struct job *job = entry->job;
+        after = entry->after;
+        if (job->state != JOB_QUEUED || job->ask.lease_pid == 0 || find_node(core, &job->ask, NULL) != node)
+            continue;
+        if (text_equal(job->ask.lease_boot, node->hello.boot_id))
+            core_act(core, entry);
+        else
+            on_over(core, entry, "its node was started anew while the lease waited");
+    }
+}
+
+void core_lease_changed(struct core *core, const struct core_job *entry, enum job_state before)
+{
+    const struct job *job = entry->job;
+    struct core_node *node = core_find_node(core, job->node);
+    if (before == JOB_QUEUED && job->state == JOB_DONE)
+        send_look(core, job, 0);
+    if (job->state != JOB_DONE || before == JOB_QUEUED || job->end == END_RELEASED || node == NULL)
+        return;
+    /* It was let go and may live on: until the next sample says more it is on its GPUs from outside. */
+    mark_process(node, job->id, 0, 0);
+    look_again(core, node);
+}

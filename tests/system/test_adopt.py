@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: MIT
+"""Processes that mgpu did not start, adopted as leases: booked while they live, and let go again."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+from nvml import Nvml
+
+
+class Outsider:
+    """A process that mgpu knows nothing of."""
+
+    def __init__(self, user, command=('sleep', '1000')):
+        self.process = subprocess.Popen(list(command), cwd='/', stdin=subprocess.DEVNULL, **user.popen_arguments())
+        self.pid = self.process.pid
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+
+@pytest.fixture
+def outsiders(someone):
+    """Starts processes of a user; they are ended with the test."""
+    made = []
+
+    def start(user=someone, **options):
+        made.append(Outsider(user, **options))
+        return made[-1]
+
+    yield start
+    for outsider in made:
+        outsider.end()
+
+
+@pytest.fixture
+def nvml(place):
+    made = Nvml(place)
+    made.add(bus=0x3b, uuid='GPU-a', used_mib=3)
+    made.add(bus=0x5e, uuid='GPU-b', used_mib=3)
+    made.write()
+    return made
+
+
+def use(nvml, outsider, gpu, mib=4096):
+    nvml.say(f'process {gpu} compute {outsider.pid} {mib}')
+    nvml.write()
+
+
+def wait_gpus(box, is_so):
+    """Waits until GET /gpus says so; a new sample comes every second."""
+    end = time.monotonic() + harness.DEADLINE_S
+    while time.monotonic() < end:
+        gpus = box.gpus()
+        if is_so(gpus):
+            return gpus
+        select.select([], [], [], 0.05)
+    raise AssertionError(f'this was not seen: {box.gpus()}')
+
+
+def adopt(box, *arguments, **options):
+    return int(box.mgpu('adopt', *arguments, check=True, **options).out)
+
+
+def test_an_adopted_process_has_its_gpus_until_it_ends(make_instance, outsiders):
+    box, outsider = make_instance(), outsiders()
+    job = adopt(box, outsider.pid, '-g', 2, '-J', 'mine')
+    running = box.wait(job, 'running')
+    assert (running['gpus'], len(running['granted']), running['lease_pid']) == (2, 2, outsider.pid)
+    shown = box.mgpu('show', job, check=True).out
+    assert f'process {outsider.pid}, started outside mgpu' in shown and 'not confined' in shown
+    assert f'mine (adopted pid {outsider.pid})' in box.mgpu('ps', check=True).out
+    held = [gpu for gpu in box.gpus() if gpu['jobs']]
+    assert [gpu['jobs'][0]['lease_pid'] for gpu in held] == [outsider.pid] * 2
+    assert f'{job} (pid {outsider.pid})' in box.mgpu('gpus', check=True).out
+    outsider.end()
+    done = box.wait(job)
+    assert (done['state'], done['ended_by'], done['exit_code']) == ('done', 'released', None)
+    assert f'process {outsider.pid} is over' in done['message']
+    assert box.mgpu('wait', job).code == 0
+    assert not any(gpu['jobs'] for gpu in box.gpus())
+
+
+def test_its_gpus_are_given_to_nobody_else(make_instance, outsiders):
+    box, outsider = make_instance(gpus='sim:1x24G'), outsiders()
+    adopt(box, outsider.pid, '-g', 1)
+    waiting = box.submit('--', 'true')
+    assert box.job(waiting)['state'] == 'queued'
+    outsider.end()
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_a_zombie_holds_no_gpu(make_instance, outsiders):
+    box, outsider = make_instance(), outsiders()
+    job = adopt(box, outsider.pid, '-g', 1)
+    box.wait(job, 'running')
+    os.kill(outsider.pid, signal.SIGKILL)  # and nobody reaps it
+    assert box.wait(job)['ended_by'] == 'released'
+
+
+def test_a_cancel_lets_it_go_and_kill_ends_it(make_instance, outsiders):
+    box, first, second = make_instance(), outsiders(), outsiders()
+    job = adopt(box, first.pid, '-g', 1)
+    box.wait(job, 'running')
+    box.mgpu('cancel', job, check=True)
+    done = box.wait(job)
+    assert (done['state'], done['ended_by']) == ('cancelled', 'cancelled')
+    assert f'process {first.pid} was left running' in done['message'] and first.is_alive()
+    job = adopt(box, second.pid, '-g', 1)
+    box.wait(job, 'running')
+    box.mgpu('cancel', '--kill', job, check=True)
+    assert box.wait(job)['ended_by'] == 'cancelled'
+    assert second.process.wait(harness.DEADLINE_S) == -signal.SIGTERM
+
+
+def test_kill_does_not_stop_at_a_process_that_ignores_sigterm(make_instance, outsiders, bell):
+    box = make_instance()
+    outsider = outsiders(command=['sh', '-c', f'trap "" TERM; echo > {bell.path}; while :; do sleep 1000; done'])
+    bell.wait()
+    job = adopt(box, outsider.pid, '-g', 1)
+    box.wait(job, 'running')
+    box.mgpu('cancel', '--kill', '--grace', '1', job, check=True)
+    assert box.wait(job)['state'] == 'cancelled'
+    assert outsider.process.wait(harness.DEADLINE_S) == -signal.SIGKILL
+
+
+def test_a_time_limit_lets_it_go_too(make_instance, outsiders):
+    box, outsider = make_instance(), outsiders()
+    done = box.wait(adopt(box, outsider.pid, '-g', 1, '-t', '1'))
+    assert done['ended_by'] == 'time_limit' and outsider.is_alive()
+    assert 'was left running' in done['message']
+
+
+@pytest.mark.parametrize('how', ['restart', 'agent', 'kill'])
+def test_it_outlives_restarts(make_instance, outsiders, how):
+    box, outsider, short = make_instance(), outsiders(), outsiders()
+    job, other = adopt(box, outsider.pid, '-g', 1), adopt(box, short.pid, '-g', 1)
+    box.wait(job, 'running')
+    box.wait(other, 'running')
+    if how == 'restart':
+        box.stop()
+        short.end()  # while nobody looks
+        box.start()
+    elif how == 'kill':
+        agents = box.agents()
+        box.kill()
+        for pid in agents:
+            assert harness.wait_process(pid)
+        short.end()
+        box.start()
+    else:
+        for pid in box.agents():
+            if 'keep' not in harness.processes(box.place).get(pid, ''):
+                os.kill(pid, signal.SIGKILL)
+        short.end()
+    assert box.wait(other)['ended_by'] == 'released'
+    assert box.wait(job, 'running,done')['state'] == 'running'
+    outsider.end()
+    assert box.wait(job)['ended_by'] == 'released'
+
+
+def test_a_lease_waits_like_a_job_and_is_cancelled_when_its_process_ends(make_instance, outsiders):
+    box, outsider, patient = make_instance(gpus='sim:1x24G'), outsiders(), outsiders()
+    blocker = box.submit('--', 'sleep', '1000')
+    box.wait(blocker, 'running')
+    job, other = adopt(box, outsider.pid, '-g', 1), adopt(box, patient.pid, '-g', 1)
+    assert box.job(job)['state'] == 'queued'
+    outsider.end()
+    done = box.wait(job)
+    assert (done['state'], done['stopped_by']) == ('cancelled', None)
+    assert f'process {outsider.pid} ended while the lease waited' in done['message']
+    box.restart()
+    patient.end()
+    assert box.wait(other)['state'] == 'cancelled'
+
+
+def test_one_that_ended_while_nobody_looked_does_not_begin(make_instance, outsiders):
+    box, outsider = make_instance(gpus='sim:1x24G'), outsiders()
+    blocker = box.submit('--', 'sleep', '1000')
+    box.wait(blocker, 'running')
+    job = adopt(box, outsider.pid, '-g', 1)
+    box.stop()
+    outsider.end()
+    box.start()
+    assert box.wait(job)['state'] == 'cancelled'
+
+
+def test_what_cannot_be_adopted_is_said(make_instance, outsiders):
+    box, outsider = make_instance(), outsiders()
+    gone = outsiders()
+    gone.end()
+
+    def refused(code, *words):
+        done = box.mgpu('adopt', *words)
+        assert done.code == code, done
+        return done.err
+
+    assert f'there is no process {gone.pid}' in refused(3, gone.pid, '-g', 1)
+    assert 'process' in refused(2, '--', '-5')
+    assert 'process' in refused(2, '0')
+    assert 'which process?' in refused(2)
+    assert 'one process at a time' in refused(2, '1', '2')
+    assert 'process' in refused(2, 'python')
+    assert 'is on no GPU yet' in refused(2, outsider.pid)
+    assert 'part of mgpu' in refused(2, box.process.pid, '-g', 1)
+    job = adopt(box, outsider.pid, '-g', 1)
+    assert f'belongs to job {job} already' in refused(6, outsider.pid, '-g', 1)
+    assert 'cannot be edited' in box.api(
+        'POST', f'/jobs/{box.submit("--hold", "--", "true")}/edit', {'lease_pid': 7}).body.decode()
+    assert 'does not go through mgpu' in box.mgpu('logs', '-f', job).err
+
+
+def test_a_process_of_a_job_cannot_be_adopted(make_instance, bell):
+    box = make_instance()
+    job = box.submit('--', 'sh', '-c', f'echo $$ > {bell.path}; sleep 1000')
+    pid = int(bell.wait())
+    done = box.mgpu('adopt', pid, '-g', 1)
+    assert done.code == 6 and f'belongs to job {job} already' in done.err, done
+
+
+def test_a_number_that_is_another_process_by_now_is_refused(make_instance, outsiders):
+    box, outsider = make_instance(), outsiders()
+    answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': 12345, 'gpus': 1})
+    assert answer.status == 404 and "its number is another's now" in answer.json['detail'], answer
+    with open(f'/proc/{outsider.pid}/stat', encoding='utf-8') as source:
+        start = int(source.read().rsplit(')', 1)[1].split()[19])
+    answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': start, 'gpus': 1, 'submit_key': 'k'})
+    assert answer.status == 201, answer
+    again = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': start, 'gpus': 1, 'submit_key': 'k'})
+    assert (again.status, again.json['id']) == (200, answer.json['id'])
+
+
+@pytest.mark.root
+def test_only_its_owner_and_administrators_adopt_a_process(make_instance, outsiders, ana, bo):
+    box, outsider = make_instance(), outsiders(user=bo)
+    done = box.mgpu('adopt', outsider.pid, '-g', 1, user=ana)
+    assert done.code == 4 and f'belongs to uid {bo.uid}, not to you' in done.err, done
+    job = adopt(box, outsider.pid, '-g', 1, user=box.user)
+    assert box.wait(job, 'running')['user'] == bo.name
+    assert box.mgpu('adopt', 1, '-g', 1, user=ana).code in (2, 4)
+    box.mgpu('cancel', job, user=bo, check=True)
+
+
+def test_it_gets_the_gpus_that_it_is_on(make_instance, outsiders, nvml):
+    outsider = outsiders()
+    use(nvml, outsider, 1)
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    wait_gpus(box, lambda gpus: any(gpu['processes'] for gpu in gpus))
+    job = adopt(box, outsider.pid)
+    running = box.wait(job, 'running')
+    assert [gpu['uuid'] for gpu in running['granted']] == ['GPU-b']
+    gpus = wait_gpus(box, lambda gpus: gpus[1]['processes'][0]['job'] == job)
+    assert gpus[1]['jobs'][0]['id'] == job
+    box.mgpu('cancel', job, check=True)
+    box.wait(job)
+    # It lives on, on a GPU that is nobody's: that one stays closed.
+    waiting = box.submit('-G', '1', '--', 'true')
+    assert 'used outside mgpu' in box.mgpu('why', waiting).out
+
+
+def test_a_process_on_the_gpu_of_a_job_is_refused(make_instance, outsiders, nvml):
+    box, outsider = make_instance(gpus='auto', arguments=nvml.arguments), outsiders()
+    job = box.submit('-G', '0', '--', 'sleep', '1000')
+    box.wait(job, 'running')
+    use(nvml, outsider, 0)
+    wait_gpus(box, lambda gpus: gpus[0]['processes'])
+    done = box.mgpu('adopt', outsider.pid)
+    assert done.code == 2 and f'uses GPU 0, which was given to job {job}' in done.err, done
+
+
+def test_another_stranger_keeps_the_lease_waiting(make_instance, outsiders, nvml):
+    outsider, stranger = outsiders(), outsiders()
+    use(nvml, outsider, 0)
+    use(nvml, stranger, 0)
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    wait_gpus(box, lambda gpus: len(gpus[0]['processes'] or []) == 2)
+    job = adopt(box, outsider.pid)
+    assert box.job(job)['state'] == 'queued'
+    nvml.unsay(f'process 0 compute {stranger.pid} 4096')
+    nvml.write()
+    assert box.wait(job, 'running')['state'] == 'running'
