@@ -224,6 +224,8 @@ static const struct list_column columns[] = {
     { "past", "LAST 10 MIN", "how busy it was in the last ten minutes", NULL, false, 4, gpu_past_render },
     { "outside", "OUTSIDE", "processes on it that mgpu did not start, or of jobs with other GPUs", NULL,
         false, 4, render_outside },
+    { "policy", "POLICY", "what such processes mean for new jobs: avoid, fit-around or ignore", "policy",
+        false, 0, NULL },
     { "clock", "MHZ", "clock of its processors", "sm_clock_mhz", true, 0, render_clock },
     { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
     { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },
@@ -234,7 +236,7 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,outside,clock,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,outside,policy,clock,uuid,pci",
 };
 
 void gpu_print_outside(const json_t *gpus, FILE *out)

@@ -259,6 +259,21 @@ static void print_change(const struct view *view, const json_t *why, FILE *out)
     print_wrapped(view, buffer_text(&line), 0, 2, out);
 }
 
+/* Processes from outside that do not keep jobs away, so that nobody need wonder about them. */
+static void print_strangers(const struct view *view, const json_t *strangers, FILE *out)
+{
+    size_t index = 0;
+    json_t *stranger = NULL;
+    json_array_foreach(strangers, index, stranger)
+    {
+        _cleanup_free_ char *gpu = field_shown(stranger, "gpu"), *text = field_shown(stranger, "text");
+        _cleanup_free_ char *policy = field_shown(stranger, "policy");
+        _cleanup_free_ char *line =
+            xasprintf("Used outside mgpu, but in nobody's way: %s (%s), policy %s.", gpu, text, policy);
+        print_wrapped(view, line, 0, 2, out);
+    }
+}
+
 void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
 {
     size_t index = 0;
@@ -268,6 +283,7 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
     print_ahead(view, json_object_get(why, "ahead"), out);
     print_forecast(view, why, out);
     print_change(view, why, out);
+    print_strangers(view, json_object_get(why, "strangers"), out);
 }
 
 /* " waits 5m for 2 GPUs", " runs on gpu1:0", " is over: exit 1". */

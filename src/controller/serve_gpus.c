@@ -35,6 +35,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
         .drain = core_mark(core, node->name, NULL),
         .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
+        .foreign = foreign_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
         .names = listing->serve->names,
     };
     (void)json_array_append_new(listing->array, json_gpu_write(&view));

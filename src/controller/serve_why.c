@@ -2,6 +2,8 @@
 /* GET /jobs/ID/why: every reason, who is ahead, when it starts, and what would start it now. */
 #include "controller/serve_why.h"
 
+#include <inttypes.h>
+
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -14,6 +16,12 @@
 static json_t *write_time(int64_t at_ms)
 {
     return json_text_time(at_ms == TIME_NEVER ? 0 : at_ms);
+}
+
+static const char *policy_name(const struct core *core, const struct alloc_gpu *gpu)
+{
+    const struct cluster_node *node = &sched_cluster(core_sched(core))->nodes[gpu->node];
+    return foreign_policy_name(core_gpu_policy(core, node->name, node->gpus[gpu->gpu].uuid, NULL));
 }
 
 /* What a node says of the GPUs that a reason names: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
@@ -36,6 +44,8 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
             continue;
         _cleanup_free_ char *name = core_gpu_name(core, &reason->gpus[i]);
         buffer_printf(text, "%s%s: %s", count++ == 0 ? " (" : "; ", name, buffer_text(&words));
+        if (reason->code == WHY_GPU_EXTERNAL)
+            buffer_printf(text, ", policy %s", policy_name(core, &reason->gpus[i]));
     }
     if (count > 0)
         buffer_append_text(text, ")");
@@ -157,6 +167,47 @@ static json_t *write_change(const struct job_ask *ask, const struct why *why)
     return object;
 }
 
+/* GPUs that others use and that are given to jobs all the same. */
+static void add_strangers(struct serve *serve, const struct core_node *node, json_t *array)
+{
+    const struct core *core = serve->controller->core;
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++) {
+        _cleanup_buffer_ struct buffer words = { 0 };
+        const struct gpu_watch *watch = gpus[i].uuid != NULL ? core_gpu_watch(node, gpus[i].uuid) : NULL;
+        enum foreign_policy policy = core_gpu_policy(core, node->name, gpus[i].uuid, NULL);
+        bool is_counted = watch != NULL && watch->is_used_outside && policy != FOREIGN_IGNORE;
+        outside_write(&gpus[i], serve->names, &words);
+        if (words.length == 0 || is_counted)
+            continue;
+        _cleanup_free_ char *name = xasprintf("%s:%" PRIu32, node->name, gpus[i].index);
+        json_t *object = json_object();
+        (void)json_object_set_new(object, "gpu", json_text_string(name));
+        (void)json_object_set_new(object, "text", json_text_string(buffer_text(&words)));
+        (void)json_object_set_new(object, "policy", json_string(foreign_policy_name(policy)));
+        (void)json_array_append_new(array, object);
+    }
+}
+
+struct strangers {
+    struct serve *serve;
+    json_t *array;
+};
+
+static void visit_strangers(void *arg, const struct core_node *node)
+{
+    const struct strangers *strangers = arg;
+    add_strangers(strangers->serve, node, strangers->array);
+}
+
+static json_t *write_strangers(struct serve *serve, const struct job_ask *ask, const struct why *why)
+{
+    struct strangers strangers = { .serve = serve, .array = json_array() };
+    if (why != NULL && ask->gpus > 0)
+        core_each_node(serve->controller->core, visit_strangers, &strangers);
+    return strangers.array;
+}
+
 static json_t *write_basis(const char *text)
 {
     return json_text_string(text[0] != '\0' ? text : NULL);
@@ -184,6 +235,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "eta_latest_basis", write_basis(from->latest_basis));
     (void)json_object_set_new(object, "ahead", ahead);
     (void)json_object_set_new(object, "change", write_change(ask, why));
+    (void)json_object_set_new(object, "strangers", write_strangers(serve, ask, why));
     return object;
 }
 

@@ -148,6 +148,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "xid_at", json_text_time(gpu->xid_wall_ms));
     (void)json_object_set_new(object, "trouble", json_text_string(gpu->trouble));
     (void)json_object_set_new(object, "processes", processes(view));
+    (void)json_object_set_new(object, "policy", json_text_string(view->foreign));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     (void)json_object_set_new(object, "reason", json_text_string(reason(view)));

@@ -384,7 +384,8 @@ static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
     /* A lease whose process ended while it waited was cancelled by nobody. */
-    bool is_known = job->stop_reason == END_CANCELLED && (!is_over(job) || job->end == END_CANCELLED);
+    bool is_lost = job->ask.lease_pid != 0 && job->stop_reason == END_NONE;
+    bool is_known = !is_lost && (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }
 

@@ -372,3 +372,14 @@ void settings_visit(const struct controller_options *options, settings_visit_fn 
     struct setting setting = { .key = "gpus", .value = "sim:2x8G", .origin = "/etc/x.yaml:3", .help = "GPUs" };
     visit(arg, &setting);
 }
+
+const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid)
+{
+    return NULL;
+}
+
+enum foreign_policy core_gpu_policy(
+    const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
+{
+    return FOREIGN_AVOID;
+}

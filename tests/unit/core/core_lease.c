@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Leases: who may adopt a process, which GPUs it gets, and what happens when it ends or is let go. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+#define PID   8123U
+#define START 4711U
+#define GIB   (1ULL << 30)
+
+static int one, two, three;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+static const struct identity admin = { .is_known = true, .uid = 77 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 2, NULL, 0);
+}
+
+/* One process of PID on GPU 0, of that job; `stranger` is another one of that much memory. */
+static void see(struct bench *b, uint64_t job, uint64_t stranger)
+{
+    char first[] = "GPU-0", second[] = "GPU-1";
+    struct gpu_process processes[] = {
+        { .pid = PID, .start = START, .job = job, .memory_bytes = 2 * GIB, .is_memory_known = 1 },
+        { .pid = 9000, .start = START, .memory_bytes = stranger, .is_memory_known = 1 },
+    };
+    struct gpu_state gpus[] = {
+        { .uuid = first,
+            .memory_bytes = 24 * GIB,
+            .valid = GPU_PROCESSES,
+            .processes = { processes, stranger > 0 ? 2 : 1 } },
+        { .uuid = second, .index = 1, .memory_bytes = 24 * GIB, .valid = GPU_PROCESSES },
+    };
+    struct message_gpus sample = { .gpus = { gpus, 2 } };
+    struct error err;
+    b->now_ms += 1000;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_GPUS, &sample, &err), 0);
+    bench_settle(b);
+}
+
+static uint64_t ask(
+    struct bench *b, const struct identity *who, uint32_t gpus, const char *gpu_ids, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    spec->ask.lease_pid = PID;
+    spec->ask.gpus = gpus;
+    spec->ask.gpu_ids = xstrdup(gpu_ids);
+    size_t before = b->n_sent;
+    core_adopt(b->core, b->now_ms, b->now_ms, who, spec, NULL, request);
+    bench_settle(b);
+    return b->n_sent > before ? b->sent[before].job : 0; // where a launch has its job a look has its question
+}
+
+static void say(struct bench *b, struct message_process process)
+{
+    struct error err;
+    char word[] = "python";
+    char *words[] = { word };
+    process.pid = PID;
+    process.start = START;
+    process.uid = process.uid != 0 ? process.uid : 1000;
+    process.gid = 1000;
+    process.command = (struct strings){ .items = words, .count = 1 };
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_PROCESS, &process, &err), 0);
+    bench_settle(b);
+}
+
+static void adopt(struct bench *b, uint32_t gpus, char *seen, void *request)
+{
+    say(b, (struct message_process){ .question = ask(b, &owner, gpus, NULL, request), .gpu_ids = seen });
+}
+
+static int code(const struct bench *b, const void *request)
+{
+    const struct core_answer *answer = bench_answer(b, request);
+    return answer == NULL ? 1 : answer->code;
+}
+
+static void a_lease_is_made_when_its_node_has_said_who_the_process_is(void **state)
+{
+    struct bench *b = *state;
+    uint64_t question = ask(b, &owner, 1, NULL, &one);
+    assert_null(bench_answer(b, &one));
+    say(b, (struct message_process){ .question = question });
+    assert_int_equal(code(b, &one), 0);
+    const struct job *job = core_job(b->core, 11);
+    assert_int_equal(job->state, JOB_STARTING);
+    assert_string_equal(job->name, "python");
+    assert_true(job->ask.lease_start == START);
+    assert_string_equal(job->ask.lease_boot, "boot");
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+}
+
+static void what_its_node_refuses_is_refused(void **state)
+{
+    struct bench *b = *state;
+    char text[] = "there is no process 8123";
+    say(b,
+        (struct message_process){ .question = ask(b, &owner, 1, NULL, &one), .error = ESRCH, .text = text });
+    assert_int_equal(code(b, &one), -ENOENT);
+    assert_null(core_job(b->core, 11));
+}
+
+static void a_process_of_another_is_for_administrators_and_stays_its_owners(void **state)
+{
+    struct bench *b = *state;
+    say(b, (struct message_process){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
+    assert_int_equal(code(b, &one), -EPERM);
+    say(b, (struct message_process){ .question = ask(b, &admin, 1, NULL, &two), .uid = 1001 });
+    assert_int_equal(code(b, &two), 0);
+    assert_int_equal(core_job(b->core, 11)->uid, 1001);
+}
+
+static void a_process_is_adopted_once(void **state)
+{
+    struct bench *b = *state;
+    adopt(b, 1, NULL, &one);
+    adopt(b, 1, NULL, &two);
+    assert_int_equal(code(b, &two), -EEXIST);
+}
+
+static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
+{
+    struct bench *b = *state;
+    char both[] = "0,1";
+    adopt(b, 0, NULL, &one);
+    assert_int_equal(code(b, &one), -EINVAL);
+    adopt(b, 1, both, &two);
+    assert_int_equal(code(b, &two), -EINVAL);
+    adopt(b, 0, both, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_string_equal(core_job(b->core, 11)->ask.gpu_ids, "box:0,1");
+}
+
+static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
+{
+    struct bench *b = *state;
+    char seen[] = "0";
+    bench_submit(b, 1001, 2, NULL, &one);
+    bench_settle(b);
+    adopt(b, 0, seen, &two);
+    assert_int_equal(code(b, &two), -EBUSY);
+    adopt(b, 1, NULL, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
+}
+
+static void a_gpu_that_only_its_process_uses_is_open_to_its_lease_alone(void **state)
+{
+    struct bench *b = *state;
+    char seen[] = "0";
+    see(b, 0, 0);
+    bench_submit(b, 1001, 2, NULL, &one);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    adopt(b, 0, seen, &two);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+}
+
+static void a_stranger_that_counts_keeps_the_lease_away(void **state)
+{
+    struct bench *b = *state;
+    char seen[] = "0";
+    see(b, 0, 4 * GIB);
+    adopt(b, 0, seen, &one);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    see(b, 11, 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+}
+
+static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
+{
+    struct bench *b = *state;
+    char text[] = "process 8123 ended while the lease waited";
+    bench_submit(b, 1001, 2, NULL, &one);
+    bench_settle(b);
+    adopt(b, 1, NULL, &two);
+    say(b, (struct message_process){ .job = 12, .error = ESRCH, .text = text });
+    assert_int_equal(core_job(b->core, 12)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
+    assert_string_equal(core_job(b->core, 12)->text, text);
+}
+
+static void one_that_waits_ends_with_the_boot_of_its_node(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1001, 2, NULL, &one);
+    bench_settle(b);
+    adopt(b, 1, NULL, &two);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    (void)bench_hello(b, 2, "boot", 2, NULL, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    (void)bench_hello(b, 3, "another boot", 2, NULL, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
+}
+
+static void a_question_ends_with_its_link(void **state)
+{
+    struct bench *b = *state;
+    (void)ask(b, &owner, 1, NULL, &one);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    bench_settle(b);
+    assert_int_equal(code(b, &one), -EHOSTDOWN);
+    assert_int_equal(ask(b, &owner, 1, NULL, &two), 0);
+    assert_int_equal(code(b, &two), -EHOSTDOWN);
+}
+
+static void a_client_that_has_gone_gets_no_lease(void **state)
+{
+    struct bench *b = *state;
+    uint64_t question = ask(b, &owner, 1, NULL, &one);
+    core_forget(b->core, &one);
+    say(b, (struct message_process){ .question = question });
+    assert_null(core_job(b->core, 11));
+}
+
+static void the_gpu_of_a_process_that_was_let_go_is_closed_at_once(void **state)
+{
+    struct bench *b = *state;
+    char seen[] = "0";
+    see(b, 0, 0);
+    adopt(b, 0, seen, &one);
+    struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    (void)bench_started(b, 1, &launch);
+    for (int i = 0; i < 5; i++)
+        see(b, 11, 0);
+    bench_submit(b, 1001, 2, NULL, &two);
+    bench_settle(b);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 0, &three);
+    bench_settle(b);
+    (void)bench_exited(b, 1, &launch, END_CANCELLED, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
+}
+
+static void the_process_of_a_lease_cannot_be_edited(void **state)
+{
+    struct bench *b = *state;
+    struct job_ask edit;
+    bench_submit(b, 1001, 2, NULL, &one);
+    bench_settle(b);
+    adopt(b, 1, NULL, &two);
+    job_ask_copy(&edit, &core_job(b->core, 12)->ask);
+    edit.lease_pid++;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &edit, NULL, NULL, &three);
+    bench_settle(b);
+    assert_int_equal(code(b, &three), -EINVAL);
+    job_ask_clear(&edit);
+}
+
+#define LEASE_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEASE_TEST(a_lease_is_made_when_its_node_has_said_who_the_process_is),
+        LEASE_TEST(what_its_node_refuses_is_refused),
+        LEASE_TEST(a_process_of_another_is_for_administrators_and_stays_its_owners),
+        LEASE_TEST(a_process_is_adopted_once),
+        LEASE_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
+        LEASE_TEST(a_process_on_the_gpu_of_a_job_is_refused),
+        LEASE_TEST(a_gpu_that_only_its_process_uses_is_open_to_its_lease_alone),
+        LEASE_TEST(a_stranger_that_counts_keeps_the_lease_away),
+        LEASE_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
+        LEASE_TEST(one_that_waits_ends_with_the_boot_of_its_node),
+        LEASE_TEST(a_question_ends_with_its_link),
+        LEASE_TEST(a_client_that_has_gone_gets_no_lease),
+        LEASE_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
+        LEASE_TEST(the_process_of_a_lease_cannot_be_edited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
