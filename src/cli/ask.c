@@ -381,6 +381,34 @@ static int check_no_gpu(const json_t *request, struct error *err)
     return 0;
 }
 
+/* Options that contradict -G, which says all about the GPUs. */
+static int check_named_gpus(const json_t *request, struct error *err)
+{
+    static const struct {
+        const char *key, *option;
+    } rows[] = { { "gpu_allow", "--gpu-allow" }, { "gpu_model", "a model" }, { "nodes", "-N" },
+        { "gpus_per_node", "--gpus-per-node" } };
+    const json_t *gpus = json_object_get(request, "gpus");
+    const char *ids = field_text(request, "gpu_ids");
+    struct ask_gpu *named = NULL;
+    size_t count = 0;
+    int r = ids != NULL ? parse_gpu_ids(ids, &named, &count, err) : 0;
+    ask_gpus_free(named, count);
+    if (r < 0 || ids == NULL)
+        return r;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (json_object_get(request, rows[i].key) != NULL)
+            return error_set(
+                err, -EINVAL, "-G names the GPUs exactly; %s adds nothing to it", rows[i].option);
+    if (json_is_string(gpus))
+        return error_set(err, -EINVAL, "-G names the GPUs exactly; a model adds nothing to it");
+    if (!json_is_integer(gpus) || json_integer_value(gpus) == (json_int_t)count)
+        return 0;
+    (void)error_set(err, -EINVAL, "-G names %zu GPU%s, but -g asks for %" JSON_INTEGER_FORMAT, count,
+        count == 1 ? "" : "s", json_integer_value(gpus));
+    return error_hint(err, "leave out -g: it follows from -G");
+}
+
 /* -N and --gpus-per-node together are a number of GPUs. */
 static int settle_nodes(json_t *request, int64_t gpus, struct error *err)
 {
@@ -422,8 +450,9 @@ int ask_settle(json_t *request, struct error *err)
     int r = is_none ? check_no_gpu(request, err) : 0;
     if (r < 0)
         return r;
-    if (json_object_get(request, "gpu_ids") != NULL && json_object_get(request, "gpu_allow") != NULL)
-        return error_set(err, -EINVAL, "-G names the GPUs exactly; --gpu-allow adds nothing to it");
+    r = check_named_gpus(request, err);
+    if (r < 0)
+        return r;
     if (json_is_real(gpus) && json_object_get(request, "nodes") != NULL &&
         field_integer(request, "nodes", 1) > 1)
         return error_set(

@@ -106,11 +106,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct nodes_options *options = call->options;
     options->argc = argc;
     options->argv = argv;
-    if (list_print_help(&call->list, &kind, stdout))
-        return EXIT_OK;
-    int r = list_check(&call->list, &kind, err);
-    if (r < 0)
-        return r;
+    int r = list_begin(call, &kind, err);
+    if (r != 0)
+        return r > 0 ? EXIT_OK : r;
     return options->watch_ms > 0 ? watch_run(call, options->watch_ms, show, call, err)
                                  : show(call, stdout, err);
 }

@@ -16,12 +16,13 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/ps.h"
+#include "cli/ps_arrays.h"
 #include "cli/selector.h"
 #include "cli/watch.h"
 
 struct ps_options {
     const char *user, *states, *name;
-    bool is_everybody, is_ended;
+    bool is_everybody, is_ended, has_elements;
     int64_t watch_ms;
 };
 
@@ -65,6 +66,13 @@ static int set_ended(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_elements(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->has_elements = true;
+    return 0;
+}
+
 static int set_watch(void *target, const char *value, struct error *err)
 {
     return watch_parse(value, &options_of(target)->watch_ms, err);
@@ -77,6 +85,7 @@ static const struct option_row rows[] = {
         set_states },
     { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
     { 0, "ended", NULL, "ended jobs of any age too, not only of the last hour", set_ended },
+    { 0, "elements", NULL, "each ended element of an array, not one line for all of them", set_elements },
     { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
     { 0 },
 };
@@ -183,8 +192,8 @@ static struct list_kind kind_for(bool has_user, const struct screen *screen)
     };
 }
 
-int ps_show(
-    struct call *call, const char *path, const char *states, bool has_user, FILE *out, struct error *err)
+int ps_show(struct call *call, const char *path, const char *states, bool has_user, bool has_elements,
+    FILE *out, struct error *err)
 {
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
@@ -194,6 +203,8 @@ int ps_show(
     if (r < 0)
         return r;
     drop_unheld(states, answer);
+    if (!has_elements && !list_is_machine(call) && !call->list.is_headless)
+        ps_fold_elements(json_object_get(answer, "jobs"));
     r = list_print(call, &kind, &screen, answer, out, err);
     if (r < 0)
         return r;
@@ -205,14 +216,14 @@ int ps_show(
 struct ps_view {
     struct call *call;
     const char *path;
-    bool has_user;
+    bool has_user, has_elements;
 };
 
 static int show(void *arg, FILE *out, struct error *err)
 {
     const struct ps_view *view = arg;
     const struct ps_options *options = view->call->options;
-    return ps_show(view->call, view->path, options->states, view->has_user, out, err);
+    return ps_show(view->call, view->path, options->states, view->has_user, view->has_elements, out, err);
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
@@ -220,12 +231,10 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const struct ps_options *options = call->options;
     _cleanup_buffer_ struct buffer path = { 0 };
     struct list_kind kind = { .member = "jobs", .columns = job_columns };
-    struct ps_view view = { .call = call };
-    if (list_print_help(&call->list, &kind, stdout))
-        return EXIT_OK;
-    int r = list_check(&call->list, &kind, err);
-    if (r < 0)
-        return r;
+    struct ps_view view = { .call = call, .has_elements = options->has_elements || argc > 0 };
+    int r = list_begin(call, &kind, err);
+    if (r != 0)
+        return r > 0 ? EXIT_OK : r;
     r = build_path(call, argc, argv, &path, &view.has_user, err);
     if (r < 0)
         return r;

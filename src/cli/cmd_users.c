@@ -2,6 +2,7 @@
 /* mgpu users: who uses how much, and what that does to the order of the queue. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -44,7 +45,30 @@ static char *render_gpus(const struct view *view, const json_t *user, enum color
     return xasprintf("%g", (double)(int64_t)(field_number(user, "gpus", 0) * HUNDREDTHS + 0.5) / HUNDREDTHS);
 }
 
-/* "gpus 4, running 10". */
+/* What the API says of a limit, and how people read it. */
+static const struct {
+    const char *key, *shown;
+    double unit;
+} limit_rows[] = {
+    { "running", "jobs", 1 },
+    { "gpus", "GPUs", 1 },
+    { "gpu_seconds", "GPU-hours", HOUR_S },
+};
+
+static void append_limit(struct buffer *out, const char *key, const json_t *limits)
+{
+    buffer_append_text(out, out->length > 0 ? ", " : "");
+    for (size_t i = 0; i < sizeof(limit_rows) / sizeof(limit_rows[0]); i++) {
+        if (strcmp(limit_rows[i].key, key) != 0)
+            continue;
+        buffer_printf(out, "%g %s", field_number(limits, key, 0) / limit_rows[i].unit, limit_rows[i].shown);
+        return;
+    }
+    _cleanup_free_ char *shown = text_escape(key, TEXT_LIMIT), *text = field_shown(limits, key);
+    buffer_printf(out, "%s %s", shown, text); // of a newer mgpud
+}
+
+/* "10 jobs, 4 GPUs, 100 GPU-hours". */
 static char *render_limits(const struct view *view, const json_t *user, enum color *color)
 {
     struct buffer out = { 0 };
@@ -53,9 +77,8 @@ static char *render_limits(const struct view *view, const json_t *user, enum col
     (void)view, (void)color;
     json_object_foreach(limits, name, value)
     {
-        _cleanup_free_ char *shown = text_escape(name, TEXT_LIMIT), *text = field_shown(limits, name);
         if (!json_is_null(value))
-            buffer_printf(&out, "%s%s %s", out.length > 0 ? ", " : "", shown, text);
+            append_limit(&out, name, limits);
     }
     if (out.length == 0)
         buffer_append_text(&out, "-");

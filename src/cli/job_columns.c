@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/field.h"
+#include "cli/ps_arrays.h"
 #include "cli/usage_text.h"
 #include "job/array.h"
 #include "job/state.h"
@@ -311,6 +312,11 @@ static char *running_text(const struct view *view, const json_t *job, enum color
 
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
+    if (field_text(job, PS_FOLDED) != NULL) {
+        _cleanup_free_ char *ended = field_shown(job, PS_FOLDED);
+        _cleanup_free_ char *reason = field_shown(job, "reason_text");
+        return field_is_known(job, "reason_text") ? xasprintf("%s; %s", reason, ended) : take_ptr(ended);
+    }
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return with_fault(job, outcome);

@@ -262,13 +262,20 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
     return r;
 }
 
+int list_begin(const struct call *call, const struct list_kind *kind, struct error *err)
+{
+    if (list_print_help(&call->list, kind, stdout))
+        return 1;
+    return list_check(&call->list, kind, err);
+}
+
 int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err)
 {
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
-    if (list_print_help(&call->list, kind, stdout))
+    int r = list_begin(call, kind, err);
+    if (r > 0)
         return EXIT_OK;
-    int r = list_check(&call->list, kind, err);
     if (r == 0)
         r = client_get(&call->client, path, &answer, err);
     if (r < 0)

@@ -48,6 +48,10 @@ int list_check(const struct list_choice *choice, const struct list_kind *kind, s
 int list_print(const struct call *call, const struct list_kind *kind, const struct screen *screen,
     json_t *answer, FILE *out, struct error *err);
 
+/* How every verb with a list begins: 1 when `-o help` was answered and there is nothing left to do, 0, or the
+ * error of list_check. */
+int list_begin(const struct call *call, const struct list_kind *kind, struct error *err);
+
 /* A whole verb that shows what GET `path` answers: help on columns, checks, request and table. */
 int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err);
 

@@ -157,7 +157,8 @@ static int check_lists(const struct job_ask *ask, struct error *err)
     if (r == 0 && ask->array != NULL)
         r = parse_array(ask->array, &array, err);
     if (r == 0 && ask->gpu_ids != NULL && n_gpus != ask->gpus)
-        r = error_set(err, -EINVAL, "gpu_ids names %zu GPUs, gpus asks for %u", n_gpus, ask->gpus);
+        r = error_set(err, -EINVAL, "gpu_ids names %zu GPU%s, gpus asks for %u", n_gpus,
+            n_gpus == 1 ? "" : "s", ask->gpus);
     ask_gpus_free(gpus, n_gpus);
     free(allow);
     free(after);

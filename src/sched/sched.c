@@ -182,7 +182,13 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
                 (unsigned long long)named, (unsigned long long)spec->id);
     }
     int r = cluster_check(&sched->cluster, &spec->key.request, err);
-    return r < 0 ? r : sched_check_limits(sched, &spec->key, err);
+    if (r < 0)
+        return r;
+    /* A limit that came after the job keeps it waiting, but not from changes that ask for no more. */
+    const struct sched_job *before = sched_find(sched, spec->id);
+    bool asks_more = before == NULL || request_gpu_milli(&sched->cluster, &spec->key.request) >
+                                           request_gpu_milli(&sched->cluster, &before->class->key.request);
+    return asks_more ? sched_check_limits(sched, &spec->key, err) : 0;
 }
 
 void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec)

@@ -100,7 +100,8 @@ const struct queue *sched_queue(const struct sched *sched);
 
 /* --- jobs --- */
 
-/* Could it ever run here, and under its owner's limits? -ERANGE with what would fit; -ELOOP, -ENOENT: its
+/* Could it ever run here, and under its owner's limits, which a job that is there and asks for no more has
+ * passed? -ERANGE with what would fit; -ELOOP, -ENOENT: its
  * dependencies make no sense. */
 int sched_check(const struct sched *sched, const struct sched_job_spec *spec, struct error *err);
 void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);

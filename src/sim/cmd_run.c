@@ -289,11 +289,8 @@ static int replay(struct run_call *call, const char *path, struct workload *work
 {
     struct sched_settings settings;
     choose_settings(call, &settings);
-    int result = nodes_read(nodes, call->cluster, err);
-    if (result < 0)
-        return result;
-    result = synthetic_is(path) ? synthetic_make(workload, path, nodes, call->seed, err)
-                                : workload_read(workload, path, &call->trace, err);
+    int result = synthetic_is(path) ? synthetic_make(workload, path, nodes, call->seed, err)
+                                    : workload_read(workload, path, &call->trace, err);
     if (result < 0)
         return result;
     tell_bad(workload);
@@ -340,6 +337,10 @@ static int run(int argc, char **argv)
     struct workload workload = { 0 };
     struct sim_nodes nodes = { 0 };
     struct engine engine = { 0 };
+    if (nodes_read(&nodes, call.cluster, &err) < 0) {
+        nodes_clear(&nodes);
+        return talk_error(&err, SIM_USAGE);
+    }
     int result = replay(&call, argv[first], &workload, &nodes, &engine, &err);
     engine_clear(&engine);
     workload_clear(&workload);

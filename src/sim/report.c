@@ -133,11 +133,17 @@ static void put_row(FILE *out, const char *name, const struct summary *summary)
         summary->p90, summary->p99, summary->max);
 }
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void put_head(const struct report *report, FILE *out)
 {
     const struct metrics *metrics = report->metrics;
-    (void)fprintf(out, "%s on %s (%zu nodes, %llu GPUs): %zu jobs of %zu users\n", report->trace,
-        report->cluster, report->nodes, (unsigned long long)report->gpus, metrics->jobs, metrics->users);
+    (void)fprintf(out, "%s on %s (%zu node%s, %llu GPU%s): %zu job%s of %zu user%s\n", report->trace,
+        report->cluster, report->nodes, plural(report->nodes), (unsigned long long)report->gpus,
+        plural(report->gpus), metrics->jobs, plural(metrics->jobs), metrics->users, plural(metrics->users));
     (void)fprintf(out, "policy %s, placement %s, estimate %s%s%s\n", report->policy->name,
         report->placement->name, report->estimate, report->is_reference ? ", reference mode" : "",
         report->is_oracle ? "; ORACLE: it knows real durations, no real scheduler can" : "");

@@ -556,3 +556,17 @@ def test_a_preemptible_job_gives_way_and_comes_back(box, place, gate):
     gate.open(2)
     done = box.wait(job)
     assert (done['state'], done['preemptions'], done['attempt']) == ('done', 1, 2)
+
+
+def test_a_job_above_a_later_limit_can_be_edited_to_less(make_instance):
+    instance = make_instance(gpus='sim:4x8G')
+    job = instance.submit('-g', '3', '--hold', '--', 'true')
+    instance.stop()
+    instance.start(extra=['--user-max-gpus', '2'])
+    instance.mgpu('edit', job, 'name=later', check=True)
+    done = instance.mgpu('edit', job, 'gpus=4')
+    assert done.code == 2 and 'asks for 4 GPUs, the limit of its owner is 2' in done.err, done
+    assert (instance.job(job)['name'], instance.job(job)['gpus']) == ('later', 3)
+    instance.mgpu('edit', job, 'gpus=1', check=True)
+    instance.mgpu('release', job, check=True)
+    assert instance.wait(job)['state'] == 'done'

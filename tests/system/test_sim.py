@@ -233,3 +233,18 @@ def test_what_cannot_be_done_is_said_in_a_sentence(words, sentence):
 def test_random_workloads_keep_the_promises():
     out, _ = sim('check', '--seed', '1', '--runs', os.environ.get('MGPU_CHECK_RUNS', '100'))
     assert 'all promises kept' in out
+
+
+def test_a_cluster_that_cannot_be_read_is_wrong_usage(tmp_path):
+    path = tmp_path / 'one.csv'
+    path.write_text('submit_time,duration,gpus\n0,10,1\n', encoding='ascii')
+    _, err = sim('run', path, '--cluster', '0x8', status=2)
+    assert 'cluster' in err or '0x8' in err, err
+    sim('run', path, '--cluster', 'nonsense', status=2)
+
+
+def test_one_of_a_thing_is_no_plural(tmp_path):
+    path = tmp_path / 'one.csv'
+    path.write_text('submit_time,duration,gpus,user\n0,10,1,ana\n', encoding='ascii')
+    out, _ = sim('run', path, '--cluster', '1x1')
+    assert '(1 node, 1 GPU): 1 job of 1 user\n' in out, out

@@ -516,3 +516,33 @@ def test_completion_is_a_script_that_bash_can_read(box):
     done = box.mgpu('completion', 'bash', check=True)
     assert 'complete' in done.out
     assert os.system(f'{harness.programs()}/mgpu completion bash | bash -n') == 0
+
+
+@pytest.mark.parametrize('words, said', [
+    (['-g', '2', '-G', '1'], '-G names 1 GPU, but -g asks for 2'),
+    (['-g', '1', '-G', '0,1'], '-G names 2 GPUs, but -g asks for 1'),
+    (['-g', '1:h200', '-G', '0'], '-G names the GPUs exactly; a model adds nothing to it'),
+    (['-N', '1', '-G', '0'], '-G names the GPUs exactly; -N adds nothing to it'),
+], ids=' '.join)
+def test_contradictions_are_told_in_options(box, words, said):
+    done = box.mgpu('submit', *words, '--', 'true')
+    assert done.code == 2 and said in done.err and 'gpu_ids' not in done.err, done
+
+
+def test_the_ended_elements_of_an_array_are_one_line(box):
+    array = box.submit('-g', '0', '-a', '0-3', '-J', 'swept', '--', 'sh', '-c', 'exit $((MGPU_ARRAY_INDEX == 2))')
+    box.wait(array)
+    rows = [row for row in box.mgpu('ps', '-n', 'swept', check=True).out.splitlines() if 'swept' in row]
+    assert len(rows) == 1 and '4 elements ended: 3 done, 1 failed' in rows[0], rows
+    rows = box.mgpu('ps', '-n', 'swept', '--elements', check=True).out
+    assert all(f'{array}.{index}' in rows for index in range(4)), rows
+    assert len(box.mgpu('ps', '-n', 'swept', '-o', 'json', check=True).json['jobs']) == 5
+    failed = [row for row in box.mgpu('ps', '-n', 'swept', '-s', 'failed', check=True).out.splitlines() if 'swept' in row]
+    assert len(failed) == 1, failed
+
+
+def test_limits_are_shown_in_hours(make_instance):
+    box = make_instance(arguments=['--user-max-gpu-hours', '10', '--user-max-gpus', '4'])
+    box.wait(box.submit('--', 'true'))
+    shown = box.mgpu('users', check=True).out
+    assert '10 GPU-hours' in shown and '4 GPUs' in shown and 'gpu_seconds' not in shown, shown
