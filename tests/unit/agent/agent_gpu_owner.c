@@ -141,6 +141,17 @@ static void without_cgroups_an_attempt_is_known_by_its_init(void **state)
     assert_int_equal(look(80, &by_parent)->job, 0);
 }
 
+static void the_process_of_a_lease_belongs_to_it_only_while_it_lasts(void **state)
+{
+    const struct gpu_claim waiting = { .job = 1, .init_pid = 50, .init_start = 500, .is_lease = true };
+    put_process(50, 1, 500, "0::/user.slice\n");
+    put_process(60, 50, 600, "0::/user.slice\n");
+    assert_int_equal(look(60, NULL)->job, 0);
+    assert_int_equal(look(60, &waiting)->job, 1);
+    assert_int_equal(gpu_owners_job_of(owners, 60, &waiting, 1), 1);
+    assert_int_equal(look(60, NULL)->job, 0);
+}
+
 static void an_init_whose_pid_was_taken_over_claims_nothing(void **state)
 {
     put_process(50, 1, 999, "");
@@ -215,6 +226,7 @@ int main(void)
         CASE(a_process_that_has_gone_has_no_start),
         CASE(an_attempt_is_known_by_its_cgroup_in_any_hierarchy),
         CASE(without_cgroups_an_attempt_is_known_by_its_init),
+        CASE(the_process_of_a_lease_belongs_to_it_only_while_it_lasts),
         CASE(an_init_whose_pid_was_taken_over_claims_nothing),
         CASE(parents_that_form_a_ring_end_the_walk),
         CASE(containers_are_named_by_their_short_id),

@@ -51,6 +51,25 @@ static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **stat
     assert_false(fits(c, &memory, &fit));
 }
 
+static void a_process_from_outside_does_not_stand_in_the_way_of_its_own_lease(void **state)
+{
+    struct cluster *c = *state;
+    struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
+    struct fit fit = clusters_fit();
+    struct sched_request lease = { .gpus = 1, .lease_pid = 4711 }, other = { .gpus = 1, .lease_pid = 4712 };
+    gpu->closed = DEVICE_EXTERNAL;
+    gpu->memory_foreign = GIB;
+    gpu->lessee = 4711;
+    assert_true(fits(c, &lease, &fit));
+    assert_false(fits(c, &other, &fit));
+    assert_false(fits(c, &whole, &fit));
+    gpu->lessee = 0;
+    assert_false(fits(c, &lease, &fit));
+    gpu->lessee = 4711;
+    gpu->closed |= DEVICE_UNCLEAN;
+    assert_false(fits(c, &lease, &fit));
+}
+
 static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void **state)
 {
     struct cluster *c = *state;
@@ -274,6 +293,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_cluster, close_cluster)
     const struct CMUnitTest tests[] = {
         CASE(a_share_fits_while_thousandths_memory_and_slots_are_left),
+        CASE(a_process_from_outside_does_not_stand_in_the_way_of_its_own_lease),
         CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before),
         CASE(what_its_node_calls_closed_is_given_to_nobody),
         CASE(a_crowded_gpu_takes_no_further_share),

@@ -169,6 +169,39 @@ static void a_job_is_moved_ever_more_seldom_and_so_ends(void **state)
     }
 }
 
+static void what_was_lost_before_this_scheduler_counts(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("srtf", 1);
+    struct sched_job_spec spec = scene_job(scene, 4, 10000);
+    spec.preemptions = 3; // its quantum doubled as often: 480 s
+    scene_submit(scene, &spec);
+    scene_wait(scene, 100);
+    scene_add(scene, 4, 50);
+    scene_wait(scene, 370);
+    assert_int_equal(scene->n_preempted, 0);
+    scene_wait(scene, 20);
+    assert_int_equal(scene->n_preempted, 1);
+    scene_free(scene);
+}
+
+static void a_lease_is_never_moved(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "srtf", "las", "learnt" };
+    for (size_t i = 0; i < 3; i++) {
+        struct scene *scene = open_with(names[i], 1);
+        struct sched_job_spec spec = scene_job(scene, 4, 100000);
+        spec.key.request.lease_pid = 4711;
+        scene_submit(scene, &spec);
+        scene_wait(scene, 1000);
+        scene_add(scene, 4, 50);
+        scene_wait(scene, 50000);
+        assert_int_equal(scene->n_preempted, 0);
+        scene_free(scene);
+    }
+}
+
 /* Whatever the policy and however jobs lie: as time passes no job is preempted again and again. */
 static void it_comes_to_rest(void **state)
 {
@@ -206,6 +239,8 @@ int main(void)
         cmocka_unit_test(an_array_starts_all_that_there_is_room_for),
         cmocka_unit_test(whoever_is_at_a_limit_takes_nobodys_place),
         cmocka_unit_test(a_job_is_moved_ever_more_seldom_and_so_ends),
+        cmocka_unit_test(what_was_lost_before_this_scheduler_counts),
+        cmocka_unit_test(a_lease_is_never_moved),
         cmocka_unit_test(it_comes_to_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
