@@ -39,6 +39,7 @@
 #define LOCK_FILE       "agent.lock"
 #define LINK_SOCKET     "../link.sock" // seen from the spool
 #define GPU_BACKLOG_MAX (64U << 10)    // samples are dropped while the controller is so far behind
+#define GPU_REPEATS_MAX 60U            // samples that say nothing new and are passed on all the same
 
 struct worker {
     const struct agent_options *options;
@@ -64,6 +65,7 @@ struct worker {
     bool has_said_hello;
     uint64_t answers;        // looks at the GPUs that the reports so far have answered
     struct buffer last_gpus; // the last GPUS message, to send only what is new
+    uint32_t gpu_repeats;    // samples in a row that were like it
     int status;
 };
 
@@ -153,14 +155,16 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     log_info("node %s: %s", worker->options->node, report->text);
 }
 
-/* Samples come once a second; one that says nothing new is not passed on. */
+/* Samples come once a second. The controller counts samples that agree before it believes some things, so
+ * what says nothing new is passed on for a while, and not for ever. */
 static void pass_on(struct worker *worker, const struct message_gpus *gpus)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&message_gpus_record, gpus, &bytes);
     bool is_same = bytes.length == worker->last_gpus.length &&
                    memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
-    if (is_same || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
+    worker->gpu_repeats = is_same ? worker->gpu_repeats + 1 : 0;
+    if (worker->gpu_repeats > GPU_REPEATS_MAX || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
         return;
     agent_core_gpus(effects_core(worker->effects), gpus);
     buffer_clear(&worker->last_gpus);
