@@ -288,3 +288,59 @@ def test_another_stranger_keeps_the_lease_waiting(make_instance, outsiders, nvml
     nvml.unsay(f'process 0 compute {stranger.pid} 4096')
     nvml.write()
     assert box.wait(job, 'running')['state'] == 'running'
+
+
+def test_strangers_are_never_silent(make_instance, outsiders, nvml):
+    small, large = outsiders(), outsiders()
+    use(nvml, small, 0, mib=64)
+    use(nvml, large, 1)
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    wait_gpus(box, lambda gpus: all(gpu['processes'] for gpu in gpus))
+    box.mgpu('gpu', 'policy', '1', 'avoid', user=box.user, check=True)
+    assert [gpu['policy'] for gpu in box.gpus()] == ['avoid', 'avoid']
+    waiting = box.submit('-g', '2', '--', 'true')
+    why = box.mgpu('why', waiting, '--json', check=True).json
+    external = [reason['text'] for reason in why['reasons'] if reason['code'] == 'gpu_external']
+    assert external and f'pid {large.pid}' in external[0] and 'policy avoid' in external[0], why
+    assert [(one['gpu'].split(':')[1], one['policy']) for one in why['strangers']] == [('0', 'avoid')], why
+    shown = box.mgpu('why', waiting, check=True).out
+    assert "Used outside mgpu, but in nobody's way" in shown and str(small.pid) in shown, shown
+    box.mgpu('gpu', 'policy', '1', 'ignore', user=box.user, check=True)
+    assert box.wait(waiting)['state'] == 'done'
+    row = [line for line in box.mgpu('gpus', '-o', 'wide', check=True).out.splitlines() if 'GPU-b' in line][0]
+    assert 'ignore' in row and str(large.pid) in row, row
+
+
+@pytest.mark.root
+def test_without_root_only_its_users_processes_are_adopted(make_instance, outsiders, ana, bo):
+    box = make_instance(user=ana)
+    own, other = outsiders(user=ana), outsiders(user=bo)
+    job = adopt(box, own.pid, '-g', 1)
+    assert box.wait(job, 'running')['lease_pid'] == own.pid
+    done = box.mgpu('adopt', other.pid, '-g', 1)
+    assert done.code == 4 and f'serves uid {ana.uid} only' in done.err, done
+    box.mgpu('cancel', '--kill', job, check=True)
+    assert own.process.wait(harness.DEADLINE_S) == -signal.SIGTERM
+
+
+def test_its_decisions_can_be_made_again_from_the_journal(make_instance, outsiders, nvml, place):
+    used, waiting = outsiders(), outsiders()
+    use(nvml, used, 0)
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    wait_gpus(box, lambda gpus: gpus[0]['processes'])
+    blocked = box.submit('-g', '2', '--', 'true')
+    first = adopt(box, used.pid)
+    box.wait(first, 'running')
+    second = adopt(box, waiting.pid, '-G', '0')
+    box.mgpu('cancel', first, check=True)
+    box.wait(first)
+    waiting.end()
+    box.wait(second)
+    nvml.unsay(f'process 0 compute {used.pid} 4096')
+    nvml.write()
+    assert box.wait(blocked)['state'] == 'done'
+    path = f'{place}/journal'
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True,
+                          text=True, timeout=harness.DEADLINE_S, check=False)
+    assert done.returncode == 0, done
