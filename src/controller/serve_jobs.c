@@ -153,5 +153,6 @@ uint32_t jobs_over_bit(const struct job *job)
 {
     if (job->end == END_CANCELLED)
         return 1U << OVER_CANCELLED;
-    return job->end == END_EXIT && job->exit_code == 0 ? 1U << OVER_DONE : 1U << OVER_FAILED;
+    bool is_good = job->end == END_RELEASED || (job->end == END_EXIT && job->exit_code == 0);
+    return is_good ? 1U << OVER_DONE : 1U << OVER_FAILED;
 }

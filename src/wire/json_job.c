@@ -22,6 +22,8 @@ static bool has_run(const struct job *job)
 /* True when the exit code and signal of the command are known. */
 static bool has_status(const struct job *job)
 {
+    if (job->ask.lease_pid != 0)
+        return false; // only the parent of a process knows
     switch (job->end) {
     case END_EXIT:
     case END_SIGNAL:

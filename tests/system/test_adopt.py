@@ -87,6 +87,7 @@ def test_an_adopted_process_has_its_gpus_until_it_ends(make_instance, outsiders)
     assert (done['state'], done['ended_by'], done['exit_code']) == ('done', 'released', None)
     assert f'process {outsider.pid} is over' in done['message']
     assert box.mgpu('wait', job).code == 0
+    assert [row['id'] for row in box.api('GET', '/jobs?state=done').json['jobs']] == [job]
     assert not any(gpu['jobs'] for gpu in box.gpus())
 
 
@@ -115,6 +116,7 @@ def test_a_cancel_lets_it_go_and_kill_ends_it(make_instance, outsiders):
     done = box.wait(job)
     assert (done['state'], done['ended_by']) == ('cancelled', 'cancelled')
     assert f'process {first.pid} was left running' in done['message'] and first.is_alive()
+    assert done['exit_code'] is None
     job = adopt(box, second.pid, '-g', 1)
     box.wait(job, 'running')
     box.mgpu('cancel', '--kill', job, check=True)
