@@ -346,3 +346,37 @@ def test_its_decisions_can_be_made_again_from_the_journal(make_instance, outside
     done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True,
                           text=True, timeout=harness.DEADLINE_S, check=False)
     assert done.returncode == 0, done
+
+
+def test_the_parent_of_ones_shell_is_no_prey(make_instance):
+    """Here that is the process of the tests: root's for somebody else, and without root the one mgpud came from."""
+    box = make_instance()
+    done = box.mgpu('adopt', os.getpid(), '-g', 1)
+    assert done.code in (2, 4) and ('not to you' in done.err or 'mgpu was started from it' in done.err), done
+    assert box.open_jobs() == []
+
+
+@pytest.mark.root
+def test_a_process_in_a_container_has_its_number_outside(make_instance, outsiders, ana):
+    """`unshare` waits for its child, which is number 1 inside; outside it is another."""
+    keep = ['setpriv', f'--reuid={ana.uid}', f'--regid={ana.gid}', '--clear-groups', 'sleep', '1000']
+    root = harness.User('root')
+    outsider = outsiders(user=root, command=['unshare', '--pid', '--fork', *keep])
+    children, end = f'/proc/{outsider.pid}/task/{outsider.pid}/children', time.monotonic() + harness.DEADLINE_S
+    inner, uid = '', ''
+    while time.monotonic() < end and uid != str(ana.uid):
+        with open(children, encoding='ascii') as source:
+            inner = source.read().strip()
+        if inner and outsider.is_alive():
+            with open(f'/proc/{inner}/status', encoding='ascii') as source:
+                uid = source.read().split('Uid:')[1].split()[0]
+        elif not outsider.is_alive():
+            pytest.skip('no pid namespaces here')
+        select.select([], [], [], 0.02)
+    box = make_instance()
+    try:
+        job = adopt(box, inner, '-g', 1)
+        assert box.wait(job, 'running')['command'].startswith('sleep')
+    finally:
+        os.kill(int(inner), signal.SIGKILL)
+    assert box.wait(job)['ended_by'] == 'released'
