@@ -357,10 +357,12 @@ void core_resume_leases(struct core *core, const struct core_node *node)
     struct core_job *after = NULL;
     for (struct core_job *entry = core->jobs.first; entry != NULL; entry = after) {
         const struct job *job = entry->job;
+        bool is_waiting = job->state == JOB_QUEUED && job->ask.lease_pid != 0;
+        const struct core_node *where = is_waiting ? find_node(core, &job->ask, NULL) : NULL;
         after = entry->after;
-        if (job->state != JOB_QUEUED || job->ask.lease_pid == 0 || find_node(core, &job->ask, NULL) != node)
+        if (where == NULL || where != node)
             continue;
-        if (text_equal(job->ask.lease_boot, node->hello.boot_id))
+        if (text_equal(job->ask.lease_boot, where->hello.boot_id))
             core_act(core, entry);
         else
             on_over(core, entry, "its node was started anew while the lease waited");

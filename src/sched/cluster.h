@@ -35,9 +35,9 @@ struct cluster_gpu {
     bool is_exclusive;    // one job has all of it
     uint64_t share_slots; // bit n: slot n is taken, n in 1..SHARE_SLOTS_MAX
     uint32_t share_booked;
+    uint32_t lessee; // pid: what keeps others away is this process alone, which has a lease that waits
     uint64_t memory_booked;
     uint64_t memory_foreign; // taken by what is no job: the others share the rest, and nobody gets all of it
-    uint32_t lessee; // pid: what keeps others away is this process alone, which has a lease that waits
     /* Kept for the plan's blocked jobs: from hold_from_ms on this much must be free for them. */
     int64_t hold_from_ms; // TIME_NEVER: nothing is kept
     uint32_t hold_share;  // SHARE_WHOLE: all of it
