@@ -32,11 +32,11 @@ struct gpu_time {
 };
 
 /* In order of time, then of GPU: they come in order of GPU. */
-static void insert_gpu(struct gpu_time *times, size_t count, struct gpu_time time)
+static void insert_gpu(struct gpu_time *times, size_t count, struct gpu_time entry)
 {
-    for (; count > 0 && times[count - 1].free_ms > time.free_ms; count--)
+    for (; count > 0 && times[count - 1].free_ms > entry.free_ms; count--)
         times[count] = times[count - 1];
-    times[count] = time;
+    times[count] = entry;
 }
 
 static bool has_gpu(const struct plan_hold *hold, uint32_t node, uint32_t gpu)

@@ -216,7 +216,7 @@ static void a_used_up_quota_ends_by_decay(void **state)
     struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.gpu_seconds = 3600;
     uint64_t first = scene_add(scene, 4, 3600);
-    scene_wait(scene, 1800); // 7200 GPU-seconds
+    scene_wait(scene, 1800);               // 7200 GPU-seconds
     assert_true(scene_runs(scene, first)); // a quota keeps jobs from starting, and ends none
     assert_int_equal(scene->n_preempted, 0);
     scene_end(scene, first);
