@@ -119,6 +119,12 @@ static int set_device_dir(void *target, const char *value, struct error *err)
     return set_absolute(&options->device_dir, value, "--device-dir", err);
 }
 
+static int set_sysfs_root(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_absolute(&options->sysfs_root, value, "--sysfs-root", err);
+}
+
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -172,11 +178,12 @@ const struct option_row agent_option_rows[] = {
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
     { 0, "run-dir", "DIR", "sockets and spool (default: /run/mgpu)", set_run_dir },
     { 0, "state-dir", "DIR", "what outlives a reboot (default: /var/lib/mgpu)", set_state_dir },
-    { 0, "gpus", "SPEC", "auto, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
+    { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default: libnvidia-ml.so.1)",
         set_nvml_library },
     { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
         set_device_dir },
+    { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests (default: /sys)", set_sysfs_root },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
@@ -215,6 +222,7 @@ static void set_defaults(struct agent_options *options)
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
     options->gpus.nvml_library = options->nvml_library;
+    options->gpus.sysfs_root = options->sysfs_root;
 }
 
 int agent_options_parse(struct agent_options *options, int argc, char **argv, struct error *err)
@@ -247,6 +255,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->log_dir);
     free(options->nvml_library);
     free(options->device_dir);
+    free(options->sysfs_root);
     free(options->cgroup);
     *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
 }

@@ -16,6 +16,7 @@ struct agent_options {
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
+    char *sysfs_root;   // NULL: /sys
     char *cgroup;       // where cells are made; NULL: below the agent's own
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: any number

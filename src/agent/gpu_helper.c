@@ -1,243 +1,491 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU drivers can hang in calls that nothing interrupts, so that they are only called in a process whose
- * silence harms nobody. One socket carries its reports, and a byte for each look that is asked for; a timer
- * notices the silence.
+ * The current helper samples all GPUs but those at which a helper before it hung as a whole. (A GPU that
+ * hangs later is lost by the helper's own word, and the helper goes on: gpu_turns.h.) For one that ails (it
+ * hangs, fell off the bus, is not listed any more) a trial is started from time to time: another helper that
+ * includes it, and no other that ails. When the trial sees it well it becomes the current one; until then
+ * nobody misses anything.
  *
- *      STARTING ──report──> SAMPLING ──silent, end of pipe──> ENDING ──process gone──> WAITING ──timer──┐
- *          ^ └──────────────silent, end of pipe───────────────^                                         │
- *          └────────────────────────────────────────────────────────────────────────────────────────────┘
- *      a final report ──> SETTLED
+ *      none ──due──> current ──hangs at GPU k──> dismissed; k ails; the next current at once, without k
+ *        ^              │ └──ends, or the driver does not start──> dismissed; next one after a pause
+ *        └──────────────┘
+ *      ailment ──due──> trial ──GPU well──> becomes current       ──anything else──> dismissed, longer pause
  *
- * A killed helper may stay in the kernel for long; no second one is started beside it, it would hang too.
+ * A dismissed process may stay in the kernel for long. While one hangs at a GPU no trial of that GPU is made,
+ * and while one hangs in the driver's start nothing is: another would hang too. Beyond that at most
+ * GPU_HELPERS_MAX processes exist.
  */
 #include "agent/gpu_helper.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/gpu_probe.h"
+#include "agent/gpu.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
+#include "base/strings.h"
 
 const struct gpu_helper_timing gpu_helper_defaults = {
     .period_ms = 1000, .first_ms = 10000, .silent_ms = 5000, .retry_first_ms = 1000, .retry_max_ms = 60000
 };
 
-#define REPORT_MAX (1U << 20) // bytes of one report
+#define NEVER_MS  INT64_MAX
+#define HANGS_MAX 2U // GPUs at which helpers hang one after the other until no GPU is believed any more
 
-enum helper_state { STARTING, SAMPLING, ENDING, WAITING, SETTLED };
+/* A GPU that is to be tried again. */
+struct ailment {
+    char key[GPU_KEY_SIZE];
+    bool is_hung; // left out; else the current helper asks it too
+    int64_t pause_ms, due_ms;
+    const struct gpu_child *stuck; // this process hangs there
+};
 
 struct gpu_helper {
     struct event_base *base;
     struct gpu_spec spec;
     struct gpu_helper_timing timing;
+    struct gpu_roster *roster;
     gpu_helper_fn *on_report;
     void *arg;
-    enum helper_state state;
-    int fd;
-    struct event *readable, *timer;
-    struct child *child;
-    struct buffer input;
-    struct gpu_report last;
-    int64_t retry_ms;
-    uint64_t asked;     // looks in all
-    uint64_t asked_old; // of those: before the present helper process, whose first report answers them
+    struct gpu_report last; // without its GPUs, which are in the roster
+    struct gpu_child *current, *trial;
+    struct gpu_child *dismissed[GPU_HELPERS_MAX];
+    size_t n_dismissed;
+    const struct gpu_child *starting; // hangs in the driver's start
+    char trial_key[GPU_KEY_SIZE];
+    char suspect[GPU_KEY_SIZE]; // where the last helper ended
+    struct ailment *ailments;
+    size_t n_ailments;
+    struct event *timer;
+    int64_t born_ms;           // boot clock
+    int64_t pause_ms, due_ms;  // of the next current helper
+    unsigned failures;         // without a report in between
+    bool is_heard, is_settled; // a report was passed on; none will follow
+    uint64_t asked, answered;  // looks in all, and those that reports have answered
+    uint64_t asked_old,
+        asked_trial;   // of those: before the current helper and the trial, whose first reports answer them
+    bool has_said_why; // the present helper told why the driver does not work
 };
 
-static void on_timer(evutil_socket_t fd, short what, void *arg);
-static void start(struct gpu_helper *helper);
+static void schedule(struct gpu_helper *helper);
 
-static void set_timer(struct gpu_helper *helper, int64_t ms)
+/* --- reports to the owner --- */
+
+static void report(struct gpu_helper *helper)
 {
-    struct timeval time = { ms / 1000, ms % 1000 * 1000 };
-    (void)evtimer_add(helper->timer, &time);
+    struct gpu_report whole = helper->last;
+    whole.answers = helper->answered;
+    whole.gpus = *gpu_roster_gpus(helper->roster);
+    helper->is_heard = true;
+    helper->on_report(helper->arg, &whole);
 }
 
-static void close_pipe(struct gpu_helper *helper)
+static void report_all_lost(struct gpu_helper *helper, const char *why)
 {
-    if (helper->readable != NULL)
-        event_free(helper->readable);
-    helper->readable = NULL;
-    closep(&helper->fd);
-    helper->fd = -1;
-    buffer_clear(&helper->input);
-}
-
-static void wait_for_retry(struct gpu_helper *helper)
-{
-    helper->state = WAITING;
-    set_timer(helper, helper->retry_ms);
-    helper->retry_ms = helper->retry_ms * 2 > helper->timing.retry_max_ms ? helper->timing.retry_max_ms
-                                                                          : helper->retry_ms * 2;
-}
-
-/* Tells what is known now: the GPUs of the last report, but lost. */
-static void report_lost(struct gpu_helper *helper, const char *why)
-{
-    struct gpu_state *gpus = helper->last.gpus.items;
     char *text = xstrdup(why); // it may be the last report's own
-    for (size_t i = 0; i < helper->last.gpus.count; i++) {
-        gpus[i].is_lost = 1;
-        gpus[i].valid = 0;
-    }
+    gpu_roster_lose_all(helper->roster, text);
     if (helper->last.backend == NULL)
-        helper->last.backend = xstrdup(helper->spec.kind == GPU_SPEC_SIM ? "sim" : "nvml");
+        helper->last.backend = xstrdup(helper->spec.kind == GPU_SPEC_SIM   ? "sim"
+                                       : helper->spec.kind == GPU_SPEC_AMD ? "amd"
+                                                                           : "nvml");
     helper->last.is_on = 0;
     helper->last.is_sample = 1;
+    helper->answered = helper->asked; // that they are lost is the answer
     free(helper->last.text);
     helper->last.text = text;
     if (helper->last.fix == NULL)
-        helper->last.fix =
-            xstrdup("run nvidia-smi to see whether the driver answers; a reboot may be needed");
-    helper->on_report(helper->arg, &helper->last);
+        helper->last.fix = xstrdup("see whether nvidia-smi or rocm-smi answers; a reboot may be needed");
+    report(helper);
 }
 
-static void on_child_end(void *arg, int status)
+/* --- ailments --- */
+
+static struct ailment *find_ailment(const struct gpu_helper *helper, const char *key)
+{
+    for (size_t i = 0; i < helper->n_ailments; i++)
+        if (strcmp(helper->ailments[i].key, key) == 0)
+            return &helper->ailments[i];
+    return NULL;
+}
+
+static struct ailment *note_ailment(struct gpu_helper *helper, const char *key, bool is_hung)
+{
+    struct ailment *ailment = find_ailment(helper, key);
+    if (ailment == NULL) {
+        helper->ailments = xreallocarray(helper->ailments, helper->n_ailments + 1, sizeof(*helper->ailments));
+        ailment = &helper->ailments[helper->n_ailments++];
+        *ailment = (struct ailment){ .pause_ms = helper->timing.retry_first_ms };
+        (void)snprintf(ailment->key, sizeof(ailment->key), "%s", key);
+        ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
+    }
+    ailment->is_hung = ailment->is_hung || is_hung;
+    return ailment;
+}
+
+static int64_t lengthen(const struct gpu_helper *helper, int64_t pause_ms)
+{
+    return pause_ms * 2 > helper->timing.retry_max_ms ? helper->timing.retry_max_ms : pause_ms * 2;
+}
+
+static void put_off(const struct gpu_helper *helper, struct ailment *ailment)
+{
+    ailment->pause_ms = lengthen(helper, ailment->pause_ms);
+    ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
+}
+
+/* What the roster calls lost ails, and what it calls well does not. A GPU that hangs and was never known has
+ * only its key. */
+static void review_ailments(struct gpu_helper *helper)
+{
+    const struct record_list *gpus = gpu_roster_gpus(helper->roster);
+    const struct gpu_state *states = gpus->items;
+    for (size_t i = 0; i < gpus->count; i++) {
+        const char *key = states[i].pci;
+        if (key == NULL)
+            continue; // a driver that gives no address: nothing that could be tried alone
+        struct ailment *ailment = find_ailment(helper, key);
+        if (states[i].is_lost && ailment == NULL)
+            log_warning("GPU %u at %s is lost: %s", states[i].index, key, states[i].trouble);
+        if (states[i].is_lost)
+            (void)note_ailment(helper, key, gpu_roster_is_hung(helper->roster, i));
+        else if (ailment != NULL)
+            *ailment = helper->ailments[--helper->n_ailments];
+    }
+}
+
+/* --- processes --- */
+
+static void dismiss(struct gpu_helper *helper, struct gpu_child *child, bool is_killed)
+{
+    gpu_child_dismiss(child, is_killed);
+    helper->dismissed[helper->n_dismissed++] = child;
+}
+
+static bool has_room(const struct gpu_helper *helper)
+{
+    return (helper->current != NULL) + (helper->trial != NULL) + helper->n_dismissed < GPU_HELPERS_MAX;
+}
+
+/* With all GPUs but those that hang. A trial is made `with` one that ails, and without any other that does:
+ * they might hang too. */
+static struct gpu_child *start_child(
+    struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
+{
+    struct gpu_stage *stage = gpu_stage_new();
+    bool is_fine = stage != NULL;
+    for (size_t i = 0; is_fine && i < helper->n_ailments; i++)
+        if (with == NULL ? helper->ailments[i].is_hung : strcmp(helper->ailments[i].key, with) != 0)
+            is_fine = gpu_stage_leave_out(stage, helper->ailments[i].key);
+    if (is_fine)
+        return gpu_child_start(helper->base, &helper->spec, &helper->timing, stage, events);
+    gpu_stage_free(stage);
+    return NULL;
+}
+
+/* --- what the current helper says --- */
+
+/* Once GPUs were found, a driver that is away for a while is no other kind of machine. */
+static void settle_backend(struct gpu_helper *helper)
+{
+    const char *backend = gpu_roster_backend(helper->roster);
+    if (helper->spec.kind != GPU_SPEC_AUTO || backend == NULL)
+        return;
+    if (strcmp(backend, gpu_nvml.name) == 0)
+        helper->spec.kind = GPU_SPEC_NVML;
+    else if (strcmp(backend, gpu_amd.name) == 0)
+        helper->spec.kind = GPU_SPEC_AMD;
+}
+
+static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
+{
+    if (fresh->is_on || fresh->is_final)
+        gpu_roster_take(helper->roster, fresh);
+    struct record_list gpus = fresh->gpus;
+    fresh->gpus = (struct record_list){ 0 };
+    record_clear(&gpu_report_record, &helper->last);
+    helper->last = *fresh;
+    *fresh = (struct gpu_report){ .gpus = gpus };
+    helper->has_said_why = !helper->last.is_on && !helper->last.is_final;
+    if (helper->has_said_why)
+        return; // its end follows
+    settle_backend(helper);
+    if (helper->asked_old + helper->last.answers > helper->answered)
+        helper->answered = helper->asked_old + helper->last.answers;
+    helper->failures = 0;
+    helper->pause_ms = helper->timing.retry_first_ms;
+    helper->suspect[0] = '\0';
+    review_ailments(helper);
+    report(helper);
+    schedule(helper);
+}
+
+static void on_current_report(void *arg, struct gpu_child *child, struct gpu_report *fresh)
 {
     struct gpu_helper *helper = arg;
-    helper->child = NULL;
-    if (helper->state == ENDING)
-        wait_for_retry(helper);
+    helper->is_settled = fresh->is_final != 0;
+    take_report(helper, fresh);
+    if (!helper->is_settled)
+        return;
+    helper->current = NULL;
+    dismiss(helper, child, false);
 }
 
-/* The helper hangs, crashed or speaks nonsense. */
-static void give_up(struct gpu_helper *helper, const char *why)
+/* The GPU to put the failure down to. One that a helper ended at must see that happen twice, because helpers
+ * are killed by others too. */
+static const char *find_culprit(struct gpu_helper *helper, const struct gpu_child *child, bool is_silent)
 {
-    log_warning("GPU helper: %s", why);
-    helper->state = ENDING;
-    close_pipe(helper);
-    (void)evtimer_del(helper->timer);
-    if (helper->child != NULL)
-        (void)process_signal(child_pidfd(helper->child), SIGKILL);
+    const char *key = gpu_child_key(child);
+    bool is_again = strcmp(helper->suspect, key) == 0;
+    (void)snprintf(helper->suspect, sizeof(helper->suspect), "%s", key);
+    return *key != '\0' && (is_silent || is_again) ? key : NULL;
+}
+
+/* The others go on at once. Before the first report nothing is known that could be told. */
+static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
+{
+    struct ailment *ailment = note_ailment(helper, key, true);
+    const char *why = is_silent ? "the driver does not answer when it is asked about it"
+                                : "the driver's library crashes when it is asked about it";
+    ailment->stuck = child;
+    ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
+    bool is_known = gpu_roster_hang(helper->roster, key, why);
+    log_warning("GPU %s: %s; it is left out and tried again", key, why);
+    helper->due_ms = clock_boot_ms();
+    bool is_late = helper->due_ms - helper->born_ms > helper->timing.first_ms;
+    if (++helper->failures > HANGS_MAX)
+        report_all_lost(helper, "the GPU driver does not answer");
+    if (!has_room(helper))
+        report_all_lost(helper, "too many GPU helper processes hang in the driver");
+    else if (is_known && helper->is_heard)
+        report(helper);
+    else if (!helper->is_heard && is_late)
+        report_all_lost(helper, "the GPU driver does not answer for some of its GPUs");
+}
+
+/* One failure after reports is no more than a pause: only when the next helper fails too, or nothing can be
+ * tried, nothing is known of the GPUs any more. */
+static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const char *why, bool is_silent)
+{
+    bool is_start = is_silent && !gpu_child_is_open(child);
+    const char *text = helper->has_said_why ? helper->last.text : why;
+    log_warning("GPU helper: %s", text);
+    if (is_start)
+        helper->starting = child;
+    helper->due_ms = clock_boot_ms() + helper->pause_ms;
+    helper->pause_ms = lengthen(helper, helper->pause_ms);
+    if (++helper->failures > 1 || !helper->is_heard || helper->has_said_why || is_start)
+        report_all_lost(helper, text);
+}
+
+static void on_current_failure(void *arg, struct gpu_child *child, const char *why, bool is_silent)
+{
+    struct gpu_helper *helper = arg;
+    const char *culprit = find_culprit(helper, child, is_silent);
+    helper->current = NULL;
+    dismiss(helper, child, true);
+    if (culprit != NULL)
+        leave_out(helper, child, culprit, is_silent);
     else
-        wait_for_retry(helper);
-    report_lost(helper, why);
+        fail_whole(helper, child, why, is_silent);
+    schedule(helper);
 }
 
-/* A backend that could not open says so and ends, to be tried again later. */
-static void take_report(struct gpu_helper *helper)
+/* --- trials --- */
+
+static void end_trial(struct gpu_helper *helper, bool is_silent)
 {
-    if (helper->last.is_final) {
-        helper->state = SETTLED;
-        close_pipe(helper);
-        (void)evtimer_del(helper->timer);
-    } else {
-        helper->state = SAMPLING;
-        set_timer(helper, helper->timing.silent_ms);
-    }
-    if (helper->last.is_on)
-        helper->retry_ms = helper->timing.retry_first_ms;
-    helper->on_report(helper->arg, &helper->last);
+    struct gpu_child *child = helper->trial;
+    struct ailment *ailment = find_ailment(helper, helper->trial_key);
+    helper->trial = NULL;
+    dismiss(helper, child, true);
+    if (is_silent && !gpu_child_is_open(child) && *gpu_child_key(child) == '\0')
+        helper->starting = child;
+    if (ailment == NULL)
+        return;
+    put_off(helper, ailment);
+    if (strcmp(gpu_child_key(child), ailment->key) == 0)
+        ailment->stuck = child;
 }
 
-/* Takes whole reports out of the input. */
-static int read_reports(struct gpu_helper *helper)
+/* A GPU that has no address in the reports is well when another one reports at all. */
+static bool is_well(const struct gpu_report *fresh, const char *key)
 {
-    uint16_t id;
-    size_t length;
-    for (;;) {
-        struct buffer *input = &helper->input;
-        int r = record_peek(input->bytes, input->length, REPORT_MAX, &id, &length);
-        if (r < 0)
-            return r;
-        if (length == 0 || length > input->length)
-            return 0;
-        struct gpu_report report;
-        r = record_decode(&gpu_report_record, input->bytes, length, &report, NULL);
-        if (r < 0)
-            return r;
-        memmove(input->bytes, input->bytes + length, input->length - length);
-        input->length -= length;
-        record_clear(&gpu_report_record, &helper->last);
-        helper->last = report;
-        helper->last.answers += helper->asked_old;
-        take_report(helper);
-        if (helper->state == SETTLED)
-            return 0;
+    const struct gpu_state *gpus = fresh->gpus.items;
+    for (size_t i = 0; i < fresh->gpus.count; i++)
+        if (text_equal(gpus[i].pci, key))
+            return gpus[i].is_lost == 0;
+    return fresh->is_on && *key == '#';
+}
+
+/* The current helper was not asked what has been asked since it was started as a trial. */
+static void ask_again(struct gpu_helper *helper)
+{
+    uint64_t missed = helper->asked - helper->asked_trial;
+    helper->asked_old = helper->asked_trial;
+    for (uint64_t i = 0; i < missed; i++)
+        if (!gpu_child_ask(helper->current))
+            helper->asked_old++;
+}
+
+/* The trial that is to go on has left out all others that ail. */
+static void leave_out_others(struct gpu_helper *helper)
+{
+    for (size_t i = 0; i < helper->n_ailments; i++) {
+        if (helper->ailments[i].is_hung)
+            continue;
+        helper->ailments[i].is_hung = true;
+        (void)gpu_roster_hang(helper->roster, helper->ailments[i].key, NULL);
     }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_report *fresh)
 {
     struct gpu_helper *helper = arg;
-    char chunk[65536];
-    ssize_t n = read(helper->fd, chunk, sizeof(chunk));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        bool has_said_why = helper->state == SAMPLING && !helper->last.is_on;
-        give_up(helper, has_said_why ? helper->last.text : "the GPU helper process ended");
+    if (child == helper->current) { // it was promoted
+        on_current_report(arg, child, fresh);
         return;
     }
-    buffer_append(&helper->input, chunk, (size_t)n);
-    if (read_reports(helper) < 0)
-        give_up(helper, "the GPU helper process sent nonsense");
+    if (!is_well(fresh, helper->trial_key)) {
+        end_trial(helper, false);
+        schedule(helper);
+        return;
+    }
+    struct ailment *ailment = find_ailment(helper, helper->trial_key);
+    log_info("GPU %s: it is well again", helper->trial_key);
+    if (ailment != NULL)
+        *ailment = helper->ailments[--helper->n_ailments];
+    gpu_roster_forget_key(helper->roster, helper->trial_key);
+    leave_out_others(helper);
+    struct gpu_child *before = helper->current;
+    helper->current = child;
+    helper->trial = NULL;
+    if (before != NULL)
+        dismiss(helper, before, true);
+    gpu_roster_change_source(helper->roster, before != NULL);
+    ask_again(helper);
+    take_report(helper, fresh);
+}
+
+static void on_trial_failure(void *arg, struct gpu_child *child, const char *why, bool is_silent)
+{
+    struct gpu_helper *helper = arg;
+    if (child == helper->current) {
+        on_current_failure(arg, child, why, is_silent);
+        return;
+    }
+    end_trial(helper, is_silent);
+    schedule(helper);
+}
+
+/* --- the end of processes, and the timer --- */
+
+static void on_gone(void *arg, struct gpu_child *child)
+{
+    struct gpu_helper *helper = arg;
+    size_t kept = 0;
+    for (size_t i = 0; i < helper->n_dismissed; i++)
+        if (helper->dismissed[i] != child)
+            helper->dismissed[kept++] = helper->dismissed[i];
+    helper->n_dismissed = kept;
+    if (helper->starting == child)
+        helper->starting = NULL;
+    for (size_t i = 0; i < helper->n_ailments; i++)
+        if (helper->ailments[i].stuck == child)
+            helper->ailments[i].stuck = NULL;
+    gpu_child_free(child);
+    schedule(helper);
+}
+
+/* One at a time, and none without others that go on. */
+static struct ailment *next_trial(const struct gpu_helper *helper)
+{
+    struct ailment *next = NULL;
+    for (size_t i = 0; i < helper->n_ailments; i++) {
+        struct ailment *ailment = &helper->ailments[i];
+        if (ailment->stuck == NULL && (next == NULL || ailment->due_ms < next->due_ms))
+            next = ailment;
+    }
+    bool may_try = helper->current != NULL && helper->trial == NULL && helper->starting == NULL;
+    return may_try && helper->failures == 0 ? next : NULL;
+}
+
+static void start_current(struct gpu_helper *helper)
+{
+    const struct gpu_child_events events = { on_current_report, on_current_failure, on_gone, helper };
+    helper->has_said_why = false;
+    helper->asked_old = helper->asked;
+    gpu_roster_change_source(helper->roster, false);
+    helper->current = start_child(helper, NULL, &events);
+    if (helper->current == NULL)
+        fail_whole(helper, NULL, "cannot start the GPU helper process", false);
+}
+
+static void start_trial(struct gpu_helper *helper, struct ailment *ailment)
+{
+    const struct gpu_child_events events = { on_trial_report, on_trial_failure, on_gone, helper };
+    (void)snprintf(helper->trial_key, sizeof(helper->trial_key), "%s", ailment->key);
+    helper->asked_trial = helper->asked;
+    helper->trial = start_child(helper, ailment->key, &events);
+    if (helper->trial == NULL)
+        put_off(helper, ailment);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_helper *helper = arg;
-    if (helper->state == WAITING)
-        start(helper);
-    else
-        give_up(helper, "the GPU driver does not answer");
+    int64_t now_ms = clock_boot_ms();
+    if (helper->current == NULL && helper->starting == NULL && helper->due_ms <= now_ms && has_room(helper))
+        start_current(helper);
+    struct ailment *ailment = next_trial(helper);
+    if (ailment != NULL && ailment->due_ms <= now_ms && has_room(helper))
+        start_trial(helper, ailment);
+    schedule(helper);
 }
 
-static void run_child(const struct gpu_helper *helper)
+static void schedule(struct gpu_helper *helper)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_NAME, "mgpu-gpus");
-    _exit(gpu_probe_run(CHILD_FD, &helper->spec, helper->timing.period_ms));
-}
-
-static void start(struct gpu_helper *helper)
-{
-    int pipe_fds[2], pidfd;
-    helper->state = STARTING;
-    helper->asked_old = helper->asked;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pipe_fds) < 0) {
-        give_up(helper, "cannot make a socket for the GPU helper process");
+    int64_t next_ms = NEVER_MS, now_ms = clock_boot_ms();
+    const struct ailment *ailment = next_trial(helper);
+    (void)evtimer_del(helper->timer);
+    if (helper->is_settled || !has_room(helper))
+        return; // when a process goes it is looked at again
+    if (helper->current == NULL && helper->starting == NULL)
+        next_ms = helper->due_ms;
+    if (ailment != NULL && ailment->due_ms < next_ms)
+        next_ms = ailment->due_ms;
+    if (next_ms == NEVER_MS)
         return;
-    }
-    pid_t pid = child_fork(pipe_fds[1], &pidfd);
-    if (pid == 0)
-        run_child(helper);
-    (void)close(pipe_fds[1]);
-    helper->fd = pipe_fds[0];
-    if (pid < 0) {
-        give_up(helper, "cannot start the GPU helper process");
-        return;
-    }
-    (void)fcntl(helper->fd, F_SETFL, O_NONBLOCK);
-    helper->child = child_watch(helper->base, pidfd, on_child_end, helper);
-    helper->readable = event_new(helper->base, helper->fd, EV_READ | EV_PERSIST, on_readable, helper);
-    (void)event_add(helper->readable, NULL);
-    set_timer(helper, helper->timing.first_ms);
+    int64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    const struct timeval time = { left_ms / 1000, left_ms % 1000 * 1000 };
+    (void)evtimer_add(helper->timer, &time);
 }
 
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
-    const struct gpu_helper_timing *timing, gpu_helper_fn *on_report, void *arg)
+    const struct gpu_helper_timing *timing, struct gpu_roster *roster, gpu_helper_fn *on_report, void *arg)
 {
     struct gpu_helper *helper = xcalloc(1, sizeof(*helper));
+    const struct record_list *gpus = gpu_roster_gpus(roster);
     helper->base = base;
     helper->spec = *spec;
     helper->timing = *timing;
+    helper->roster = roster;
     helper->on_report = on_report;
     helper->arg = arg;
-    helper->fd = -1;
-    helper->retry_ms = timing->retry_first_ms;
+    helper->pause_ms = timing->retry_first_ms;
+    helper->born_ms = clock_boot_ms();
     helper->timer = evtimer_new(base, on_timer, helper);
-    start(helper);
+    settle_backend(helper);
+    for (size_t i = 0; i < gpus->count; i++)
+        if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL)
+            (void)note_ailment(helper, ((const struct gpu_state *)gpus->items)[i].pci, true);
+    const struct strings *keys = gpu_roster_keys(roster);
+    for (size_t i = 0; i < keys->count; i++)
+        (void)note_ailment(helper, keys->items[i], true);
+    start_current(helper);
+    schedule(helper);
     return helper;
 }
 
@@ -245,7 +493,7 @@ uint64_t gpu_helper_ask(struct gpu_helper *helper)
 {
     helper->asked++;
     /* A helper that hangs reads nothing, and is replaced; the next one answers all that was asked before. */
-    if (helper->fd < 0 || send(helper->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+    if (helper->current == NULL || !gpu_child_ask(helper->current))
         helper->asked_old++;
     return helper->asked;
 }
@@ -254,11 +502,12 @@ void gpu_helper_free(struct gpu_helper *helper)
 {
     if (helper == NULL)
         return;
-    close_pipe(helper);
-    if (helper->child != NULL)
-        (void)process_signal(child_pidfd(helper->child), SIGKILL);
-    child_free(helper->child);
+    gpu_child_free(helper->current);
+    gpu_child_free(helper->trial);
+    for (size_t i = 0; i < helper->n_dismissed; i++)
+        gpu_child_free(helper->dismissed[i]);
     event_free(helper->timer);
     record_clear(&gpu_report_record, &helper->last);
+    free(helper->ailments);
     free(helper);
 }

@@ -2,7 +2,8 @@
 /* A node without GPUs, and the whole contract of a backend at a glance. */
 #include "agent/gpu.h"
 
-static int none_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
+static int none_open(
+    const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
 {
     *ret_state = NULL;
     return 0;
@@ -11,6 +12,11 @@ static int none_open(const struct gpu_spec *spec, void **ret_state, struct error
 static size_t none_count(const void *state)
 {
     return 0;
+}
+
+static const char *none_key(const void *state, size_t i)
+{
+    return "";
 }
 
 static void none_describe(void *state, size_t i, struct gpu_state *gpu)
@@ -29,6 +35,7 @@ const struct gpu_backend gpu_none = {
     .name = "none",
     .open = none_open,
     .count = none_count,
+    .key = none_key,
     .describe = none_describe,
     .sample = none_sample,
     .close = none_close,

@@ -6,6 +6,9 @@
  *
  * NVML numbers GPUs in an order of its own. mgpu counts in PCI bus order, as CUDA does with
  * CUDA_DEVICE_ORDER=PCI_BUS_ID, so the handles are sorted by bus address once.
+ *
+ * Any call may hang for one GPU, so that each is announced to the stage. GPUs that are left out are not even
+ * asked for by their number once that has hung.
  */
 #include "agent/gpu.h"
 
@@ -21,18 +24,25 @@
 #include "agent/gpu_nvml_values.h"
 #include "base/memory.h"
 
-#define NVML_LINKS_MAX 64 // of one GPU; 18 is what there is today
+#define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today
+#define NVML_MEMORY_MAX (UINT64_C(1) << 46) // bytes; a driver that says more is not believed
 
 struct nvml_gpu {
     nvml_device device;
     bool has_pci;
     unsigned int domain, bus, slot, nvml_index;
+    char key[GPU_KEY_SIZE];
+    uint64_t links;  // bits of positions
+    bool has_switch; // it is linked with something that is no GPU
 };
 
 struct nvml {
     struct nvml_api api;
     bool is_initialised;
-    struct nvml_gpu *gpus;      // in PCI order
+    struct gpu_stage *stage;
+    struct nvml_gpu *gpus;     // in PCI order
+    struct nvml_gpu *left_out; // not asked for anything more
+    size_t n_left_out;
     struct nvml_events *events; // of the GPUs, by their position; NULL: none will come
     size_t count;
 };
@@ -47,6 +57,7 @@ static void nvml_close(void *state)
         (void)nvml->api.shutdown();
     nvml_api_unload(&nvml->api);
     free(nvml->gpus);
+    free(nvml->left_out);
     free(nvml);
 }
 
@@ -66,7 +77,29 @@ static int compare_pci(const void *a, const void *b)
     return 0;
 }
 
-/* A GPU that NVML cannot hand out (it fell off the bus before we started) is passed over. */
+/* By its number first, because even the question for its address may hang. False when NVML cannot hand it out
+ * (it fell off the bus before we started). */
+static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_out)
+{
+    struct nvml_pci pci = { 0 };
+    (void)snprintf(gpu->key, sizeof(gpu->key), "#%u", gpu->nvml_index);
+    *ret_is_left_out = gpu_stage_is_left_out(nvml->stage, gpu->key);
+    if (*ret_is_left_out)
+        return true;
+    gpu_stage_enter(nvml->stage, gpu->key);
+    if (nvml->api.handle(gpu->nvml_index, &gpu->device) != NVML_SUCCESS)
+        return false;
+    gpu->has_pci = nvml->api.pci != NULL && nvml->api.pci(gpu->device, &pci) == NVML_SUCCESS;
+    if (!gpu->has_pci)
+        return true;
+    gpu->domain = pci.domain;
+    gpu->bus = pci.bus;
+    gpu->slot = pci.device;
+    (void)snprintf(gpu->key, sizeof(gpu->key), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->slot);
+    *ret_is_left_out = gpu_stage_is_left_out(nvml->stage, gpu->key);
+    return true;
+}
+
 static int find_gpus(struct nvml *nvml, struct error *err)
 {
     unsigned int count = 0;
@@ -77,32 +110,91 @@ static int find_gpus(struct nvml *nvml, struct error *err)
     if (count > NODE_GPUS_MAX)
         return error_set(err, -ERANGE, "this node has %u GPUs; the most is %u", count, NODE_GPUS_MAX);
     nvml->gpus = xcalloc(count + 1, sizeof(struct nvml_gpu));
+    nvml->left_out = xcalloc(count + 1, sizeof(struct nvml_gpu));
     for (unsigned int i = 0; i < count; i++) {
         struct nvml_gpu gpu = { .nvml_index = i };
-        struct nvml_pci pci = { 0 };
-        if (nvml->api.handle(i, &gpu.device) != NVML_SUCCESS)
+        bool is_left_out = false;
+        if (!find_gpu(nvml, &gpu, &is_left_out))
             continue;
-        gpu.has_pci = nvml->api.pci != NULL && nvml->api.pci(gpu.device, &pci) == NVML_SUCCESS;
-        gpu.domain = pci.domain;
-        gpu.bus = pci.bus;
-        gpu.slot = pci.device;
-        nvml->gpus[nvml->count++] = gpu;
+        if (is_left_out)
+            nvml->left_out[nvml->n_left_out++] = gpu;
+        else
+            nvml->gpus[nvml->count++] = gpu;
     }
     qsort(nvml->gpus, nvml->count, sizeof(struct nvml_gpu), compare_pci);
     return 0;
 }
 
+static bool is_at(const struct nvml_gpu *gpu, const struct nvml_pci *pci)
+{
+    return gpu->has_pci && gpu->domain == pci->domain && gpu->bus == pci->bus && gpu->slot == pci->device;
+}
+
+/* The GPU at that address; the count when it is none of ours, such as an NVSwitch. */
+static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
+{
+    size_t k = 0;
+    while (k < nvml->count && !is_at(&nvml->gpus[k], pci))
+        k++;
+    return k;
+}
+
+/* A GPU that is left out without its address being known may be what a link leads to. */
+static bool is_switch(const struct nvml *nvml, const struct nvml_pci *pci)
+{
+    for (size_t k = 0; k < nvml->n_left_out; k++)
+        if (!nvml->left_out[k].has_pci || is_at(&nvml->left_out[k], pci))
+            return false;
+    return true;
+}
+
+static void read_links(const struct nvml *nvml, struct nvml_gpu *gpu)
+{
+    for (unsigned int link = 0; link < NVML_LINKS_MAX; link++) {
+        unsigned int is_active = 0;
+        struct nvml_pci pci = { 0 };
+        if (nvml->api.link_state(gpu->device, link, &is_active) != NVML_SUCCESS)
+            break; // there are no more
+        if (is_active == 0 || nvml->api.link_pci(gpu->device, link, &pci) != NVML_SUCCESS)
+            continue;
+        size_t other = find_by_pci(nvml, &pci);
+        gpu->has_switch |= other == nvml->count && is_switch(nvml, &pci);
+        if (other < nvml->count && other < 64)
+            gpu->links |= UINT64_C(1) << other;
+    }
+}
+
+/* A link to a switch leads to all others that have such a link. */
+static void find_links(struct nvml *nvml)
+{
+    if (nvml->api.link_state == NULL || nvml->api.link_pci == NULL)
+        return;
+    for (size_t i = 0; i < nvml->count; i++) {
+        gpu_stage_enter(nvml->stage, nvml->gpus[i].key);
+        read_links(nvml, &nvml->gpus[i]);
+    }
+    for (size_t i = 0; i < nvml->count; i++)
+        for (size_t k = 0; nvml->gpus[i].has_switch && k < nvml->count && k < 64; k++)
+            if (k != i && nvml->gpus[k].has_switch)
+                nvml->gpus[i].links |= UINT64_C(1) << k;
+}
+
 static void start_events(struct nvml *nvml)
 {
     nvml_device devices[NODE_GPUS_MAX];
-    for (size_t i = 0; i < nvml->count; i++)
+    const char *keys[NODE_GPUS_MAX];
+    for (size_t i = 0; i < nvml->count; i++) {
         devices[i] = nvml->gpus[i].device;
-    nvml->events = nvml_events_start(&nvml->api, devices, nvml->count);
+        keys[i] = nvml->gpus[i].key;
+    }
+    nvml->events = nvml_events_start(&nvml->api, nvml->stage, devices, keys, nvml->count);
 }
 
-static int nvml_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
+static int nvml_open(
+    const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
 {
     _cleanup_(nvml_closep) struct nvml *nvml = xcalloc(1, sizeof(*nvml));
+    nvml->stage = stage;
     int r = nvml_api_load(spec->nvml_library, &nvml->api, err);
     if (r < 0)
         return r;
@@ -117,6 +209,7 @@ static int nvml_open(const struct gpu_spec *spec, void **ret_state, struct error
     r = find_gpus(nvml, err);
     if (r < 0)
         return r;
+    find_links(nvml);
     start_events(nvml);
     *ret_state = take_ptr(nvml);
     return 0;
@@ -128,48 +221,10 @@ static size_t nvml_count(const void *state)
     return nvml->count;
 }
 
-/* The GPU at that address; the count when it is none, such as an NVSwitch. */
-static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
+static const char *nvml_key(const void *state, size_t i)
 {
-    size_t k = 0;
-    while (k < nvml->count && (!nvml->gpus[k].has_pci || nvml->gpus[k].domain != pci->domain ||
-                                  nvml->gpus[k].bus != pci->bus || nvml->gpus[k].slot != pci->device))
-        k++;
-    return k;
-}
-
-/* Bits of the GPUs that NVLink leads to. A link to a switch leads to all others that have such a link. */
-static uint64_t read_links(const struct nvml *nvml, size_t i, bool *ret_has_switch)
-{
-    uint64_t links = 0;
-    *ret_has_switch = false;
-    if (nvml->api.link_state == NULL || nvml->api.link_pci == NULL)
-        return 0;
-    for (unsigned int link = 0; link < NVML_LINKS_MAX; link++) {
-        unsigned int is_active = 0;
-        struct nvml_pci pci = { 0 };
-        if (nvml->api.link_state(nvml->gpus[i].device, link, &is_active) != NVML_SUCCESS)
-            break; // there are no more
-        if (is_active == 0 || nvml->api.link_pci(nvml->gpus[i].device, link, &pci) != NVML_SUCCESS)
-            continue;
-        size_t other = find_by_pci(nvml, &pci);
-        *ret_has_switch |= other == nvml->count;
-        if (other < nvml->count && other < 64)
-            links |= UINT64_C(1) << other;
-    }
-    return links;
-}
-
-static uint64_t find_links(const struct nvml *nvml, size_t i)
-{
-    bool has_switch = false, other_has = false;
-    uint64_t links = read_links(nvml, i, &has_switch);
-    for (size_t k = 0; has_switch && k < nvml->count && k < 64; k++) {
-        (void)read_links(nvml, k, &other_has);
-        if (k != i && other_has)
-            links |= UINT64_C(1) << k;
-    }
-    return links;
+    const struct nvml *nvml = state;
+    return nvml->gpus[i].key;
 }
 
 static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
@@ -187,17 +242,16 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
         gpu->minor = (int32_t)minor;
     if (nvml->api.uuid != NULL && nvml->api.uuid(from->device, text, sizeof(text)) == NVML_SUCCESS)
         gpu->uuid = xstrndup(text, sizeof(text) - 1);
-    else
-        gpu->uuid = xasprintf("GPU-index-%zu", i);
     if (nvml->api.name != NULL && nvml->api.name(from->device, text, sizeof(text)) == NVML_SUCCESS)
         gpu->model = xstrndup(text, sizeof(text) - 1);
     else
         gpu->model = xstrdup("NVIDIA GPU");
     if (from->has_pci)
         gpu->pci = xasprintf("%04x:%02x:%02x.0", from->domain, from->bus, from->slot);
-    if (nvml->api.memory != NULL && nvml->api.memory(from->device, &memory) == NVML_SUCCESS)
+    if (nvml->api.memory != NULL && nvml->api.memory(from->device, &memory) == NVML_SUCCESS &&
+        memory.total <= NVML_MEMORY_MAX)
         gpu->memory_bytes = memory.total;
-    gpu->links = find_links(nvml, i);
+    gpu->links = from->links;
 }
 
 static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
@@ -220,6 +274,7 @@ const struct gpu_backend gpu_nvml = {
     .name = "nvml",
     .open = nvml_open,
     .count = nvml_count,
+    .key = nvml_key,
     .describe = nvml_describe,
     .sample = nvml_sample,
     .look = nvml_look,

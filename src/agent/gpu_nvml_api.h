@@ -10,11 +10,14 @@
 
 #define NVML_LIBRARY              "libnvidia-ml.so.1"
 #define NVML_SUCCESS              0
+#define NVML_UNINITIALIZED        1
 #define NVML_NOT_SUPPORTED        3
+#define NVML_NOT_FOUND            6
 #define NVML_INSUFFICIENT_SIZE    7
 #define NVML_NOT_LOADED           9 // the kernel has no driver
 #define NVML_TIMEOUT              10
 #define NVML_IS_LOST              15 // fell off the bus
+#define NVML_RESET_REQUIRED       16
 #define NVML_TEMPERATURE_GPU      0
 #define NVML_CLOCK_SM             1
 #define NVML_CLOCK_MEMORY         2

@@ -75,11 +75,13 @@ static bool can_wait(const struct nvml_api *api)
 }
 
 /* How many devices will tell. */
-static size_t register_devices(const struct nvml_events *events)
+static size_t register_devices(
+    const struct nvml_events *events, struct gpu_stage *stage, const char *const *keys)
 {
     size_t registered = 0;
     for (size_t i = 0; i < events->count; i++) {
         unsigned long long types = 0;
+        gpu_stage_enter(stage, keys[i]);
         if (events->api->event_types(events->devices[i], &types) != NVML_SUCCESS ||
             (types & NVML_EVENT_XID) == 0)
             continue;
@@ -101,7 +103,8 @@ static void free_events(struct nvml_events *events)
     free(events);
 }
 
-struct nvml_events *nvml_events_start(const struct nvml_api *api, const nvml_device *devices, size_t count)
+struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_stage *stage,
+    const nvml_device *devices, const char *const *keys, size_t count)
 {
     if (!can_wait(api) || count == 0)
         return NULL;
@@ -114,7 +117,7 @@ struct nvml_events *nvml_events_start(const struct nvml_api *api, const nvml_dev
     (void)pthread_mutex_init(&events->lock, NULL);
     events->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (events->stop_fd < 0 || api->event_set_create(&events->set) != NVML_SUCCESS ||
-        register_devices(events) == 0 ||
+        register_devices(events, stage, keys) == 0 ||
         pthread_create(&events->thread, NULL, wait_for_events, events) != 0) {
         free_events(events);
         return NULL;

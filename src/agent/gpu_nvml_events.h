@@ -6,12 +6,15 @@
 #pragma once
 
 #include "agent/gpu_nvml_api.h"
+#include "agent/gpu_stage.h"
 #include "wire/message.h"
 
 struct nvml_events;
 
-/* Starts to wait for errors of the devices that tell them. NULL when none does or the driver cannot. */
-struct nvml_events *nvml_events_start(const struct nvml_api *api, const nvml_device *devices, size_t count);
+/* Starts to wait for errors of the devices that tell them. NULL when none does or the driver cannot. `keys`
+ * are the devices' for the stage. */
+struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_stage *stage,
+    const nvml_device *devices, const char *const *keys, size_t count);
 
 /* Fills xid, xid_wall_ms and xid_count of the device at position `i`. NULL events: there were none. */
 void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gpu);

@@ -5,7 +5,11 @@
  */
 #include "agent/gpu_nvml_values.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
 
 #define UTILIZATION_MAX 100U      // percent
 #define TEMPERATURE_MAX 200U      // degrees Celsius
@@ -98,13 +102,36 @@ static void read_ecc(const struct nvml_api *api, nvml_device device, struct gpu_
     gpu->valid |= GPU_ECC;
 }
 
+/* What a failure says of the GPU as a whole; other codes say nothing. */
+static const struct {
+    int code;
+    const char *trouble;
+} losses[] = {
+    { NVML_UNINITIALIZED, "the driver was started anew" },
+    { NVML_NOT_FOUND, "the driver does not know it any more" },
+    { NVML_NOT_LOADED, "the driver is not loaded any more" },
+    { NVML_IS_LOST, "it has fallen off the bus" },
+    { NVML_RESET_REQUIRED, "it needs a reset" },
+};
+
+static bool note_loss(int code, struct gpu_state *gpu)
+{
+    const char *trouble = NULL;
+    for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+        if (losses[i].code == code)
+            trouble = losses[i].trouble;
+    gpu->is_lost = trouble != NULL;
+    free(gpu->trouble);
+    gpu->trouble = xstrdup(trouble);
+    return gpu->is_lost != 0;
+}
+
 void nvml_read_memory(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
     uint64_t used = 0;
     int code = read_used(api, device, &used);
     gpu->valid &= ~(uint32_t)(GPU_MEMORY_USED | GPU_PROCESSES);
-    gpu->is_lost = code == NVML_IS_LOST;
-    if (gpu->is_lost)
+    if (note_loss(code, gpu))
         gpu->valid = 0;
     if (code != NVML_SUCCESS || (gpu->memory_bytes != 0 && used > gpu->memory_bytes))
         return;

@@ -5,9 +5,10 @@
 #include "agent/gpu_nvml_api.h"
 #include "wire/message.h"
 
-/* Sets is_lost and the memory in use, and takes away the bit of the processes, which are read anew. */
+/* Sets is_lost, trouble and the memory in use, and takes away the bit of the processes, which are read anew.
+ */
 void nvml_read_memory(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu);
 
-/* Sets is_lost, the measured numbers and their bits in `valid`. A value that the driver does not give, or
- * that cannot be true, has no bit. */
+/* Sets is_lost and trouble, the measured numbers and their bits in `valid`. A value that the driver does not
+ * give, or that cannot be true, has no bit. */
 void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu);

@@ -13,55 +13,83 @@
 #include "agent/gpu.h"
 #include "agent/gpu_place.h"
 #include "agent/gpu_report.h"
+#include "agent/gpu_turns.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 
-static const struct gpu_backend *const automatic[] = { &gpu_nvml, NULL };
+static const struct gpu_backend *const automatic[] = { &gpu_nvml, &gpu_amd, NULL };
+
+static const struct gpu_backend *const by_kind[] = {
+    [GPU_SPEC_NONE] = &gpu_none,
+    [GPU_SPEC_SIM] = &gpu_sim,
+    [GPU_SPEC_NVML] = &gpu_nvml,
+    [GPU_SPEC_AMD] = &gpu_amd,
+};
 
 struct probe {
     const struct gpu_backend *backend;
+    const struct gpu_spec *spec;
+    struct gpu_stage *stage;
     void *state;
+    struct gpu_turns *turns;  // NULL until the first report
     struct gpu_report report; // the descriptions stay, the values are refreshed
 };
 
-/* -ENODEV from every backend means a machine without GPUs; any other failure means a sick driver. */
-static int open_automatic(struct probe *probe, const struct gpu_spec *spec, struct error *err)
+/* -ENODEV from every backend means a machine without GPUs; any other failure means a sick driver. The first
+ * backend's reason is kept, the others' drivers are rarer. */
+static int open_automatic(struct probe *probe, struct error *err)
 {
     for (size_t i = 0; automatic[i] != NULL; i++) {
+        struct error why = { 0 };
         probe->backend = automatic[i];
-        int r = probe->backend->open(spec, &probe->state, err);
+        int r = probe->backend->open(probe->spec, probe->stage, &probe->state, &why);
+        if (r == 0) {
+            *err = (struct error){ 0 };
+            return 0;
+        }
+        if (i == 0 || r != -ENODEV)
+            *err = why;
         if (r != -ENODEV)
             return r;
     }
     probe->backend = &gpu_none;
-    return gpu_none.open(spec, &probe->state, NULL);
+    return gpu_none.open(probe->spec, probe->stage, &probe->state, NULL);
 }
 
-static int open_backend(struct probe *probe, const struct gpu_spec *spec, struct error *err)
+static int open_backend(struct probe *probe, struct error *err)
 {
-    if (spec->kind == GPU_SPEC_AUTO)
-        return open_automatic(probe, spec, err);
-    probe->backend = spec->kind == GPU_SPEC_SIM ? &gpu_sim : &gpu_none;
-    return probe->backend->open(spec, &probe->state, err);
+    if (probe->spec->kind == GPU_SPEC_AUTO)
+        return open_automatic(probe, err);
+    probe->backend = by_kind[probe->spec->kind];
+    return probe->backend->open(probe->spec, probe->stage, &probe->state, err);
 }
 
-static void describe(struct probe *probe, const struct gpu_spec *spec, const struct error *err)
+static void describe_gpus(struct probe *probe)
 {
-    struct gpu_report *report = &probe->report;
     size_t count = probe->backend->count(probe->state);
     struct gpu_state *gpus = xcalloc(count + 1, sizeof(*gpus));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        gpu_stage_enter(probe->stage, probe->backend->key(probe->state, i));
         probe->backend->describe(probe->state, i, &gpus[i]);
+    }
     if (probe->backend != &gpu_sim) // which makes its places up
-        gpu_place_find("/sys", gpus, count);
-    report->gpus = (struct record_list){ gpus, count };
+        gpu_place_find(gpu_spec_sysfs(probe->spec), gpus, count);
+    probe->report.gpus = (struct record_list){ gpus, count };
+}
+
+/* GPUs that are left out are there all the same. */
+static void describe(struct probe *probe, const struct error *err)
+{
+    struct gpu_report *report = &probe->report;
+    describe_gpus(probe);
+    size_t count = report->gpus.count + (probe->stage != NULL ? probe->stage->n_left_out : 0);
     report->backend = xstrdup(probe->backend->name);
     report->is_on = count > 0;
     report->is_final = probe->backend == &gpu_none;
     if (err->code != 0)
         report->text = xstrdup(err->message);
-    else if (spec->kind == GPU_SPEC_NONE)
+    else if (probe->spec->kind == GPU_SPEC_NONE)
         report->text = xstrdup("no GPUs are offered (--gpus none)");
     else
         report->text = xasprintf("%zu GPU%s found by %s", count, count == 1 ? "" : "s", report->backend);
@@ -75,15 +103,37 @@ static int write_report(int fd, const struct gpu_report *report)
     return write_all(fd, bytes.bytes, bytes.length);
 }
 
-/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. */
-static int sample(struct probe *probe, int fd, bool is_full)
+/* One after the other, so that a GPU that hangs is named to the agent before anything else is known. */
+static void read_in_order(struct probe *probe, bool is_full)
 {
     struct gpu_state *gpus = probe->report.gpus.items;
     const struct gpu_backend *backend = probe->backend;
     void (*read_one)(void *, size_t, struct gpu_state *) =
         is_full || backend->look == NULL ? backend->sample : backend->look;
-    for (size_t i = 0; i < probe->report.gpus.count; i++)
+    for (size_t i = 0; i < probe->report.gpus.count; i++) {
+        gpu_stage_enter(probe->stage, backend->key(probe->state, i));
         read_one(probe->state, i, &gpus[i]);
+    }
+    gpu_stage_enter(probe->stage, NULL);
+}
+
+/* While one GPU answers the helper goes on; when none does, it is the agent's to end it. */
+static void read_at_once(struct probe *probe, bool is_full)
+{
+    const char *hung = gpu_turns_read(probe->turns, is_full, &probe->report.gpus);
+    if (hung == NULL)
+        gpu_stage_enter(probe->stage, NULL);
+    else
+        gpu_stage_hang(probe->stage, hung);
+}
+
+/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. */
+static int sample(struct probe *probe, int fd, bool is_full)
+{
+    if (probe->turns != NULL)
+        read_at_once(probe, is_full);
+    else
+        read_in_order(probe, is_full);
     probe->report.is_sample = is_full;
     gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);
@@ -111,24 +161,37 @@ static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
     return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
 }
 
-int gpu_probe_run(int fd, const struct gpu_spec *spec, int64_t period_ms)
+/* The driver does not work: said once, and tried again by another process. */
+static int report_failure(struct probe *probe, int fd, const struct error *err)
 {
-    struct probe probe = { 0 };
+    probe->report.backend = xstrdup(probe->backend->name);
+    probe->report.text = xstrdup(err->message);
+    probe->report.fix = xstrdup(err->hint);
+    probe->report.is_sample = 1;
+    return write_report(fd, &probe->report);
+}
+
+int gpu_probe_run(
+    int fd, const struct gpu_spec *spec, struct gpu_stage *stage, int64_t period_ms, int64_t silent_ms)
+{
+    struct probe probe = { .spec = spec, .stage = stage };
     struct error err = { 0 };
-    int r = open_backend(&probe, spec, &err);
+    int r = open_backend(&probe, &err);
     if (r < 0) {
-        probe.report.backend = xstrdup(probe.backend->name);
-        probe.report.text = xstrdup(err.message);
-        probe.report.fix = xstrdup(err.hint);
-        r = write_report(fd, &probe.report);
+        r = report_failure(&probe, fd, &err);
     } else {
         int64_t next_ms = clock_boot_ms();
         enum wake wake = WAKE_PERIOD;
-        describe(&probe, spec, &err);
+        gpu_stage_set_open(stage);
+        describe(&probe, &err);
         do {
             r = sample(&probe, fd, wake == WAKE_PERIOD);
+            if (probe.turns == NULL && !probe.report.is_final)
+                probe.turns = gpu_turns_new(probe.backend, probe.state, &probe.report.gpus, silent_ms);
             next_ms += wake == WAKE_PERIOD ? period_ms : 0;
         } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
+        if (!gpu_turns_end(probe.turns))
+            return EXIT_FAILURE; // threads hang in what would be freed
         probe.backend->close(probe.state);
     }
     record_clear(&gpu_report_record, &probe.report);

@@ -17,10 +17,10 @@
 
 struct sim {
     struct gpu_spec spec;
-    uint32_t samples;
+    _Atomic uint32_t samples; // GPUs are read at the same time
 };
 
-static int sim_open(const struct gpu_spec *spec, void **ret_state, struct error *err)
+static int sim_open(const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
 {
     struct sim *sim = xcalloc(1, sizeof(*sim));
     sim->spec = *spec;
@@ -32,6 +32,11 @@ static size_t sim_count(const void *state)
 {
     const struct sim *sim = state;
     return sim->spec.count;
+}
+
+static const char *sim_key(const void *state, size_t i)
+{
+    return "";
 }
 
 static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
@@ -82,6 +87,7 @@ const struct gpu_backend gpu_sim = {
     .name = "sim",
     .open = sim_open,
     .count = sim_count,
+    .key = sim_key,
     .describe = sim_describe,
     .sample = sim_sample,
     .look = sim_look,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/gpu_env.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "job/launch.h"
@@ -48,8 +49,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
 {
     _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
     _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
-    strings_set_env(env, "CUDA_VISIBLE_DEVICES", gpus);
-    strings_set_env(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    gpu_env_set(node->gpus, &launch->gpus, env);
     set_number(env, "MGPU_JOB_ID", launch->job);
     strings_set_env(env, "MGPU_JOB_NAME", job_name);
     set_number(env, "MGPU_ATTEMPT", launch->attempt);

@@ -8,6 +8,7 @@
 #include "agent/launcher.h"
 
 #include <dirent.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ struct launcher {
     bool is_guarding;
     const struct confine *confine;
     struct confine_state *cells;
+    const struct record_list *gpus; // of the node; NULL: not known
     int spool_fd;
     int exits_fd;
     int logs_fd;               // STATE/logs, or -1
@@ -152,6 +154,11 @@ int launcher_open(const struct launcher_options *options, const struct confine *
     return 0;
 }
 
+void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus)
+{
+    launcher->gpus = gpus;
+}
+
 int launcher_spool_fd(const struct launcher *launcher)
 {
     return launcher->spool_fd;
@@ -259,11 +266,13 @@ static int make_logs(const struct launcher *launcher, const struct launch_spec *
     return make_user_logs(parent, spec->uid, spec->gid, err);
 }
 
+/* CUDA counts only what a job may open; UUIDs are right in any case. */
 static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
     _cleanup_free_ char *visible = gpu_devices_visible(devices, &spec->gpus);
+    const char *numbers = strings_get_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES");
     gpu_devices_rules(devices, &spec->gpus, &spec->devices);
-    if (visible != NULL)
+    if (visible != NULL && numbers != NULL && isdigit((unsigned char)numbers[0]))
         strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
 }
 
@@ -308,6 +317,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         .state_dir = launcher->state_dir,
         .log_dir = launcher->log_dir,
         .exit_dir = launcher->exit_dir,
+        .gpus = launcher->gpus,
         .is_root = launcher->is_root,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,

@@ -53,6 +53,10 @@ int launcher_open(const struct launcher_options *options, const struct confine *
     struct confine_state *cells, struct launcher **ret, struct error *err);
 void launcher_close(struct launcher *launcher);
 
+/* All GPUs of the node (struct gpu_state), borrowed for as long as the launcher is open: jobs are told of
+ * their own in words that depend on the others. */
+void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus);
+
 /* Descriptor of RUN/spool, owned by the launcher. */
 int launcher_spool_fd(const struct launcher *launcher);
 

@@ -151,6 +151,15 @@ void node_features_list(const struct feature_facts *facts, struct record_list *r
     *ret = (struct record_list){ features, ROWS };
 }
 
+void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *ret)
+{
+    const struct feature_facts facts = { .gpus = gpus };
+    struct node_feature *feature = xcalloc(1, sizeof(*feature));
+    feature->name = xstrdup("gpu");
+    describe_gpu(&facts, feature);
+    *ret = (struct record_list){ feature, 1 };
+}
+
 void node_features_clear(struct record_list *list)
 {
     struct node_feature *features = list->items;

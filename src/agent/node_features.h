@@ -23,4 +23,8 @@ struct feature_facts {
 
 /* List of struct node_feature, freed by node_features_clear(). */
 void node_features_list(const struct feature_facts *facts, struct record_list *ret);
+
+/* The one about the GPUs alone. */
+void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *ret);
+
 void node_features_clear(struct record_list *features);

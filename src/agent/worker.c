@@ -34,6 +34,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/strings.h"
 #include "base/version.h"
 
 #define LOCK_FILE       "agent.lock"
@@ -57,6 +58,7 @@ struct worker {
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link;
+    struct gpu_roster *roster;
     struct gpu_helper *gpus;
     struct gpu_watch *watch;
     struct gpu_check *check;
@@ -66,6 +68,7 @@ struct worker {
     uint64_t answers;        // looks at the GPUs that the reports so far have answered
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     uint32_t gpu_repeats;    // samples in a row that were like it
+    char *told_text;         // what was said last of the GPUs as a whole
     int status;
 };
 
@@ -152,12 +155,14 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
     log_what_is_off(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
+    worker->told_text = xstrdup(report->text);
     log_info("node %s: %s", worker->options->node, report->text);
 }
 
 /* Samples come once a second. The controller counts samples that agree before it believes some things, so
- * what says nothing new is passed on for a while, and not for ever. */
-static void pass_on(struct worker *worker, const struct message_gpus *gpus)
+ * what says nothing new is passed on for a while, and not for ever; nor is one while the controller is
+ * behind: false then. */
+static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&message_gpus_record, gpus, &bytes);
@@ -165,18 +170,27 @@ static void pass_on(struct worker *worker, const struct message_gpus *gpus)
                    memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
     worker->gpu_repeats = is_same ? worker->gpu_repeats + 1 : 0;
     if (worker->gpu_repeats > GPU_REPEATS_MAX || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
-        return;
+        return false;
     agent_core_gpus(effects_core(worker->effects), gpus);
     buffer_clear(&worker->last_gpus);
     worker->last_gpus = bytes;
     bytes = (struct buffer){ 0 };
+    return true;
 }
 
-/* A sample, once a second. */
-static void take_sample(struct worker *worker, struct message_gpus *gpus)
+/* A sample, once a second. What it says of the GPUs as a whole is told when it changes. */
+static void take_sample(struct worker *worker, const struct gpu_report *report, struct message_gpus *gpus)
 {
     gpu_watch_usages(worker->watch, &gpus->usages);
-    pass_on(worker, gpus);
+    if (!text_equal(report->text, worker->told_text)) {
+        gpus->gpu_backend = report->backend;
+        node_features_list_gpu(report, &gpus->features);
+    }
+    if (pass_on(worker, gpus) && gpus->features.count > 0) {
+        free(worker->told_text);
+        worker->told_text = xstrdup(report->text);
+    }
+    node_features_clear(&gpus->features);
     gpu_watch_clear(&gpus->usages);
 }
 
@@ -206,7 +220,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         return;
     }
     if (report->is_sample || is_news)
-        take_sample(worker, &gpus);
+        take_sample(worker, report, &gpus);
     if (is_answer || is_news)
         effects_gpus_looked_at(worker->effects);
 }
@@ -310,8 +324,10 @@ static int begin(struct worker *worker, struct error *err)
     worker->link =
         agent_link_new(worker->base, worker->options->link_fd, on_link_message, on_link_closed, worker);
     effects_set_link(worker->effects, worker->link);
-    worker->gpus =
-        gpu_helper_new(worker->base, &worker->options->gpus, &gpu_helper_defaults, on_gpu_report, worker);
+    worker->roster = gpu_roster_new(worker->run_fd, worker->boot_id);
+    launcher_set_gpus(worker->launcher, gpu_roster_gpus(worker->roster));
+    worker->gpus = gpu_helper_new(
+        worker->base, &worker->options->gpus, &gpu_helper_defaults, worker->roster, on_gpu_report, worker);
     return 0;
 }
 
@@ -351,6 +367,7 @@ static int wait_for_lock(struct worker *worker, struct error *err)
 static void end(struct worker *worker)
 {
     gpu_helper_free(worker->gpus);
+    gpu_roster_free(worker->roster);
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
     effects_free(worker->effects);
@@ -369,6 +386,7 @@ static void end(struct worker *worker)
     closep(&worker->state_fd);
     closep(&worker->run_fd);
     buffer_clear(&worker->last_gpus);
+    free(worker->told_text);
 }
 
 int worker_run(const struct agent_options *options)

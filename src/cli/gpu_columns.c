@@ -137,6 +137,10 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
         if (field_is(gpu, "state", looks[i].state))
             *color = looks[i].color;
     const char *state = field_text(gpu, "state");
+    if (field_is(gpu, "state", "lost") && field_text(gpu, "trouble") != NULL) {
+        _cleanup_free_ char *trouble = field_shown(gpu, "trouble");
+        return xasprintf("lost: %s", trouble);
+    }
     return outage_text(view, gpu, state == NULL ? "-" : state);
 }
 

@@ -28,9 +28,10 @@ struct controller_options {
     char *state_dir;
     char *run_dir;
     char *listen;         // "127.0.0.1:9123", "none"
-    char *gpus;           // "auto", "none", "sim:8x24G", "sim:8x24G:MODEL"
+    char *gpus;           // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library;   // NULL: the driver's own
     char *device_dir;     // NULL: /dev, and simulated GPUs have no nodes
+    char *sysfs_root;     // NULL: /sys
     char *user;           // to become when started as root
     char *node;           // name of the local node
     char *log_dir;        // "home" or a directory that gets one directory per user

@@ -309,6 +309,30 @@ static void on_returned(struct core *core, const struct core_node *node, const v
     forget(core, node, &statement);
 }
 
+/* Each instead of the one of its name. */
+static void take_features(struct message_hello *hello, const struct message_gpus *gpus)
+{
+    struct message_hello fresh = { .gpu_backend = gpus->gpu_backend, .features = gpus->features }, copy;
+    if (gpus->features.count == 0)
+        return;
+    record_copy(&message_hello_record, &copy, &fresh);
+    struct node_feature *new_ones = copy.features.items, *features = hello->features.items;
+    for (size_t i = 0; i < copy.features.count; i++)
+        for (size_t k = 0; k < hello->features.count; k++)
+            if (text_equal(features[k].name, new_ones[i].name)) {
+                struct node_feature old = features[k];
+                features[k] = new_ones[i];
+                new_ones[i] = old;
+                break;
+            }
+    if (copy.gpu_backend != NULL) {
+        char *old = hello->gpu_backend;
+        hello->gpu_backend = copy.gpu_backend;
+        copy.gpu_backend = old;
+    }
+    record_clear(&message_hello_record, &copy);
+}
+
 static void on_gpus(struct core *core, const struct core_node *node, const void *message)
 {
     const struct message_gpus *gpus = message;
@@ -319,6 +343,7 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     struct message_gpus old = { .gpus = known->hello.gpus };
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
+    take_features(&known->hello, gpus);
     core_watch_gpus(core, known);
     core_check_health(core, known);
     core_node_changed(core, known);

@@ -18,7 +18,8 @@
 static const struct {
     const char *word;
     enum gpu_spec_kind kind;
-} words[] = { { "auto", GPU_SPEC_AUTO }, { "none", GPU_SPEC_NONE } };
+} words[] = { { "auto", GPU_SPEC_AUTO }, { "none", GPU_SPEC_NONE }, { "nvml", GPU_SPEC_NVML },
+    { "amd", GPU_SPEC_AMD } };
 
 /* "8x24G" */
 static int parse_shape(const char *shape, struct gpu_spec *spec, struct error *err)
@@ -82,9 +83,14 @@ int gpu_spec_parse(const char *text, struct gpu_spec *ret, struct error *err)
     else
         (void)error_set(err, -EINVAL, "--gpus cannot be \"%.64s\"", text);
     if (r < 0) {
-        (void)error_hint(err, "use auto, none, or sim:COUNTxMEMORY[:MODEL] such as sim:8x24G");
+        (void)error_hint(err, "use auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL] such as sim:8x24G");
         return r;
     }
     *ret = spec;
     return 0;
+}
+
+const char *gpu_spec_sysfs(const struct gpu_spec *spec)
+{
+    return spec->sysfs_root != NULL ? spec->sysfs_root : "/sys";
 }

@@ -9,16 +9,22 @@
 
 #define GPU_SPEC_MODEL_SIZE 96U
 
-enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM };
+enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM, GPU_SPEC_NVML, GPU_SPEC_AMD };
 
 struct gpu_spec {
     enum gpu_spec_kind kind;
-    const char *nvml_library; // NULL: the driver's own; not part of the text, borrowed
+    /* Not part of the text, borrowed. */
+    const char *nvml_library; // NULL: the driver's own
+    const char *sysfs_root;   // NULL: "/sys"
     /* GPU_SPEC_SIM only */
     uint32_t count;
     uint64_t memory_bytes; // of each
     char model[GPU_SPEC_MODEL_SIZE];
 };
 
-/* "auto", "none", "sim:8x24G", "sim:8x24G:MODEL". -EINVAL or -ERANGE with a sentence and a hint. */
+/* "auto", "none", "nvml", "amd", "sim:8x24G", "sim:8x24G:MODEL". -EINVAL or -ERANGE with a sentence and a
+ * hint. */
 int gpu_spec_parse(const char *text, struct gpu_spec *ret, struct error *err);
+
+/* Where sysfs is, "/sys" unless a test gave another. */
+const char *gpu_spec_sysfs(const struct gpu_spec *spec);

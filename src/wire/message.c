@@ -137,6 +137,8 @@ const struct record_type message_returned_record =
 static const struct record_field gpus_fields[] = {
     RECORD_SUBLIST(1, struct message_gpus, gpus, NODE_GPUS_MAX, &gpu_state_record),
     RECORD_SUBLIST(2, struct message_gpus, usages, NODE_ATTEMPTS_MAX, &attempt_usage_record),
+    RECORD_FIELD(40, RECORD_STRING, struct message_gpus, gpu_backend, 16),
+    RECORD_SUBLIST(41, struct message_gpus, features, 64, &feature_record),
 };
 const struct record_type message_gpus_record =
     RECORD_TYPE(MESSAGE_GPUS, "GPUS", struct message_gpus, gpus_fields);

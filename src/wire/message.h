@@ -201,6 +201,9 @@ struct message_returned { // verdict is nogo: this attempt never executed anythi
 struct message_gpus {
     struct record_list gpus;   // struct gpu_state
     struct record_list usages; // struct attempt_usage of the running attempts
+    /* What became another than HELLO said: of the GPUs as a whole. */
+    char *gpu_backend;           // NULL: as before
+    struct record_list features; // struct node_feature, each instead of the one of its name
 };
 
 struct message_open_log {

@@ -2,7 +2,8 @@
 /*
  * A stand-in for NVIDIA's libnvidia-ml.so.1, so that the real NVML backend runs on machines without a GPU. It
  * does what a state file says, which it reads anew at every call: the one named by MGPU_NVML_STANDIN, else
- * `nvml.state` beside the library itself. GPUs are numbered here in NVML's own order, from 0:
+ * `nvml.state` beside the library itself. GPUs are numbered here as their lines come, from 0, which is NVML's
+ * own order without a line `order`:
  *
  *   init N                   nvmlInit returns N (9: the driver is not loaded)
  *   gpu DOMAIN BUS MEMORY_MIB USED_MIB UTILIZATION CELSIUS MILLIWATTS UUID NAME...
@@ -14,13 +15,20 @@
  *   xid I NUMBER             an event of GPU I; those that a set has not seen yet are waited for in order
  *   lost I                   GPU I has fallen off the bus
  *   link I J                 an NVLink from GPU I to GPU J; J may be no GPU: a switch
+ *   order I J ...            NVML lists the GPUs in this order, and others not at all; handles stay good
  *   hang 1                   measuring calls never return
  *   hang_gpu I               those for GPU I never return
+ *   hang_all I               no call for GPU I returns, not even that for its handle
+ *   hang_init 1              nvmlInit never returns
+ *   crash_gpu I              measuring GPU I ends the process
  *   fail FUNCTION CODE       that function returns CODE
+ *   still 1                  the file is never read again by this process, for benchmarks
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +55,7 @@
 struct gpu {
     unsigned int domain, bus, memory_mib, used_mib, utilization, celsius, milliwatts;
     char uuid[64], name[64];
-    int is_lost, is_hanging, has_more;
+    int is_lost, is_hanging, is_hanging_all, is_crashing, has_more;
     unsigned int minor, limit, sm, memory_clock;
     unsigned long long energy, ecc[2];
 };
@@ -72,7 +80,9 @@ struct fail {
 };
 
 struct machine {
-    int init, is_hanging;
+    int init, is_hanging, is_init_hanging, is_still;
+    unsigned int order[GPUS_MAX], n_listed; // only with a line `order`
+    int has_order;
     unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
     struct link links[LINKS_MAX];
     struct process processes[PROCESSES_MAX];
@@ -136,6 +146,22 @@ static void read_gpu(struct machine *machine, const char *line)
         machine->gpus[i].is_lost = 1;
     if (sscanf(line, "hang_gpu %u", &i) == 1 && i < GPUS_MAX)
         machine->gpus[i].is_hanging = 1;
+    if (sscanf(line, "hang_all %u", &i) == 1 && i < GPUS_MAX)
+        machine->gpus[i].is_hanging_all = 1;
+    if (sscanf(line, "crash_gpu %u", &i) == 1 && i < GPUS_MAX)
+        machine->gpus[i].is_crashing = 1;
+}
+
+static void read_order(struct machine *machine, const char *line)
+{
+    unsigned int i;
+    int length = 0;
+    if (strncmp(line, "order", strlen("order")) != 0)
+        return;
+    machine->has_order = 1;
+    for (line += strlen("order"); sscanf(line, " %u%n", &i, &length) == 1; line += length)
+        if (i < GPUS_MAX && machine->n_listed < GPUS_MAX)
+            machine->order[machine->n_listed++] = i;
 }
 
 static void read_line(struct machine *machine, const char *line)
@@ -145,6 +171,7 @@ static void read_line(struct machine *machine, const char *line)
     struct xid xid;
     struct fail fail;
     read_gpu(machine, line);
+    read_order(machine, line);
     if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
         machine->links[machine->n_links++] = link;
     if (sscanf(line, "process %u %15s %u %d", &process.gpu, process.kind, &process.pid, &process.mib) == 4 &&
@@ -156,6 +183,8 @@ static void read_line(struct machine *machine, const char *line)
         machine->fails[machine->n_fails++] = fail;
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "hang %d", &machine->is_hanging);
+    (void)sscanf(line, "still %d", &machine->is_still);
+    (void)sscanf(line, "hang_init %d", &machine->is_init_hanging);
     (void)sscanf(line, "processes %u", &machine->process_bytes);
 }
 
@@ -175,7 +204,7 @@ static FILE *open_state(void)
     return fopen(path, "re");
 }
 
-static struct machine look(void)
+static struct machine read_machine(void)
 {
     struct machine machine = { .process_bytes = 24 };
     char line[256];
@@ -190,15 +219,41 @@ static struct machine look(void)
     return machine;
 }
 
-/* A handle is the index in NVML's order plus one. Returns NVML's code. */
+static struct machine look(void)
+{
+    static struct machine still;
+    static _Atomic int is_still;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (is_still)
+        return still;
+    struct machine machine = read_machine();
+    (void)pthread_mutex_lock(&lock);
+    if (machine.is_still && !is_still) {
+        still = machine;
+        is_still = 1;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return machine;
+}
+
+static void hang(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+/* A handle is the number of the GPU's line plus one. Returns NVML's code. */
 static int find_in(
     const struct machine *machine, const char *function, void *device, struct gpu *gpu, int is_measuring)
 {
     size_t i = (size_t)device - 1;
     if (i >= machine->count)
         return NOT_FOUND;
-    while (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging))
-        (void)pause();
+    if (machine->gpus[i].is_hanging_all ||
+        (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging)))
+        hang();
+    if (is_measuring && machine->gpus[i].is_crashing)
+        (void)raise(SIGKILL);
     *gpu = machine->gpus[i];
     if (is_measuring && gpu->is_lost)
         return LOST;
@@ -224,14 +279,29 @@ static int give_text(const char *from, char *to, unsigned int size)
 
 static int count_gpus(unsigned int *count)
 {
-    *count = look().count;
+    struct machine machine = look();
+    *count = machine.has_order ? machine.n_listed : machine.count;
     return 0;
 }
 
 static int give_handle(unsigned int index, void **device)
 {
-    *device = (void *)(size_t)(index + 1);
-    return index < look().count ? 0 : NOT_FOUND;
+    struct machine machine = look();
+    if (index >= (machine.has_order ? machine.n_listed : machine.count))
+        return NOT_FOUND;
+    unsigned int i = machine.has_order ? machine.order[index] : index;
+    if (i < GPUS_MAX && machine.gpus[i].is_hanging_all)
+        hang();
+    *device = (void *)(size_t)(i + 1);
+    return 0;
+}
+
+static int start(void)
+{
+    struct machine machine = look();
+    if (machine.is_init_hanging)
+        hang();
+    return machine.init;
 }
 
 int nvmlInit(void);
@@ -245,7 +315,7 @@ int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
 
 EXPORT int nvmlInit(void)
 {
-    return look().init;
+    return start();
 }
 
 EXPORT int nvmlShutdown(void)
@@ -371,7 +441,7 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, 
 
 EXPORT int nvmlInit_v2(void)
 {
-    return look().init;
+    return start();
 }
 
 EXPORT int nvmlDeviceGetCount_v2(unsigned int *count)
@@ -558,6 +628,11 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int time
 {
     struct event_set *waiting = set;
     const struct timespec pause_time = { .tv_nsec = POLL_NS };
+    const struct timespec whole = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
+    if (look().is_still) {
+        (void)nanosleep(&whole, NULL);
+        return TIMED_OUT;
+    }
     for (long waited_ns = 0; waited_ns < timeout_ms * 1000000L; waited_ns += POLL_NS) {
         struct machine machine = look();
         while (waiting->seen < machine.n_xids) {

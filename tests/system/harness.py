@@ -168,6 +168,15 @@ def processes(text):
     return found
 
 
+def process_name(pid):
+    """What ps shows of it; '' when it has gone."""
+    try:
+        with open(f'/proc/{pid}/comm', encoding='ascii') as source:
+            return source.read().strip()
+    except OSError:
+        return ''
+
+
 class Instance:
     """One mgpud with its agent, in a fresh directory."""
 
@@ -370,6 +379,29 @@ class Instance:
 
     def gpus(self):
         return self.api('GET', '/gpus').json['gpus']
+
+    def await_gpus(self, are_right):
+        """The GPUs once `are_right(gpus)`: looked at again with every event, of which each change of a GPU is one."""
+        gpus = self.gpus()
+        if are_right(gpus):
+            return gpus
+        for _ in self.events(after=0, user=self.user):
+            gpus = self.gpus()
+            if are_right(gpus):
+                return gpus
+        raise AssertionError(gpus)
+
+    def kill_agent(self):
+        """kill -9 of the worker and what it forked; the keeper starts another."""
+        for pid in self.agents():
+            if process_name(pid) == 'mgpu-agent':
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_gpu_helper(self):
+        """kill -9 of the process that asks the GPU driver."""
+        for pid in self.agents():
+            if process_name(pid) == 'mgpu-gpus':
+                os.kill(pid, signal.SIGKILL)
 
     def events(self, after=None, user=None, timeout_s=DEADLINE_S):
         """Generator of the events of the stream, from `after` on; ends at the deadline."""

@@ -6,20 +6,17 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/gpu_helper.h"
-#include "base/clock.h"
 
 struct watcher {
     struct event_base *base;
     int reports, ons, offs, leave_at;
     uint32_t lost;
-    uint64_t answers;
-    bool is_sample;
+    struct gpu_roster *roster;
 };
 
 static void on_report(void *arg, const struct gpu_report *report)
@@ -27,8 +24,6 @@ static void on_report(void *arg, const struct gpu_report *report)
     struct watcher *watcher = arg;
     const struct gpu_state *gpus = report->gpus.items;
     watcher->reports++;
-    watcher->answers = report->answers;
-    watcher->is_sample = report->is_sample != 0;
     *(report->is_on ? &watcher->ons : &watcher->offs) += 1;
     watcher->lost = report->gpus.count > 0 ? gpus[0].is_lost : 99;
     if (watcher->reports == watcher->leave_at)
@@ -41,7 +36,8 @@ static struct gpu_helper *start(struct watcher *watcher, const char *spec_text)
     struct gpu_spec spec;
     assert_int_equal(gpu_spec_parse(spec_text, &spec, NULL), 0);
     watcher->base = event_base_new();
-    return gpu_helper_new(watcher->base, &spec, &timing, on_report, watcher);
+    watcher->roster = gpu_roster_new(-1, "");
+    return gpu_helper_new(watcher->base, &spec, &timing, watcher->roster, on_report, watcher);
 }
 
 static void run(struct watcher *watcher)
@@ -55,6 +51,7 @@ static void run(struct watcher *watcher)
 static void stop(struct watcher *watcher, struct gpu_helper *helper)
 {
     gpu_helper_free(helper);
+    gpu_roster_free(watcher->roster);
     event_base_free(watcher->base);
     while (waitpid(-1, NULL, 0) > 0)
         ;
@@ -80,91 +77,41 @@ static void reports_come_again_and_again(void **state)
     struct watcher watcher = { .leave_at = 3 };
     struct gpu_helper *helper = start(&watcher, "sim:2x8G");
     run(&watcher);
-    assert_int_equal(watcher.ons, 3);
+    assert_true(watcher.ons >= 3); // several may come at once
+    assert_int_equal(watcher.offs, 0);
     assert_int_equal(watcher.lost, 0);
     stop(&watcher, helper);
 }
 
-static void a_helper_that_dies_is_replaced_and_its_gpus_are_lost_meanwhile(void **state)
+/* Reports until the helper process is another one. */
+static void await_another(struct watcher *watcher, pid_t child)
 {
-    struct watcher watcher = { .leave_at = 1 };
-    struct gpu_helper *helper = start(&watcher, "sim:2x8G");
-    run(&watcher);
-    pid_t child = find_child();
-    if (child == 0) {
+    do {
+        watcher->leave_at = watcher->reports + 1;
+        run(watcher);
+        assert_true(watcher->reports >= watcher->leave_at);
+    } while (find_child() == child);
+}
+
+/* That its process ended, or was stopped by somebody, says nothing of a GPU. */
+static void a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost(void **state)
+{
+    static const int signals[] = { SIGKILL, SIGSTOP };
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct watcher watcher = { .leave_at = 1 };
+        struct gpu_helper *helper = start(&watcher, "sim:2x8G");
+        run(&watcher);
+        pid_t child = find_child();
+        if (child == 0) {
+            stop(&watcher, helper);
+            skip(); // a kernel without /proc/PID/task/PID/children
+        }
+        assert_int_equal(kill(child, signals[i]), 0);
+        await_another(&watcher, child);
+        assert_int_equal(watcher.offs, 0);
+        assert_int_equal(watcher.lost, 0);
         stop(&watcher, helper);
-        skip(); // a kernel without /proc/PID/task/PID/children
     }
-    assert_int_equal(kill(child, SIGKILL), 0);
-    while (watcher.offs == 0) {
-        watcher.leave_at = watcher.reports + 1;
-        run(&watcher);
-    }
-    assert_int_equal(watcher.lost, 1);
-    watcher.leave_at = watcher.reports + 1;
-    run(&watcher);
-    assert_int_equal(watcher.lost, 0);
-    assert_int_not_equal(find_child(), child);
-    stop(&watcher, helper);
-}
-
-static void a_helper_that_stops_is_noticed_by_its_silence(void **state)
-{
-    struct watcher watcher = { .leave_at = 1 };
-    struct gpu_helper *helper = start(&watcher, "sim:1x8G");
-    run(&watcher);
-    pid_t child = find_child();
-    if (child != 0) {
-        assert_int_equal(kill(child, SIGSTOP), 0);
-        while (watcher.offs == 0) {
-            watcher.leave_at = watcher.reports + 1;
-            run(&watcher);
-        }
-        assert_int_equal(watcher.lost, 1);
-    }
-    stop(&watcher, helper);
-}
-
-/* The samples of this helper are far apart, so that what comes sooner is an answer. */
-static void a_look_that_is_asked_for_is_answered_at_once(void **state)
-{
-    const struct gpu_helper_timing timing = { 60000, 2000, 100000, 10, 50 };
-    struct watcher watcher = { .leave_at = 1 };
-    struct gpu_spec spec;
-    assert_int_equal(gpu_spec_parse("sim:2x8G", &spec, NULL), 0);
-    watcher.base = event_base_new();
-    struct gpu_helper *helper = gpu_helper_new(watcher.base, &spec, &timing, on_report, &watcher);
-    run(&watcher);
-    assert_true(watcher.is_sample);
-    assert_int_equal(watcher.answers, 0);
-    assert_int_equal(gpu_helper_ask(helper), 1);
-    assert_int_equal(gpu_helper_ask(helper), 2);
-    int64_t asked_ms = clock_boot_ms();
-    while (watcher.answers < 2) {
-        watcher.leave_at = watcher.reports + 1;
-        run(&watcher);
-    }
-    assert_false(watcher.is_sample);
-    assert_in_range(clock_boot_ms() - asked_ms, 0, 10000);
-    stop(&watcher, helper);
-}
-
-static void what_a_dead_helper_was_asked_its_successor_answers(void **state)
-{
-    struct watcher watcher = { .leave_at = 1 };
-    struct gpu_helper *helper = start(&watcher, "sim:1x8G");
-    run(&watcher);
-    pid_t child = find_child();
-    if (child != 0) {
-        assert_int_equal(kill(child, SIGSTOP), 0);
-        uint64_t number = gpu_helper_ask(helper);
-        assert_int_equal(kill(child, SIGKILL), 0);
-        while (watcher.offs == 0 || watcher.lost == 1 || watcher.answers < number) {
-            watcher.leave_at = watcher.reports + 1;
-            run(&watcher);
-        }
-    }
-    stop(&watcher, helper);
 }
 
 static void no_gpus_are_reported_once_and_need_no_process(void **state)
@@ -182,10 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_come_again_and_again),
-        cmocka_unit_test(a_helper_that_dies_is_replaced_and_its_gpus_are_lost_meanwhile),
-        cmocka_unit_test(a_helper_that_stops_is_noticed_by_its_silence),
-        cmocka_unit_test(a_look_that_is_asked_for_is_answered_at_once),
-        cmocka_unit_test(what_a_dead_helper_was_asked_its_successor_answers),
+        cmocka_unit_test(a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost),
         cmocka_unit_test(no_gpus_are_reported_once_and_need_no_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void open_gpus(void **ret, size_t count)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
-    if (gpu_nvml.open(&spec, ret, &err) < 0)
+    if (gpu_nvml.open(&spec, NULL, ret, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(gpu_nvml.count(*ret), count);
 }
@@ -71,19 +71,70 @@ static void gpus_come_in_pci_order_with_all_their_values(void **state)
     gpu_nvml.close(nvml);
 }
 
+/* Each such answer about one GPU says that it cannot be used, and why. */
 static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
+{
+    static const struct {
+        const char *line, *trouble;
+    } rows[] = {
+        { "lost 0\n", "it has fallen off the bus" },
+        { "fail nvmlDeviceGetMemoryInfo_v2 1\nfail nvmlDeviceGetMemoryInfo 1\n",
+            "the driver was started anew" },
+        { "fail nvmlDeviceGetMemoryInfo_v2 16\nfail nvmlDeviceGetMemoryInfo 16\n", "it needs a reset" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        void *nvml;
+        struct gpu_state gpu = { 0 };
+        _cleanup_free_ char *machine = xasprintf("%s%s", TWO_GPUS, rows[i].line);
+        machine_is(TWO_GPUS);
+        open_gpus(&nvml, 2);
+        machine_is(machine);
+        gpu_nvml.sample(nvml, 1, &gpu);
+        assert_int_equal(gpu.is_lost, 1);
+        assert_int_equal(gpu.valid, 0);
+        assert_string_equal(gpu.trouble, rows[i].trouble);
+        machine_is(TWO_GPUS);
+        gpu_nvml.sample(nvml, 1, &gpu);
+        assert_int_equal(gpu.is_lost, 0);
+        assert_null(gpu.trouble);
+        gpu_nvml.close(nvml);
+        record_clear(&gpu_state_record, &gpu);
+    }
+}
+
+/* Its memory is then not known, and it has no name that jobs could be given. */
+static void senseless_descriptions_are_dropped(void **state)
 {
     void *nvml;
     struct gpu_state gpu = { 0 };
-    machine_is(TWO_GPUS);
-    open_gpus(&nvml, 2);
-    machine_is(TWO_GPUS "lost 0\n");
-    gpu_nvml.sample(nvml, 1, &gpu);
-    assert_int_equal(gpu.is_lost, 1);
-    assert_int_equal(gpu.valid, 0);
-    gpu_nvml.sample(nvml, 0, &gpu);
-    assert_int_equal(gpu.is_lost, 0);
+    machine_is("gpu 0 3b 4294967295 1 1 40 90000 GPU-first One\nfail nvmlDeviceGetUUID 999\n");
+    open_gpus(&nvml, 1);
+    gpu_nvml.describe(nvml, 0, &gpu);
+    assert_null(gpu.uuid);
+    assert_int_equal(gpu.memory_bytes, 0);
     gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+static void gpus_that_are_left_out_are_not_asked_for_anything(void **state)
+{
+    struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
+    struct error err = { 0 };
+    struct gpu_stage *stage = gpu_stage_new();
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    /* The first is linked with the second, which is left out: that is no link to a switch. */
+    machine_is(TWO_GPUS "gpu 0 91 1024 0 0 40 1 GPU-third Three\nlink 1 0\nlink 2 9\nlink 0 1\nhang_gpu 0\n");
+    assert_true(gpu_stage_leave_out(stage, "0000:81:00.0"));
+    assert_int_equal(gpu_nvml.open(&spec, stage, &nvml, &err), 0);
+    assert_int_equal(gpu_nvml.count(nvml), 2);
+    assert_string_equal(gpu_nvml.key(nvml, 0), "0000:3b:00.0");
+    gpu_nvml.describe(nvml, 0, &gpu);
+    gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.links, 0);
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
+    gpu_stage_free(stage);
 }
 
 #define MORE "more 1 5 700000 123456789 1980 2619 3 1\n"
@@ -336,7 +387,7 @@ static void a_driver_that_is_not_loaded_is_no_driver(void **state)
     struct error err = { 0 };
     void *nvml;
     machine_is("init 9\n");
-    assert_int_equal(gpu_nvml.open(&spec, &nvml, &err), -ENODEV);
+    assert_int_equal(gpu_nvml.open(&spec, NULL, &nvml, &err), -ENODEV);
     assert_non_null(strstr(err.message, "kernel module is not loaded"));
     assert_non_null(strstr(err.hint, "nvidia-smi"));
 }
@@ -347,7 +398,7 @@ static void a_sick_driver_is_not_taken_for_none(void **state)
     struct error err = { 0 };
     void *nvml;
     machine_is("init 999\n");
-    assert_int_equal(gpu_nvml.open(&spec, &nvml, &err), -EIO);
+    assert_int_equal(gpu_nvml.open(&spec, NULL, &nvml, &err), -EIO);
     assert_non_null(strstr(err.message, "Unknown Error"));
 }
 
@@ -357,7 +408,7 @@ static void a_library_given_by_its_path_is_the_one_that_is_loaded(void **state)
     struct error err = { 0 };
     void *nvml;
     machine_is(TWO_GPUS);
-    assert_int_equal(gpu_nvml.open(&spec, &nvml, &err), -ENODEV);
+    assert_int_equal(gpu_nvml.open(&spec, NULL, &nvml, &err), -ENODEV);
     assert_non_null(strstr(err.message, "/nowhere/libnvidia-ml.so.1"));
     assert_non_null(strstr(err.hint, "--nvml-library"));
 }
@@ -366,6 +417,7 @@ static void a_library_given_by_its_path_is_the_one_that_is_loaded(void **state)
 
 struct watcher {
     struct event_base *base;
+    struct gpu_roster *roster;
     int reports, lost_reports;
     int64_t first_ms; // most time for the first report, 0: short
     size_t processes; // of all GPUs in the last report
@@ -407,28 +459,12 @@ static struct gpu_helper *run(struct watcher *watcher, struct gpu_helper *helper
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     if (helper == NULL) {
         watcher->base = event_base_new();
-        helper = gpu_helper_new(watcher->base, &spec, &timing, on_report, watcher);
+        watcher->roster = gpu_roster_new(-1, "");
+        helper = gpu_helper_new(watcher->base, &spec, &timing, watcher->roster, on_report, watcher);
     }
     assert_int_equal(event_base_loopexit(watcher->base, &deadline), 0);
     assert_int_equal(event_base_dispatch(watcher->base), 0);
     return helper;
-}
-
-static void a_helper_that_hangs_is_replaced_when_the_driver_answers_again(void **state)
-{
-    struct watcher watcher = { .stop_after_lost = 1, .when_on = TWO_GPUS "hang 1\n" };
-    machine_is(TWO_GPUS);
-    struct gpu_helper *helper = run(&watcher, NULL);
-    assert_int_equal(watcher.lost_reports, 1);
-    assert_int_equal(watcher.is_on, 0);
-    assert_string_equal(watcher.text, "the GPU driver does not answer");
-    machine_is(TWO_GPUS);
-    watcher.stop_after_lost = 0;
-    watcher.stop_after_on = 1;
-    (void)run(&watcher, helper);
-    assert_int_equal(watcher.is_on, 1);
-    gpu_helper_free(helper);
-    event_base_free(watcher.base);
 }
 
 static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **state)
@@ -449,6 +485,7 @@ static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **stat
     struct gpu_helper *helper = run(&watcher, NULL);
     assert_int_equal(watcher.processes, NODE_PROCESSES_MAX / 10 * 10);
     gpu_helper_free(helper);
+    gpu_roster_free(watcher.roster);
     event_base_free(watcher.base);
 }
 
@@ -477,7 +514,7 @@ static void a_machine_without_a_driver_says_so(void **state)
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
     void *nvml;
-    int r = gpu_nvml.open(&spec, &nvml, &err);
+    int r = gpu_nvml.open(&spec, NULL, &nvml, &err);
     if (r == 0) {
         gpu_nvml.close(nvml);
         skip(); // this machine has GPUs
@@ -491,6 +528,7 @@ static void auto_falls_to_none_and_says_why(void **state)
     struct watcher watcher = { .stop_after_on = 1 };
     struct gpu_helper *helper = run(&watcher, NULL);
     gpu_helper_free(helper);
+    gpu_roster_free(watcher.roster);
     event_base_free(watcher.base);
     if (watcher.is_on)
         skip(); // this machine has GPUs
@@ -515,10 +553,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
         cmocka_unit_test(without_events_everything_else_works),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
+        cmocka_unit_test(senseless_descriptions_are_dropped),
+        cmocka_unit_test(gpus_that_are_left_out_are_not_asked_for_anything),
         cmocka_unit_test(a_driver_that_is_not_loaded_is_no_driver),
         cmocka_unit_test(a_sick_driver_is_not_taken_for_none),
         cmocka_unit_test(a_library_given_by_its_path_is_the_one_that_is_loaded),
-        cmocka_unit_test(a_helper_that_hangs_is_replaced_when_the_driver_answers_again),
         cmocka_unit_test(a_node_full_of_processes_tells_as_many_as_a_report_holds),
     };
     const struct CMUnitTest old[] = {

@@ -14,7 +14,7 @@ static void simulated_gpus_are_complete_and_stable(void **state)
     assert_int_equal(gpu_spec_parse("sim:3x24G:Toy", &spec, NULL), 0);
     for (int round = 0; round < 2; round++) {
         struct gpu_state gpu = { 0 };
-        assert_int_equal(gpu_sim.open(&spec, &sim, NULL), 0);
+        assert_int_equal(gpu_sim.open(&spec, NULL, &sim, NULL), 0);
         assert_int_equal(gpu_sim.count(sim), 3);
         gpu_sim.describe(sim, 2, &gpu);
         gpu_sim.sample(sim, 2, &gpu);
@@ -44,7 +44,7 @@ static void the_none_backend_has_no_gpus(void **state)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_NONE };
     void *none;
-    assert_int_equal(gpu_none.open(&spec, &none, NULL), 0);
+    assert_int_equal(gpu_none.open(&spec, NULL, &none, NULL), 0);
     assert_int_equal(gpu_none.count(none), 0);
     gpu_none.close(none);
 }

@@ -17,6 +17,10 @@ static void the_words_and_a_shape_are_read(void **state)
     assert_int_equal(spec.kind, GPU_SPEC_AUTO);
     assert_int_equal(gpu_spec_parse("none", &spec, &err), 0);
     assert_int_equal(spec.kind, GPU_SPEC_NONE);
+    assert_int_equal(gpu_spec_parse("nvml", &spec, &err), 0);
+    assert_int_equal(spec.kind, GPU_SPEC_NVML);
+    assert_int_equal(gpu_spec_parse("amd", &spec, &err), 0);
+    assert_int_equal(spec.kind, GPU_SPEC_AMD);
     assert_int_equal(gpu_spec_parse("sim:8x24G", &spec, &err), 0);
     assert_int_equal(spec.kind, GPU_SPEC_SIM);
     assert_int_equal(spec.count, 8);
@@ -35,7 +39,7 @@ static void bad_text_gets_one_sentence_and_a_hint(void **state)
 {
     static const char *const texts[] = { "", "Auto", "sim", "sim:", "sim:8", "sim:x24G", "sim:8x",
         "sim:-1x24G", "sim:257x24G", "sim:99999999999999999999x1G", "sim:8x0G", "sim:8x9999999999T",
-        "sim:8x24G:", "sim:8x24Gfoo", "sim:8x24G:a\nb", "nvml" };
+        "sim:8x24G:", "sim:8x24Gfoo", "sim:8x24G:a\nb", "nvidia" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct gpu_spec spec = { .count = 77 };
         struct error err = { 0 };

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU drivers can hang in calls that nothing interrupts, so that they are only called in a process whose
+ * silence harms nobody. A socket carries its reports, and a byte for each look that is asked for. That it
+ * goes on is seen on a shared page, where it counts what it begins: looked at by a timer, which counts its
+ * own ticks, so that a machine that slept is no hang.
+ *
+ *      WATCHED ──silent, end of stream, nonsense──> DISMISSED ──process gone──> GONE
+ */
+#include "agent/gpu_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/child.h"
+#include "agent/gpu_probe.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define REPORT_MAX   (1U << 20) // bytes of one report
+#define TICKS_SILENT 4          // looks at the page until a helper counts as silent
+#define TICK_MIN_MS  5
+
+struct gpu_child {
+    struct gpu_child_events events;
+    const struct gpu_helper_timing *timing;
+    struct gpu_stage *stage;
+    struct child *process;
+    int fd;
+    struct event *readable, *tick;
+    struct buffer input;
+    uint64_t steps;   // seen on the page
+    int64_t still_ms; // for how long they have not changed
+    int64_t tick_ms;
+};
+
+static void close_socket(struct gpu_child *child)
+{
+    if (child->readable != NULL)
+        event_free(child->readable);
+    child->readable = NULL;
+    closep(&child->fd);
+    child->fd = -1;
+    buffer_clear(&child->input);
+    (void)event_del(child->tick);
+}
+
+static void fail(struct gpu_child *child, const char *why, bool is_silent)
+{
+    close_socket(child);
+    child->events.on_failure(child->events.arg, child, why, is_silent);
+}
+
+/* Takes whole reports out of the input. Whoever takes a report may dismiss the child. */
+static int read_reports(struct gpu_child *child)
+{
+    uint16_t id;
+    size_t length;
+    while (child->fd >= 0) {
+        struct buffer *input = &child->input;
+        int r = record_peek(input->bytes, input->length, REPORT_MAX, &id, &length);
+        if (r < 0)
+            return r;
+        if (length == 0 || length > input->length)
+            return 0;
+        struct gpu_report report;
+        r = record_decode(&gpu_report_record, input->bytes, length, &report, NULL);
+        if (r < 0)
+            return r;
+        memmove(input->bytes, input->bytes + length, input->length - length);
+        input->length -= length;
+        child->events.on_report(child->events.arg, child, &report);
+        record_clear(&gpu_report_record, &report);
+    }
+    return 0;
+}
+
+/* False when there is nothing to read now. */
+static bool read_some(struct gpu_child *child)
+{
+    char chunk[65536];
+    ssize_t n = read(child->fd, chunk, sizeof(chunk));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) {
+        fail(child, "the GPU helper process ended", false);
+        return true;
+    }
+    buffer_append(&child->input, chunk, (size_t)n);
+    if (read_reports(child) < 0)
+        fail(child, "the GPU helper process sent nonsense", false);
+    return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)read_some(arg);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct gpu_child *child = arg;
+    uint64_t steps = atomic_load(&child->stage->steps);
+    int64_t most_ms = *gpu_child_key(child) == '\0' && !gpu_child_is_open(child) ? child->timing->first_ms
+                                                                                 : child->timing->silent_ms;
+    child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
+    child->steps = steps;
+    if (child->still_ms >= most_ms)
+        fail(child, "the GPU driver does not answer", true);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct gpu_child *child = arg;
+    child->process = NULL;
+    /* What it wrote before it ended is still in the socket. */
+    while (child->fd >= 0 && read_some(child))
+        ;
+    if (child->fd >= 0)
+        fail(child, "the GPU helper process ended", false);
+    child->events.on_gone(child->events.arg, child);
+}
+
+static void run(const struct gpu_spec *spec, const struct gpu_helper_timing *timing, struct gpu_stage *stage)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_NAME, "mgpu-gpus");
+    _exit(gpu_probe_run(CHILD_FD, spec, stage, timing->period_ms, timing->silent_ms));
+}
+
+static void watch(struct gpu_child *child, struct event_base *base, int pidfd)
+{
+    int64_t shortest_ms = child->timing->silent_ms < child->timing->first_ms ? child->timing->silent_ms
+                                                                             : child->timing->first_ms;
+    child->tick_ms = shortest_ms / TICKS_SILENT > TICK_MIN_MS ? shortest_ms / TICKS_SILENT : TICK_MIN_MS;
+    const struct timeval tick = { child->tick_ms / 1000, child->tick_ms % 1000 * 1000 };
+    (void)fcntl(child->fd, F_SETFL, O_NONBLOCK);
+    child->process = child_watch(base, pidfd, on_end, child);
+    child->readable = event_new(base, child->fd, EV_READ | EV_PERSIST, on_readable, child);
+    child->tick = event_new(base, -1, EV_PERSIST, on_tick, child);
+    (void)event_add(child->readable, NULL);
+    (void)event_add(child->tick, &tick);
+}
+
+struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
+    const struct gpu_helper_timing *timing, struct gpu_stage *stage, const struct gpu_child_events *events)
+{
+    int pair[2], pidfd;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        gpu_stage_free(stage);
+        return NULL;
+    }
+    pid_t pid = child_fork(pair[1], &pidfd);
+    if (pid == 0)
+        run(spec, timing, stage);
+    (void)close(pair[1]);
+    if (pid < 0) {
+        (void)close(pair[0]);
+        gpu_stage_free(stage);
+        return NULL;
+    }
+    struct gpu_child *child = xcalloc(1, sizeof(*child));
+    child->events = *events;
+    child->timing = timing;
+    child->stage = stage;
+    child->fd = pair[0];
+    watch(child, base, pidfd);
+    return child;
+}
+
+bool gpu_child_ask(struct gpu_child *child)
+{
+    return child->fd >= 0 && send(child->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+void gpu_child_dismiss(struct gpu_child *child, bool is_killed)
+{
+    close_socket(child);
+    if (is_killed && child->process != NULL)
+        (void)process_signal(child_pidfd(child->process), SIGKILL);
+}
+
+const char *gpu_child_key(const struct gpu_child *child)
+{
+    child->stage->key[GPU_KEY_SIZE - 1] = '\0'; // whatever a sick library wrote there
+    return child->stage->key;
+}
+
+bool gpu_child_is_open(const struct gpu_child *child)
+{
+    return atomic_load(&child->stage->is_open) != 0;
+}
+
+void gpu_child_free(struct gpu_child *child)
+{
+    if (child == NULL)
+        return;
+    gpu_child_dismiss(child, true);
+    child_free(child->process);
+    event_free(child->tick);
+    gpu_stage_free(child->stage);
+    free(child);
+}

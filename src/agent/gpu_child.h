@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* One GPU helper process as the agent sees it: its reports, its silence and its end. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/gpu_report.h"
+#include "agent/gpu_stage.h"
+#include "wire/gpu_spec.h"
+
+struct gpu_child;
+
+struct gpu_helper_timing {
+    int64_t period_ms;      // between samples
+    int64_t first_ms;       // most time for the driver to start
+    int64_t silent_ms;      // later, a helper that begins nothing new for so long hangs
+    int64_t retry_first_ms; // before a helper that ended is replaced, or an ailing GPU is tried again
+    int64_t retry_max_ms;   // doubled each time up to this
+};
+
+/* None of these may free the child. */
+struct gpu_child_events {
+    /* The report may be changed, and is cleared afterwards. */
+    void (*on_report)(void *arg, struct gpu_child *child, struct gpu_report *report);
+    /* It hangs, has ended or speaks nonsense; nothing more comes but its end. `is_silent`: it hangs. */
+    void (*on_failure)(void *arg, struct gpu_child *child, const char *why, bool is_silent);
+    /* The process is gone. */
+    void (*on_gone)(void *arg, struct gpu_child *child);
+    void *arg;
+};
+
+/* Forks. The stage becomes the child's; NULL when no process can be had, and then it is freed. */
+struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
+    const struct gpu_helper_timing *timing, struct gpu_stage *stage, const struct gpu_child_events *events);
+
+/* Asks nothing more of it. With `is_killed` it is sent SIGKILL, which a process inside the driver need not
+ * follow; on_gone comes when it has. */
+void gpu_child_dismiss(struct gpu_child *child, bool is_killed);
+
+/* Has it look at its GPUs at once; its reports count in `answers`. False when it cannot be asked. */
+bool gpu_child_ask(struct gpu_child *child);
+
+/* The key of the GPU it is at or hangs at, "": none. */
+const char *gpu_child_key(const struct gpu_child *child);
+
+/* True once the driver has started. */
+bool gpu_child_is_open(const struct gpu_child *child);
+
+/* Kills it without waiting for its end. NULL is fine. */
+void gpu_child_free(struct gpu_child *child);

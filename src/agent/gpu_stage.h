@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A page that the agent shares with a GPU helper process: at which GPU the helper is, so that its silence can
+ * be put down to one GPU, and which GPUs it leaves out. A GPU's key is its PCI address, or "#N", the driver's
+ * own number, before the address is known.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPU_KEY_SIZE 32U
+#define GPU_LEFT_OUT 64U // GPUs; a node with more of them that hang has none that can be used
+
+struct gpu_stage {
+    _Atomic uint64_t steps;   // grows with everything the helper begins
+    _Atomic uint32_t is_open; // 1: the driver has started
+    char key[GPU_KEY_SIZE];   // the GPU it is at; "": none
+    uint32_t n_left_out;      // this and the next are written before the helper is forked
+    char left_out[GPU_LEFT_OUT][GPU_KEY_SIZE];
+};
+
+/* Shared with processes forked later. NULL without memory for it. */
+struct gpu_stage *gpu_stage_new(void);
+void gpu_stage_free(struct gpu_stage *stage);
+
+/* False when no more fit. */
+bool gpu_stage_leave_out(struct gpu_stage *stage, const char *key);
+
+/* In the helper. A NULL stage leaves nothing out and is told nothing. */
+bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key);
+
+/* Something begins; `key` NULL: it is about no GPU. */
+void gpu_stage_enter(struct gpu_stage *stage, const char *key);
+
+/* Nothing goes on any more since it is at that GPU. */
+void gpu_stage_hang(struct gpu_stage *stage, const char *key);
+
+/* The driver has started and has named its GPUs. */
+void gpu_stage_set_open(struct gpu_stage *stage);
