@@ -10,7 +10,7 @@
 #include "memory_store.h"
 
 static int one, two;
-static const struct identity admin = { .is_known = true, .uid = 77 };
+static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static int open_with_node(void **state)

@@ -14,7 +14,7 @@
 
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
-static const struct identity admin = { .is_known = true, .uid = 77 };
+static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 
 static int open_with_node(void **state)
 {
@@ -108,7 +108,7 @@ static void what_its_node_refuses_is_refused(void **state)
     assert_null(core_job(b->core, 11));
 }
 
-static void a_process_of_another_is_for_administrators_and_stays_its_owners(void **state)
+static void a_process_of_another_is_for_operators_and_stays_its_owners(void **state)
 {
     struct bench *b = *state;
     say(b, (struct message_process){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
@@ -267,7 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LEASE_TEST(a_lease_is_made_when_its_node_has_said_who_the_process_is),
         LEASE_TEST(what_its_node_refuses_is_refused),
-        LEASE_TEST(a_process_of_another_is_for_administrators_and_stays_its_owners),
+        LEASE_TEST(a_process_of_another_is_for_operators_and_stays_its_owners),
         LEASE_TEST(a_process_is_adopted_once),
         LEASE_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
         LEASE_TEST(a_process_on_the_gpu_of_a_job_is_refused),
