@@ -193,6 +193,10 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     struct launch_exit exit_record;
     record_make(shepherd, ending, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
+    /* What went through a terminal was still on its way when the init looked. */
+    bool is_terminal = shepherd->terminal.is_open && shepherd->log_fd >= 0;
+    if (is_terminal && (exit_record.exit_code != 0 || tail[0] != '\0'))
+        (void)tail_read(shepherd->log_fd, shepherd->log_start, tail);
     if (tail[0] != '\0')
         exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays

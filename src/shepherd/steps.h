@@ -30,6 +30,7 @@ enum launch_step {
     STEP_SHELL,
     STEP_SETUP,
     STEP_EXEC,
+    STEP_TERMINAL,
     STEPS,
 };
 
