@@ -17,6 +17,7 @@
 
 #include "agent/child.h"
 #include "agent/persist.h"
+#include "agent/terminal_visit.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -237,6 +238,18 @@ static void effect_open_log(void *arg, const struct message_open_log *request)
     log_streams_open(effects->parts.streams, request);
 }
 
+static void effect_open_terminal(void *arg, const struct message_open_terminal *request)
+{
+    struct effects *effects = arg;
+    terminal_visit_open(launcher_spool_fd(effects->parts.launcher), effects->parts.link_path, request);
+}
+
+static void effect_open_guest(void *arg, const struct message_open_guest *request)
+{
+    struct effects *effects = arg;
+    guests_open(effects->parts.guests, request);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -267,6 +280,8 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
         .open_log = effect_open_log,
+        .open_terminal = effect_open_terminal,
+        .open_guest = effect_open_guest,
         .arm = effect_arm,
     };
     effects->parts = *parts;
@@ -339,6 +354,10 @@ int effects_load(struct effects *effects, struct error *err)
         struct spool_id id;
         if (!spool_parse_name(entry->d_name, &id))
             continue;
+        if (id.step != 0) {
+            guests_find(effects->parts.guests, &id);
+            continue;
+        }
         _cleanup_close_ int dirfd = open_entry(effects, &id);
         if (dirfd < 0)
             continue;

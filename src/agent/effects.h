@@ -7,6 +7,7 @@
 #include "agent/agent_core.h"
 #include "agent/confine.h"
 #include "agent/gpu_watch.h"
+#include "agent/guests.h"
 #include "agent/launcher.h"
 #include "agent/agent_link.h"
 #include "agent/log_stream.h"
@@ -20,6 +21,8 @@ struct effects_parts {
     const struct confine *confine;
     struct confine_state *cells;
     struct log_streams *streams;
+    struct guests *guests;
+    const char *link_path; // the controller's socket, seen from the spool
     struct gpu_watch *watch;
     int state_fd; // persist.h
 };

@@ -206,6 +206,9 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .exit_copy_dir = xstrdup(node->exit_dir),
         .nofile_soft = node->nofile_soft,
         .nofile_hard = node->nofile_hard,
+        .is_tty = job->tty,
+        .tty_rows = job->tty_rows,
+        .tty_columns = job->tty_columns,
     };
     set_identity(launch, user, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);

@@ -48,6 +48,7 @@ struct worker {
     struct error confine_err; // why no better kind is used
     struct launcher *launcher;
     struct log_streams *streams;
+    struct guests *guests;
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link;
@@ -86,7 +87,10 @@ static void on_link_closed(void *arg, const struct error *err)
 static void on_hint(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
-    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+    if (id->step != 0)
+        guests_look(worker->guests, id);
+    else
+        agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
 static void say_hello(struct worker *worker, const struct gpu_report *report)
@@ -191,12 +195,15 @@ static int open_effects(struct worker *worker, struct error *err)
         return r;
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
+    worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
     struct effects_parts parts = {
         .base = worker->base,
         .launcher = worker->launcher,
         .confine = worker->confine,
         .cells = worker->cells,
         .streams = worker->streams,
+        .guests = worker->guests,
+        .link_path = LINK_SOCKET,
         .watch = worker->watch,
         .state_fd = worker->state_fd,
     };
@@ -273,6 +280,7 @@ static void end(struct worker *worker)
     effects_free(worker->effects);
     gpu_watch_free(worker->watch);
     log_streams_free(worker->streams);
+    guests_free(worker->guests);
     launcher_close(worker->launcher);
     if (worker->confine != NULL)
         worker->confine->close(worker->cells);
