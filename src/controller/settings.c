@@ -129,6 +129,12 @@ static int set_allow_root_jobs(void *target, const char *value, struct error *er
     return 0;
 }
 
+static int set_watch_terminals(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->options->may_watch_terminals = value == NULL || strcmp(value, "true") == 0;
+    return 0;
+}
+
 static int set_detach(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->is_detached = true;
@@ -173,6 +179,8 @@ static const struct option_row setting_rows[] = {
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs },
+    { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
+        set_watch_terminals },
     { 'v', "verbose", NULL, "log every message", set_verbose },
     { 0, NULL, NULL, NULL, NULL },
 };
