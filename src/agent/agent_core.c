@@ -209,6 +209,29 @@ static int on_look(struct agent_core *core, int64_t boot_ms, const void *message
     return 0;
 }
 
+static int on_open_terminal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.open_terminal(core->effects.arg, message);
+    return 0;
+}
+
+static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.open_guest(core->effects.arg, message);
+    return 0;
+}
+
+/* It is said once: a shepherd that is not there has nobody to signal. */
+static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_signal *wish = message;
+    struct spool_id id = ID_OF(wish);
+    const struct attempt *attempt = find(core, &id);
+    if (attempt != NULL && attempt->token == wish->token)
+        (void)core->effects.command(core->effects.arg, &id, wish->signal, -1);
+    return 0;
+}
+
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -221,6 +244,9 @@ static const struct {
     { MESSAGE_FORGET, LINK_OBEYING, on_forget },
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
     { MESSAGE_LOOK, LINK_OBEYING, on_look },
+    { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
+    { MESSAGE_OPEN_GUEST, LINK_OBEYING, on_open_guest },
+    { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
 };
 
 int agent_core_message(

@@ -19,6 +19,7 @@
 #include "agent/lease.h"
 #include "agent/lease_kill.h"
 #include "agent/persist.h"
+#include "agent/terminal_visit.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -299,6 +300,18 @@ static void effect_look(void *arg, const struct message_look *request)
     lease_looks_take(effects->parts.looks, request);
 }
 
+static void effect_open_terminal(void *arg, const struct message_open_terminal *request)
+{
+    struct effects *effects = arg;
+    terminal_visit_open(launcher_spool_fd(effects->parts.launcher), effects->parts.link_path, request);
+}
+
+static void effect_open_guest(void *arg, const struct message_open_guest *request)
+{
+    struct effects *effects = arg;
+    guests_open(effects->parts.guests, request);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -329,6 +342,8 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
         .open_log = effect_open_log,
+        .open_terminal = effect_open_terminal,
+        .open_guest = effect_open_guest,
         .arm = effect_arm,
         .look = effect_look,
     };
@@ -432,6 +447,10 @@ int effects_load(struct effects *effects, struct error *err)
         struct spool_id id;
         if (!spool_parse_name(entry->d_name, &id))
             continue;
+        if (id.step != 0) {
+            guests_find(effects->parts.guests, &id);
+            continue;
+        }
         _cleanup_close_ int dirfd = open_entry(effects, &id);
         if (dirfd < 0)
             continue;

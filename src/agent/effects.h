@@ -8,6 +8,7 @@
 #include "agent/confine.h"
 #include "agent/gpu_check.h"
 #include "agent/gpu_watch.h"
+#include "agent/guests.h"
 #include "agent/launcher.h"
 #include "agent/agent_link.h"
 #include "agent/lease_look.h"
@@ -22,6 +23,8 @@ struct effects_parts {
     const struct confine *confine;
     struct confine_state *cells;
     struct log_streams *streams;
+    struct guests *guests;
+    const char *link_path; // the controller's socket, seen from the spool
     struct gpu_watch *watch;
     struct gpu_check *check;
     struct lease_looks *looks;

@@ -164,7 +164,8 @@ static void read_spool(struct gpu_watch *watch, int64_t boot_ms, int64_t wall_ms
         return;
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         struct spool_id id;
-        if (!spool_parse_name(entry->d_name, &id))
+        /* Whatever the guests of a job use is counted as the job's. */
+        if (!spool_parse_name(entry->d_name, &id) || id.step != 0)
             continue;
         struct watched *known = find(watch, &id);
         if (known == NULL) {

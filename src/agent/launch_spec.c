@@ -209,6 +209,9 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .memory_limit = job->ask.memory,
         .cpu_milli = job->ask.cpu_milli,
         .pids_max = node->pids_max,
+        .is_tty = job->tty,
+        .tty_rows = job->tty_rows,
+        .tty_columns = job->tty_columns,
     };
     set_identity(launch, user, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);

@@ -357,7 +357,7 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
     int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, &why);
     if (r < 0)
         return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
-    if (launcher->devices != NULL && spec.devices.count == 0)
+    if (launcher->is_guarding && spec.devices.count == 0)
         r = error_set(err, -ENODATA, "it was staged when devices were not confined yet");
     else
         r = launcher->confine->guard(launcher->cells, id, &spec, err);

@@ -55,6 +55,7 @@ struct worker {
     struct gpu_devices *devices;
     struct launcher *launcher;
     struct log_streams *streams;
+    struct guests *guests;
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link;
@@ -99,7 +100,10 @@ static void on_link_closed(void *arg, const struct error *err)
 static void on_hint(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
-    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+    if (id->step != 0)
+        guests_look(worker->guests, id);
+    else
+        agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
 /* What jobs can have of them: the agent may be kept off some. */
@@ -285,12 +289,15 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->looks = lease_looks_new(worker->base, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
+    worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
     struct effects_parts parts = {
         .base = worker->base,
         .launcher = worker->launcher,
         .confine = worker->confine,
         .cells = worker->cells,
         .streams = worker->streams,
+        .guests = worker->guests,
+        .link_path = LINK_SOCKET,
         .watch = worker->watch,
         .check = worker->check,
         .looks = worker->looks,
@@ -375,6 +382,7 @@ static void end(struct worker *worker)
     gpu_watch_free(worker->watch);
     gpu_check_free(worker->check);
     log_streams_free(worker->streams);
+    guests_free(worker->guests);
     launcher_close(worker->launcher);
     gpu_devices_free(worker->devices);
     if (worker->confine != NULL)

@@ -11,7 +11,8 @@
  * whoever links first decides started                     struct launch_started, written by the shepherd when
  * the gate is open status                      raw wait status of the command, written by the user's init
  * (see shepherd/init.h) exit                        struct launch_exit: nothing of the step runs any more ctl
- * datagram socket of the shepherd: struct spool_command
+ * datagram socket of the shepherd: struct spool_command tty                       datagram socket of the
+ * terminal: struct terminal_visit
  *
  * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
  */
@@ -30,6 +31,7 @@
 #define SPOOL_STATUS    "status"
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
+#define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
 #define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_NOTIFY    "notify"

@@ -155,6 +155,8 @@ static int problem_error(const char *code, unsigned status)
         { "not_allowed", -EPERM },
         { "who_are_you", -EPERM },
         { "already_done", -EALREADY },
+        { "not_running", -EALREADY },
+        { "no_terminal", -ENOTTY },
         { "key_conflict", -EEXIST },
         { "timeout", -ETIME },
         { "too_large", -E2BIG },

@@ -33,7 +33,7 @@
 #define LINE_BYTES_MAX  (64U << 10) // a longer line of several jobs is broken there
 
 struct logs_options {
-    bool is_follow, is_strip, has_lines;
+    bool is_follow, is_strip, is_raw, has_lines;
     int64_t lines;
 };
 
@@ -62,6 +62,13 @@ static int set_strip(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_raw(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_raw = true;
+    return 0;
+}
+
 static const struct option_row follow_rows[] = {
     { 'f', "follow", NULL, "go on until the job ends", set_follow },
     { 0 },
@@ -69,6 +76,7 @@ static const struct option_row follow_rows[] = {
 
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and what follows them", set_lines },
+    { 0, "raw", NULL, "every byte, also when a terminal's output is not printed on a terminal", set_raw },
     { 0, "strip", NULL, "leave out colours and other terminal control sequences", set_strip },
     { 0 },
 };
@@ -81,6 +89,7 @@ struct log {
     struct escapes escapes;
     struct buffer line; // with several jobs: the line that is not complete yet
     bool is_prefixed;
+    bool is_stripped;
     bool is_over;
 };
 
@@ -125,9 +134,8 @@ static int write_lines(struct log *log, const uint8_t *bytes, size_t length)
 static int take_bytes(void *target, const void *bytes, size_t length)
 {
     struct log *log = target;
-    const struct logs_options *options = log->call->options;
     _cleanup_buffer_ struct buffer kept = { 0 };
-    if (options->is_strip) {
+    if (log->is_stripped) {
         escapes_strip(&log->escapes, bytes, length, &kept);
         bytes = kept.bytes;
         length = kept.length;
@@ -146,9 +154,22 @@ static void ask(struct log *log, int delay_ms)
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
 
+/* What a program wrote for a terminal is made plain for everything else. */
+static bool is_to_be_stripped(const struct log *log)
+{
+    const struct logs_options *options = log->call->options;
+    if (options->is_strip || options->is_raw || isatty(STDOUT_FILENO) == 1)
+        return options->is_strip && !options->is_raw;
+    struct error err = { 0 };
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
+    return client_get(&log->call->client, path, &job, &err) == 0 && json_is_true(json_object_get(job, "tty"));
+}
+
 static int start(struct log *log, struct error *err)
 {
     const struct logs_options *options = log->call->options;
+    log->is_stripped = is_to_be_stripped(log);
     if (options->has_lines) {
         int r =
             log_tail_find(&log->call->client, log->job, (uint64_t)options->lines, &log->stream.offset, err);

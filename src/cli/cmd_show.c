@@ -250,6 +250,22 @@ static void print_usage(const struct page *page)
     usage_print_timeline(page->view.screen, usage, page->out);
 }
 
+/* Who looks at its terminal now; the owner must see that. */
+static void print_viewers(const struct page *page)
+{
+    const json_t *viewers = json_object_get(page->job, "viewers"), *viewer;
+    size_t i;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    json_array_foreach(viewers, i, viewer)
+    {
+        _cleanup_free_ char *user = field_shown(viewer, "user");
+        bool is_read_only = json_is_true(json_object_get(viewer, "read_only"));
+        buffer_printf(&text, "%s%s%s", i > 0 ? ", " : "", user, is_read_only ? " (only looks)" : "");
+    }
+    if (json_is_true(json_object_get(page->job, "tty")))
+        print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
+}
+
 static void print_grants(const struct page *page)
 {
     size_t index = 0;
@@ -339,6 +355,7 @@ static void print_page(const struct page *page, bool has_env)
     print_grants(page);
     if (page->unenforced != NULL)
         print_line(page, "warning", page->unenforced);
+    print_viewers(page);
     print_timeline(page);
     print_use(page);
     print_usage(page);

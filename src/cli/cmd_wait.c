@@ -2,7 +2,6 @@
 /* mgpu wait: until all the jobs named are over; the status is that of the last one that did not end with 0.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -13,11 +12,9 @@
 #include "cli/field.h"
 #include "cli/follow.h"
 #include "cli/job_columns.h"
+#include "cli/job_end.h"
 #include "cli/selector.h"
-#include "cli/stream.h"
 #include "cli/talk.h"
-
-#define FOR_EVER -1
 
 struct wait_options {
     bool has_timeout;
@@ -39,61 +36,17 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-static int refuse_late(const char *id, struct error *err)
-{
-    return error_set(err, -ETIME, "job %s has not ended in time", id);
-}
-
-/* Until the answer is here or the time is up. */
-static int wait_for_answer(struct stream *stream, const char *id, int64_t deadline_ms, struct error *err)
-{
-    int r = stream_advance(stream, false, err);
-    while (r == 0) {
-        struct pollfd fd = { .fd = stream_fd(stream), .events = POLLIN };
-        int64_t left = deadline_ms == FOR_EVER ? FOR_EVER : deadline_ms - clock_boot_ms();
-        if (deadline_ms != FOR_EVER && left <= 0)
-            return refuse_late(id, err);
-        int wait_ms = stream_wait_ms(stream);
-        if (left != FOR_EVER && (wait_ms < 0 || left < wait_ms))
-            wait_ms = left > INT32_MAX ? INT32_MAX : (int)left;
-        if (poll(&fd, 1, wait_ms) < 0 && errno != EINTR)
-            return error_set_errno(err, -errno, "cannot wait");
-        r = stream_advance(stream, fd.revents != 0, err);
-    }
-    return r < 0 ? r : 0;
-}
-
-static int wait_for(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err)
-{
-    _cleanup_(stream_clear) struct stream stream = { 0 };
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=done", id);
-    for (;;) {
-        stream_start(&stream, &call->client, path);
-        int r = wait_for_answer(&stream, id, deadline_ms, err);
-        if (r < 0)
-            return r;
-        const struct http_answer *answer = stream_answer(&stream);
-        /* The server's own patience is shorter than ours may be. */
-        if (answer->status == 408)
-            continue;
-        if (answer->status != 200)
-            return client_problem(answer, err);
-        *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
-        return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is no JSON") : 0;
-    }
-}
-
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct wait_options *options = call->options;
-    int64_t deadline_ms = options->has_timeout ? clock_boot_ms() + options->timeout_ms : FOR_EVER;
+    int64_t deadline_ms = options->has_timeout ? clock_boot_ms() + options->timeout_ms : JOB_END_FOR_EVER;
     _cleanup_strings_ struct strings jobs = { 0 };
     int status = EXIT_OK;
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     call->client.patience_ms = CLIENT_PATIENT_MS;
     for (size_t i = 0; r >= 0 && i < jobs.count; i++) {
         _cleanup_json_ json_t *job = NULL;
-        r = wait_for(call, jobs.items[i], deadline_ms, &job, err);
+        r = job_end_await(call, jobs.items[i], deadline_ms, &job, err);
         if (r < 0)
             break;
         int here = exit_code_of_job(job);

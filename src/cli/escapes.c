@@ -47,7 +47,12 @@ void escapes_strip(struct escapes *escapes, const void *bytes, size_t length, st
     for (size_t i = 0; i < length; i++) {
         enum escapes_state before = escapes->state;
         escapes->state = next(before, p[i]);
-        if (before == ESCAPES_TEXT && escapes->state == ESCAPES_TEXT && is_kept(p[i]))
+        if (before != ESCAPES_TEXT || escapes->state != ESCAPES_TEXT || !is_kept(p[i]))
+            continue;
+        if (escapes->is_return_held && p[i] != '\n')
+            buffer_append(out, "\r", 1);
+        escapes->is_return_held = p[i] == '\r';
+        if (!escapes->is_return_held)
             buffer_append(out, &p[i], 1);
     }
 }

@@ -2,6 +2,7 @@
 /* Takes terminal control sequences out of a run of bytes, also when a piece ends in the middle of one. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
@@ -18,6 +19,7 @@ enum escapes_state {
 /* Zeroed: at the start of a text. */
 struct escapes {
     enum escapes_state state;
+    bool is_return_held; // dropped before a newline, as terminals end their lines
 };
 
 /* Appends what is text: everything but control sequences and control bytes other than tab, newline, return.

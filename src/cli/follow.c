@@ -27,8 +27,11 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/raw_terminal.h"
+#include "cli/session.h"
 #include "cli/stream.h"
 #include "cli/talk.h"
+#include "cli/why_text.h"
 #include "cli/usage_text.h"
 #include "cli/waiting_line.h"
 
@@ -37,6 +40,7 @@
 #define LOG_REASK_MS   200
 #define LOG_BUSY_MS    1000
 #define LOG_REASKS_MAX 25
+#define ESCALATE_MS    2000 // a further Ctrl-C within this time means more
 
 enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
 
@@ -56,6 +60,10 @@ struct follow {
     int stop_signal;     // the first signal that asked for it
     unsigned log_reasks; // how often a log that ended early was asked for again
     bool is_abandoned;   // the user does not want to wait for the end either
+    const struct follow_options *options;
+    int64_t stopped_ms;      // boot clock: the last Ctrl-C
+    bool is_left;            // the user goes, the job stays
+    struct raw_terminal raw; // while it waits: single keys
 };
 
 static int take_output(void *target, const void *bytes, size_t length)
@@ -87,32 +95,101 @@ static void listen_to_log(struct follow *follow, int delay_ms)
     log->retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
 
-static void cancel(struct follow *follow, const char *body)
+static void post(struct follow *follow, const char *action, const char *body)
 {
     struct stream *stream = &follow->channels[CHANNEL_CANCEL];
     stream->method = "POST";
     stream->body = body;
-    open_channel(follow, CHANNEL_CANCEL, "/cancel");
+    open_channel(follow, CHANNEL_CANCEL, action);
 }
 
+/* The steps of repeated Ctrl-C, each said with what the next one does. */
+static const struct {
+    const char *action, *body, *text;
+} escalation[] = {
+    { "/signal", "{\"signal\":2}", "gets SIGINT; Ctrl-C again within 2 s asks it to end" },
+    { "/cancel", "{}", "is asked to end (SIGTERM); Ctrl-C again kills it now" },
+    { "/cancel", "{\"grace_s\":0}", "is being killed; Ctrl-C again does not wait for it" },
+};
+#define ESCALATIONS (sizeof(escalation) / sizeof(escalation[0]))
+
+/* Which step comes next: what was signalled and goes on is signalled again when some time has passed. */
+static size_t next_step(const struct follow *follow, int signal)
+{
+    bool is_direct =
+        signal != SIGINT || follow->phase != FOLLOW_RUNNING || follow->options->ctrl_c == CTRL_C_CANCEL;
+    if (is_direct && follow->stops == 0)
+        return 1;
+    if (follow->stops == 1 && clock_boot_ms() - follow->stopped_ms > ESCALATE_MS && !is_direct)
+        return 0;
+    return follow->stops;
+}
+
+static void leave(struct follow *follow)
+{
+    waiting_line_clear(&follow->line);
+    follow->is_left = true;
+}
+
+/* `stops` counts the steps that are done, so that a direct one is two at once. */
 static void stop(struct follow *follow, int signal)
 {
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
+    if (signal == SIGINT && follow->phase == FOLLOW_RUNNING && follow->options->ctrl_c == CTRL_C_DETACH) {
+        leave(follow);
+        return;
+    }
+    size_t step = next_step(follow, signal);
     waiting_line_clear(&follow->line);
     if (follow->stops == 0)
         follow->stop_signal = signal;
-    follow->stops++;
-    if (follow->stops == 1) {
-        if (may_talk && follow->phase == FOLLOW_RUNNING)
-            talk_line("job %" PRIu64 " is asked to stop (SIGTERM); Ctrl-C again kills it now", follow->id);
-        cancel(follow, "{}");
-    } else if (follow->stops == 2) {
-        if (may_talk)
-            talk_line("job %" PRIu64 " is being killed; Ctrl-C again does not wait for it", follow->id);
-        cancel(follow, "{\"grace_s\":0}");
-    } else {
+    if (step >= ESCALATIONS) {
         follow->is_abandoned = true;
+        return;
     }
+    if (may_talk && (follow->phase == FOLLOW_RUNNING || step > 1))
+        talk_line("job %" PRIu64 " %s", follow->id, escalation[step].text);
+    post(follow, escalation[step].action, escalation[step].body);
+    follow->stops = (unsigned)step + 1;
+    follow->stopped_ms = clock_boot_ms();
+}
+
+/* --- keys while it waits --- */
+
+static void show_why(struct follow *follow)
+{
+    struct error err = { 0 };
+    _cleanup_json_ json_t *why = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/why", follow->id);
+    waiting_line_clear(&follow->line);
+    if (client_get(&follow->call->client, path, &why, &err) < 0) {
+        talk_error("run", &err);
+        return;
+    }
+    struct view view = {
+        .screen = &follow->line.screen, .times = follow->call->times, .now_ms = clock_wall_ms()
+    };
+    why_print(&view, follow->job, why, stderr);
+}
+
+static const struct {
+    char key;
+    void (*act)(struct follow *follow);
+} waiting_keys[] = {
+    { 'd', leave },
+    { 'w', show_why },
+};
+
+static void on_key(struct follow *follow)
+{
+    char key = 0;
+    if (read(STDIN_FILENO, &key, 1) != 1) {
+        raw_terminal_restore(&follow->raw);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(waiting_keys) / sizeof(waiting_keys[0]); i++)
+        if (waiting_keys[i].key == key)
+            waiting_keys[i].act(follow);
 }
 
 static void on_signal(struct follow *follow, int signal_fd)
@@ -171,6 +248,7 @@ static int on_watch(struct follow *follow, struct error *err)
     bool is_start = follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at");
     if (is_start)
         waiting_line_started(&follow->line, job);
+    raw_terminal_restore(&follow->raw);
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         follow->line.next_ms = 0;
@@ -278,6 +356,8 @@ static bool is_log_read(const struct follow *follow)
 
 static bool is_over(const struct follow *follow)
 {
+    if (follow->is_left || (follow->options->is_until_start && follow->phase != FOLLOW_QUEUED))
+        return true;
     bool is_written = follow->pending.length == 0;
     bool is_log_over = follow->is_stdout_gone || (is_log_read(follow) && is_written);
     return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over);
@@ -293,21 +373,24 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = follow->pending.length > 0;
     int wait_ms = waiting_line_wait_ms(&follow->line);
-    struct pollfd fds[CHANNELS + 2] = {
+    struct pollfd fds[CHANNELS + 3] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
+        [CHANNELS + 2] = { .fd = follow->raw.is_set ? STDIN_FILENO : -1, .events = POLLIN },
     };
     for (size_t i = 0; i < CHANNELS; i++) {
         bool is_held = i == CHANNEL_LOG && has_output;
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
         wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
-    if (poll(fds, CHANNELS + 2, wait_ms) < 0 && errno != EINTR)
+    if (poll(fds, CHANNELS + 3, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     if (fds[CHANNELS].revents != 0)
         on_signal(follow, signal_fd);
     if (fds[CHANNELS + 1].revents != 0)
         write_output(follow);
+    if (fds[CHANNELS + 2].revents != 0)
+        on_key(follow);
     for (size_t i = 0; i < CHANNELS; i++) {
         int r = advance(follow, (enum channel)i, fds[i].revents != 0, err);
         if (r < 0)
@@ -320,6 +403,8 @@ static void paint(struct follow *follow)
 {
     if (follow->phase != FOLLOW_QUEUED || waiting_line_wait_ms(&follow->line) != 0)
         return;
+    if (session_is_on_terminal())
+        raw_terminal_set_keys(&follow->raw);
     /* The answer to the submission does not know the position yet: it is asked for before the first line. */
     if (follow->channels[CHANNEL_NEWS].state == STREAM_IDLE) {
         open_channel(follow, CHANNEL_NEWS, "");
@@ -380,23 +465,26 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
 
 static void follow_clear(struct follow *follow)
 {
+    raw_terminal_restore(&follow->raw);
     for (size_t i = 0; i < CHANNELS; i++)
         stream_clear(&follow->channels[i]);
     buffer_clear(&follow->pending);
     json_decref(follow->job);
 }
 
-int follow_job(struct call *call, const json_t *job, struct error *err)
+int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err)
 {
     _cleanup_close_ int signal_fd = open_signals(err);
     if (signal_fd < 0)
         return signal_fd;
-    _cleanup_(follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job) };
+    _cleanup_(
+        follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
     follow.id = (uint64_t)field_integer(job, "id", 0);
     call->client.patience_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call);
     watch(&follow);
-    listen_to_log(&follow, 0);
+    if (!options->is_until_start)
+        listen_to_log(&follow, 0);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r < 0) {
@@ -405,7 +493,18 @@ int follow_job(struct call *call, const json_t *job, struct error *err)
         }
         paint(&follow);
     }
+    if (follow.is_left) {
+        _cleanup_free_ char *path = xasprintf("%" PRIu64, follow.id);
+        raw_terminal_restore(&follow.raw);
+        session_say_detached(call, path);
+        return EXIT_OK;
+    }
     bool is_own_stop = follow.stops > 0 && field_is(follow.job, "ended_by", "cancelled");
+    bool is_handed_over = options->is_until_start && field_is_known(follow.job, "started_at") && !is_own_stop;
+    if (is_handed_over) {
+        *options->ret_job = json_incref(follow.job);
+        return EXIT_OK;
+    }
     if (!is_own_stop)
         follow_report(call, "run", follow.job);
     else if (!call->is_quiet && follow.stop_signal == SIGINT)

@@ -21,6 +21,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/session.h"
 #include "cli/talk.h"
 #include "cli/why_text.h"
 
@@ -189,6 +190,22 @@ static int set_output(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_tty = true;
+    options_of(target)->is_never_tty = false;
+    return 0;
+}
+
+static int set_no_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_never_tty = true;
+    options_of(target)->is_tty = false;
+    return 0;
+}
+
 /* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
  */
 static int refuse_n(void *target, const char *value, struct error *err)
@@ -232,6 +249,8 @@ const struct option_row submit_rows[] = {
     { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
     { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
+    { 'T', "tty", NULL, "run it on a terminal of its own, which mgpu attach joins", set_tty },
+    { 0, "no-tty", NULL, "not on a terminal, wherever this is typed", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },
     { 0 },
 };
@@ -341,6 +360,17 @@ static int add_key(json_t *request, struct error *err)
     return json_object_set_new(request, "submit_key", json_string(key));
 }
 
+/* Its size is that of ours, until somebody joins it. */
+static void add_terminal(json_t *request)
+{
+    unsigned rows, columns;
+    (void)json_object_set_new(request, "tty", json_true());
+    if (!session_size(&rows, &columns))
+        return;
+    (void)json_object_set_new(request, "tty_rows", json_integer(rows));
+    (void)json_object_set_new(request, "tty_columns", json_integer(columns));
+}
+
 static int add_options(json_t *request, const struct submit_options *options, struct error *err)
 {
     const struct {
@@ -356,6 +386,8 @@ static int add_options(json_t *request, const struct submit_options *options, st
     }
     if (options->ask != NULL)
         (void)json_object_update(request, options->ask);
+    if (options->is_tty)
+        add_terminal(request);
     if (options->is_held)
         (void)json_object_set_new(request, "hold", json_true());
     return ask_settle(request, err);

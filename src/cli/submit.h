@@ -13,8 +13,9 @@ struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
     const char *directory, *setup, *output;
     bool is_held, is_dry;
-    struct strings after; // the values of --after: names need the server to become numbers
-    struct strings env;   // NAME=value, over the environment of this process
+    bool is_tty, is_never_tty; // -T, --no-tty
+    struct strings after;      // the values of --after: names need the server to become numbers
+    struct strings env;        // NAME=value, over the environment of this process
 };
 
 extern const struct option_row submit_rows[];

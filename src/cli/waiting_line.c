@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/session.h"
 #include "cli/talk.h"
 
 #define PATIENT_MS 300
@@ -74,8 +75,10 @@ static void paint_terminal(struct waiting_line *line, const json_t *job)
         (void)snprintf(place, sizeof(place), " · #%" PRId64, position);
     const char *frame =
         line->screen.is_utf8 ? frames[line->turns % (sizeof(frames) / sizeof(frames[0]))] : "-";
-    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " %s%s · %s%s%s%s · Ctrl-C cancels it", frame,
-        field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, waited, starts,
+    /* The keys come before the reason, of which a narrow terminal shows only the start. */
+    const char *keys = session_is_on_terminal() ? "d detach, w why, Ctrl-C cancel" : "Ctrl-C cancels it";
+    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " %s%s · %s%s · %s%s%s", frame,
+        field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, waited, starts, keys,
         reason == NULL ? "" : " · ", reason == NULL ? "" : reason);
     (void)fprintf(stderr, "\r\033[K%.*s", (int)screen_text_fit(text, line->screen.width - 1), text);
     line->is_painted = true;

@@ -52,6 +52,7 @@ struct controller_options {
     size_t n_files;
     bool is_listen_explicit; // a port that is taken is then an error, not a warning
     bool allow_root_jobs;
+    bool may_watch_terminals; // administrators may look at those of others
     bool is_detached;
     bool is_verbose;
 };

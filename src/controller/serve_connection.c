@@ -2,12 +2,14 @@
 /*
  *   READING ── request whole ──> ANSWERING ── answer whole ──> FLUSHING ── taken ──> READING
  *      │                                                          └── not kept ──> LINGERING
+ *      │                  └── taken over (101) ──> TAKEN ── the other side ends ──> FLUSHING
  *      └── refused: its answer follows the same way, not kept
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
  *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer, which is
  *              bounded, so that its leaving is noticed and its pipelining costs nothing
  *   FLUSHING   the whole answer is in the output buffer
+ *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
  *              bytes would take the answer away from the client
  *
@@ -36,7 +38,13 @@
 
 #define INPUT_MAX (64U << 10) // bytes read ahead of the parser
 
-enum connection_state { CONNECTION_READING, CONNECTION_ANSWERING, CONNECTION_FLUSHING, CONNECTION_LINGERING };
+enum connection_state {
+    CONNECTION_READING,
+    CONNECTION_ANSWERING,
+    CONNECTION_FLUSHING,
+    CONNECTION_LINGERING,
+    CONNECTION_TAKEN,
+};
 
 struct connection {
     struct serve *serve;
@@ -177,6 +185,8 @@ static void on_readable(struct bufferevent *stream, void *arg)
         feed_parser(connection);
     else if (connection->state == CONNECTION_LINGERING)
         drop_input(connection);
+    else if (connection->state == CONNECTION_TAKEN && connection->request->on_input != NULL)
+        connection->request->on_input(connection->request);
 }
 
 static void linger(struct connection *connection)
@@ -214,7 +224,8 @@ static void on_writable(struct bufferevent *stream, void *arg)
         return;
     }
     struct request *request = connection->request;
-    if (connection->state != CONNECTION_ANSWERING || request == NULL || request->on_drained == NULL)
+    bool is_streaming = connection->state == CONNECTION_ANSWERING || connection->state == CONNECTION_TAKEN;
+    if (!is_streaming || request == NULL || request->on_drained == NULL)
         return;
     request_ref(request);
     request->on_drained(request);
@@ -362,6 +373,10 @@ void connection_be_patient(struct connection *connection)
 
 void connection_finish_answer(struct connection *connection, bool is_kept)
 {
+    /* Whoever took it over has nothing more to say: the rest is an answer like any other. */
+    const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
+    if (connection->state == CONNECTION_TAKEN)
+        bufferevent_set_timeouts(connection->stream, NULL, &stall);
     connection->state = CONNECTION_FLUSHING;
     connection->is_kept = is_kept;
     bufferevent_setwatermark(connection->stream, EV_WRITE, 0, 0);
@@ -377,6 +392,31 @@ void connection_flush(struct connection *connection)
         if (evbuffer_write(output, bufferevent_getfd(connection->stream)) <= 0)
             break;
     (void)evbuffer_freeze(output, 1);
+}
+
+void connection_take_over(struct connection *connection)
+{
+    connection->state = CONNECTION_TAKEN;
+    connection_be_patient(connection);
+    (void)bufferevent_set_max_single_write(connection->stream, LIMIT_STREAM_BUFFER_BYTES);
+}
+
+struct evbuffer *connection_input(struct connection *connection)
+{
+    return bufferevent_get_input(connection->stream);
+}
+
+struct evbuffer *connection_output(struct connection *connection)
+{
+    return bufferevent_get_output(connection->stream);
+}
+
+void connection_hold_input(struct connection *connection, bool is_held)
+{
+    if (is_held)
+        (void)bufferevent_disable(connection->stream, EV_READ);
+    else
+        (void)bufferevent_enable(connection->stream, EV_READ);
 }
 
 struct token_memory *connection_token(struct connection *connection)

@@ -46,6 +46,18 @@ void connection_finish_answer(struct connection *connection, bool is_kept);
 /* Tries to send what is pending now; for when the program is about to end. */
 void connection_flush(struct connection *connection);
 
+/* --- a connection that speaks something else from here on (serve_relay.c) --- */
+
+/* No more requests: what comes goes to request->on_input, and the client's leaving is the end. */
+void connection_take_over(struct connection *connection);
+
+/* Bytes that came, and those that are on their way out. */
+struct evbuffer *connection_input(struct connection *connection);
+struct evbuffer *connection_output(struct connection *connection);
+
+/* Stops or resumes reading. */
+void connection_hold_input(struct connection *connection, bool is_held);
+
 /* --- identities by token, so that the store is not asked for each request --- */
 
 struct token_memory {

@@ -15,8 +15,9 @@
 #define SERVE_LISTENERS_MAX 8U
 #define SERVE_SCHEMA        "mgpu/v1"
 
-struct connection;   // serve_connection.h
-struct event_client; // serve_events.c
+struct connection;      // serve_connection.h
+struct event_client;    // serve_events.c
+struct terminal_client; // serve_terminal.c
 
 struct serve_listener {
     struct serve *serve;
@@ -33,6 +34,7 @@ struct serve {
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;
+    struct terminal_client *terminals;
     struct event *heartbeat;
     uint64_t published; // seq of the last event that serve_publish() saw
 };

@@ -53,6 +53,7 @@ void request_end(struct request *request)
     request->connection = NULL;
     request->on_answer = NULL;
     request->on_drained = NULL;
+    request->on_input = NULL;
     core_forget(request->serve->controller->core, request);
     if (request->release != NULL)
         request->release(request);

@@ -48,8 +48,10 @@ struct request {
     /* Set by the route's handler. */
     void (*on_answer)(struct request *request, const struct core_answer *answer); // to a call of the core
     void (*on_drained)(struct request *request); // the client has taken what was streamed
+    void (*on_input)(struct request *request);   // of a connection that was taken over
     void (*release)(struct request *request);    // once, at the end: stop and free `work`
     void *work;
+    struct relay *work_relay; // serve_relay.c
 
     unsigned held_status; // an answer that waits for the barrier
     char *held;

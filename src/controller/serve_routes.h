@@ -4,6 +4,9 @@
 
 struct request;
 
+void handle_exec(struct request *request);
+void handle_signal(struct request *request);
+void handle_terminal(struct request *request);
 void handle_submit(struct request *request);       // serve_submit.c
 void handle_list(struct request *request);         // serve_list.c
 void handle_show(struct request *request);         // serve_show.c

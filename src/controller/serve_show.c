@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_routes.h"
+#include "controller/serve_terminal.h"
 #include "wire/json_event.h"
 #include "wire/json_record.h"
 #include "wire/json_usage.h"
@@ -29,7 +30,7 @@ static void add_spec(json_t *object, const struct job_spec *spec)
     static const struct {
         const char *field, *key;
     } keys[] = { { "command", "argv" }, { "cwd", "cwd" }, { "setup", "setup" }, { "output", "output" },
-        { "env", "env" } };
+        { "env", "env" }, { "tty", "tty" } };
     json_t *whole = json_record_write(&job_spec_record, spec);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         (void)json_object_set(object, keys[i].key, json_object_get(whole, keys[i].field));
@@ -44,6 +45,8 @@ static void reply_show(struct request *request, const struct job *job)
         add_spec(object, show->spec);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
+    if (show->spec != NULL && show->spec->tty)
+        (void)json_object_set_new(object, "viewers", terminals_write_viewers(request->serve, job->id));
     (void)json_object_set(object, "events", show->events);
     request_hold_json(request, 200, object);
 }

@@ -39,6 +39,7 @@ static const struct {
     [SHARE_EVENTS] = { -EUSERS, "event streams" },
     [SHARE_LISTS] = { -EUSERS, "long lists" },
     [SHARE_BODIES] = { -EUSERS, "bytes of requests" },
+    [SHARE_TERMINALS] = { -EUSERS, "terminals" },
 };
 
 struct users *users_new(size_t max_connections)
@@ -56,6 +57,8 @@ struct users *users_new(size_t max_connections)
     users->most_each[SHARE_LISTS] = LIMIT_USER_LISTS;
     users->most[SHARE_BODIES] = LIMIT_BODIES_BYTES;
     users->most_each[SHARE_BODIES] = LIMIT_USER_BODIES_BYTES;
+    users->most[SHARE_TERMINALS] = LIMIT_TERMINALS;
+    users->most_each[SHARE_TERMINALS] = LIMIT_USER_TERMINALS;
     return users;
 }
 

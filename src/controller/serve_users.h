@@ -11,7 +11,15 @@
 #define USER_UNKNOWN UINT32_MAX // all whom nobody knows, together
 
 /* Things that are counted by user and altogether. */
-enum user_share { SHARE_CONNECTIONS, SHARE_FOLLOWS, SHARE_EVENTS, SHARE_LISTS, SHARE_BODIES, SHARES };
+enum user_share {
+    SHARE_CONNECTIONS,
+    SHARE_FOLLOWS,
+    SHARE_EVENTS,
+    SHARE_LISTS,
+    SHARE_BODIES,
+    SHARE_TERMINALS,
+    SHARES
+};
 
 struct users;
 

@@ -164,6 +164,12 @@ static int set_allow_root_jobs(void *target, const char *value, struct error *er
     return 0;
 }
 
+static int set_watch_terminals(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->options->may_watch_terminals = value == NULL || strcmp(value, "true") == 0;
+    return 0;
+}
+
 static int set_detach(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->is_detached = true;
@@ -218,6 +224,8 @@ static const struct option_row setting_rows[] = {
     { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number", set_pids_max,
         "32768" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
+    { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
+        set_watch_terminals, "false" },
     { 'v', "verbose", NULL, "log every message", set_verbose, "false" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -49,6 +49,10 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(27, RECORD_U32, struct launch_spec, pids_max, 0),
     RECORD_FIELD(29, RECORD_U32, struct launch_spec, numa, 0),
     RECORD_SUBLIST(28, struct launch_spec, devices, LAUNCH_DEVICES_MAX, &device_rule_record),
+    RECORD_FIELD(50, RECORD_BOOL, struct launch_spec, is_tty, 0),
+    RECORD_FIELD(51, RECORD_U32, struct launch_spec, tty_rows, 0),
+    RECORD_FIELD(52, RECORD_U32, struct launch_spec, tty_columns, 0),
+    RECORD_FIELD(53, RECORD_BOOL, struct launch_spec, is_guest, 0),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

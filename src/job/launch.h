@@ -54,6 +54,11 @@ struct launch_spec {
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
+    bool is_tty;             // it has a terminal
+    uint32_t tty_rows, tty_columns; // 0: as usual
+    /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
+     * it. */
+    bool is_guest;
 };
 
 /* spool file "started": the gate is open. */

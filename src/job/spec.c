@@ -25,6 +25,9 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
     RECORD_FIELD(12, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
     RECORD_FIELD(13, RECORD_BOOL, struct job_spec, hold, 0),
+    RECORD_FIELD(55, RECORD_BOOL, struct job_spec, tty, 0),
+    RECORD_FIELD(56, RECORD_U32, struct job_spec, tty_rows, 0),
+    RECORD_FIELD(57, RECORD_U32, struct job_spec, tty_columns, 0),
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);
@@ -85,6 +88,9 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         return error_set(err, -EINVAL, "cwd must be an absolute path");
     if (spec->umask > 0777)
         return error_set(err, -ERANGE, "umask: %o is outside 0 to 777", spec->umask);
+    if (spec->tty_rows > SPEC_TTY_MAX || spec->tty_columns > SPEC_TTY_MAX)
+        return error_set(err, -ERANGE, "the terminal has %u rows and %u columns; at most %u of each",
+            spec->tty_rows, spec->tty_columns, SPEC_TTY_MAX);
     int r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
     if (r == 0)
         r = check_env(&spec->env, err);

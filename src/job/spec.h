@@ -15,6 +15,7 @@
 #define SPEC_PATH_MAX     4096U
 #define SPEC_NAME_MAX     128U
 #define SPEC_SETUP_MAX    (64U << 10)
+#define SPEC_TTY_MAX      4096U // rows or columns of a terminal
 #define SPEC_GPUS_MAX     ASK_GPUS_MAX
 #define SPEC_PRIORITY_MAX ASK_PRIORITY_MAX
 
@@ -28,7 +29,9 @@ struct job_spec {
     struct job_ask ask;     // what it needs and when
     char *submit_key;       // random text by which a repeated submit is recognised, or NULL
     uint32_t umask;
-    bool hold; // submitted held
+    bool hold;                      // submitted held
+    bool tty;                       // runs on a terminal
+    uint32_t tty_rows, tty_columns; // its size at the start; 0: 24 by 80
 };
 
 extern const struct record_type job_spec_record;

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -169,7 +170,8 @@ struct plan {
     char **argv;
     char **environment;
     const char *path;
-    int log_fd;
+    int stdio[3]; // 0 may be -1: as it is
+    bool is_tty;
     int request_fd; // for EXEC_FD, or -1
     int status_fd;
     struct init_status *status;
@@ -190,10 +192,11 @@ static int run_command(const struct plan *plan)
     int r = note_leader(plan);
     if (r < 0)
         return -r;
-    if (setpgid(0, 0) < 0)
+    if (plan->is_tty ? setsid() < 0 || ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0 : setpgid(0, 0) < 0)
         return errno;
-    if (dup2(plan->log_fd, STDOUT_FILENO) < 0 || dup2(plan->log_fd, STDERR_FILENO) < 0)
-        return errno;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (plan->stdio[fd] >= 0 && dup2(plan->stdio[fd], fd) < 0)
+            return errno;
     unsigned last = ~0U, first = STDERR_FILENO + 1;
     if (plan->request_fd >= 0) {
         /* dup2 on itself would leave close-on-exec set. */
@@ -258,7 +261,9 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
 {
     static char from_text[] = "-c";
     const struct launch_spec *spec = init->spec;
-    ret->log_fd = log_fd;
+    ret->is_tty = spec->is_tty;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        ret->stdio[fd] = init->stdio != NULL ? init->stdio[fd] : fd == STDIN_FILENO ? -1 : log_fd;
     ret->environment = init->environment;
     ret->request_fd = -1;
     ret->argv = init->command;
@@ -291,7 +296,7 @@ static void judge_setup(const struct plan *plan, struct init_status *status)
                       WTERMSIG(status->wait_status))
                 : snprintf(line, sizeof(line), "mgpu: setup command failed with status %d\n",
                       WEXITSTATUS(status->wait_status));
-    (void)write_all(plan->log_fd, line, (size_t)n);
+    (void)write_all(plan->stdio[STDERR_FILENO], line, (size_t)n);
 }
 
 static void run(const struct init *init, int log_fd, struct init_status *status)

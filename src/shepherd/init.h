@@ -58,6 +58,7 @@ struct init {
     char **command;           // argv with two free entries before it, for scripts without "#!"
     char **environment;
     bool is_confined; // a cgroup will end what is left; else I does
+    const int *stdio; // 0, 1 and 2 of the command, or NULL: nothing and the log
     int status_fd;
     int channel_fd;
 };

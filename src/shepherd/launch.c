@@ -31,6 +31,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "job/event.h"
 #include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/record.h"
@@ -146,6 +147,47 @@ static int write_started(const struct shepherd *shepherd)
     return file_write_record(shepherd->spool_fd, SPOOL_STARTED, &launch_started_record, &started, false);
 }
 
+static off_t log_size(int log_fd)
+{
+    struct stat st;
+    return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
+/* I is ready: its log is open. */
+static void start_terminal(struct shepherd *shepherd, struct init_status *ret_failure)
+{
+    shepherd->log_start = log_size(shepherd->log_fd);
+    int r = terminal_start(&shepherd->terminal, &shepherd->spec, shepherd->log_fd);
+    if (r == 0)
+        return;
+    ret_failure->step = STEP_TERMINAL;
+    ret_failure->error = -r;
+}
+
+static int open_host(const struct shepherd *shepherd)
+{
+    struct spool_id host = { .job = shepherd->id.job, .attempt = shepherd->id.attempt };
+    struct launch_started started;
+    char name[SPOOL_NAME_SIZE];
+    spool_name(&host, name);
+    _cleanup_free_ char *path = xasprintf("../%s/" SPOOL_STARTED, name);
+    if (file_read_record(shepherd->spool_fd, path, &launch_started_record, &started, NULL) < 0)
+        return -1;
+    int fd = process_open((pid_t)started.init_pid, started.init_start);
+    record_clear(&launch_started_record, &started);
+    return fd < 0 ? -1 : fd;
+}
+
+/* A guest is born in a cgroup that is another's: what ends with the guest are its own descendants. */
+static void leave_host(struct shepherd *shepherd)
+{
+    if (!shepherd->spec.is_guest)
+        return;
+    closep(&shepherd->cgroup_fd);
+    shepherd->cgroup_fd = -1;
+    shepherd->host_pidfd = open_host(shepherd);
+}
+
 /* Starts I and waits until it has prepared everything, or has failed at some step. */
 static void prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
 {
@@ -165,12 +207,18 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         .program = program,
         .command = argv,
         .environment = merge_environment(spec, &environment),
-        .is_confined = shepherd->cgroup_fd >= 0,
+        .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_guest,
         .status_fd = shepherd->status_fd,
     };
-    int r = start_init(shepherd, &init);
+    int r = terminal_open(&shepherd->terminal, spec);
+    init.stdio = shepherd->terminal.is_open ? shepherd->terminal.job_fds : NULL;
+    enum launch_step failed = STEP_TERMINAL;
+    if (r == 0) {
+        failed = STEP_CLONE;
+        r = start_init(shepherd, &init);
+    }
     if (r < 0) {
-        ret_failure->step = STEP_CLONE;
+        ret_failure->step = failed;
         ret_failure->error = -r;
     } else {
         struct init_report report = read_report(shepherd);
@@ -180,14 +228,22 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
             free(shepherd->log_path);
             shepherd->log_path = take_ptr(fallback);
         }
+        if (report.step == STEP_NONE)
+            start_terminal(shepherd, ret_failure);
     }
+    leave_host(shepherd);
     free(argv - 2);
 }
 
-static off_t log_size(int log_fd)
+/* The output is whole in the log before the end is told; a guest has none there. */
+static void finish_terminal(struct shepherd *shepherd, const struct ending *ending)
 {
-    struct stat st;
-    return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+    char text[EVENT_TEXT_MAX];
+    struct launch_exit exit_record;
+    if (!shepherd->terminal.is_open)
+        return;
+    record_make(shepherd, ending, text, sizeof(text), &exit_record);
+    terminal_finish(&shepherd->terminal, &exit_record, !shepherd->spec.is_guest);
 }
 
 static int end_launch(struct shepherd *shepherd, struct ending *ending)
@@ -204,10 +260,12 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
         dismiss_init(shepherd);
         return record_publish(shepherd, ending);
     }
-    shepherd->log_start = log_size(shepherd->log_fd);
+    if (!shepherd->terminal.is_open)
+        shepherd->log_start = log_size(shepherd->log_fd);
     (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");
     watch_step(shepherd, ending);
+    finish_terminal(shepherd, ending);
     return record_publish(shepherd, ending);
 }
 

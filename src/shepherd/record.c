@@ -239,6 +239,11 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     /* The kernel killed the init with the rest. */
     if (tail[0] == '\0' && exit_record.end == END_OOM)
         orphan_tail_read(shepherd, tail);
+
+    /* What went through a terminal was still on its way when the init looked. */
+    bool is_terminal = shepherd->terminal.is_open && shepherd->log_fd >= 0;
+    if (is_terminal && (exit_record.exit_code != 0 || tail[0] != '\0'))
+        (void)tail_read(shepherd->log_fd, shepherd->log_start, tail);
     if (tail[0] != '\0')
         exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays

@@ -78,7 +78,9 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .cgroup_fd = -1,
         .channel_fd = -1,
         .init_pidfd = -1,
+        .host_pidfd = -1,
         .log_fd = -1 };
+    terminal_init(&shepherd->terminal);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
     spool_name(&shepherd->id, shepherd->name);
@@ -154,15 +156,17 @@ void shepherd_drop(const struct shepherd *shepherd)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    terminal_drop(&shepherd->terminal);
 }
 
 void shepherd_close(struct shepherd *shepherd)
 {
     int *fds[] = { &shepherd->ctl_fd, &shepherd->status_fd, &shepherd->exit_fd, &shepherd->exit_copy_fd,
-        &shepherd->cgroup_fd, &shepherd->channel_fd, &shepherd->init_pidfd, &shepherd->log_fd,
-        &shepherd->lock_fd, &shepherd->spool_fd };
+        &shepherd->cgroup_fd, &shepherd->channel_fd, &shepherd->init_pidfd, &shepherd->host_pidfd,
+        &shepherd->log_fd, &shepherd->lock_fd, &shepherd->spool_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         closep(fds[i]);
+    terminal_close(&shepherd->terminal);
     record_clear(&launch_spec_record, &shepherd->spec);
     buffer_clear(&shepherd->record);
     free(shepherd->log_path);

@@ -4,6 +4,7 @@
  *
  *   launch.c  S: lock, preparations, the user's init, verdict, gate
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
+ *   terminal.c  the terminal, and T, the process that moves its bytes
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   counts.c  S: what the kernel counted at the limits of the attempt
@@ -22,6 +23,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 #include "shepherd/init.h"
+#include "shepherd/terminal.h"
 
 /* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
 enum shepherd_status {
@@ -36,20 +38,22 @@ struct shepherd {
     struct spool_id id;
     char name[SPOOL_NAME_SIZE];
     struct launch_spec spec;
-    int spool_fd;         // the spool directory, also the working directory
-    int lock_fd;          // the proof of life
-    int ctl_fd;           // commands come in here, hints for the agent go out
-    int status_fd;        // shared with I
-    int exit_fd;          // the exit record's file, with its space reserved
-    int exit_copy_fd;     // directory for a durable copy, or -1
-    int cgroup_fd;        // directory of the step's cgroup, or -1
-    int channel_fd;       // packets from and to I: its report, the gate, "executed"
-    int init_pidfd;       // -1 when I is gone (or, adopting, was never there)
-    int log_fd;           // to ask for its size, and for a tail that I left to us; -1 when adopting
-    off_t log_start;      // its size when the gate opened
-    pid_t init_pid;       // 0 when unknown
-    bool is_adopting;     // I and J are not our children
-    char *log_path;       // absolute; what I opened
+    int spool_fd;     // the spool directory, also the working directory
+    int lock_fd;      // the proof of life
+    int ctl_fd;       // commands come in here, hints for the agent go out
+    int status_fd;    // shared with I
+    int exit_fd;      // the exit record's file, with its space reserved
+    int exit_copy_fd; // directory for a durable copy, or -1
+    int cgroup_fd;    // directory of the step's cgroup, or -1
+    int channel_fd;   // packets from and to I: its report, the gate, "executed"
+    int init_pidfd;   // -1 when I is gone (or, adopting, was never there)
+    int log_fd;       // to ask for its size, and for a tail that I left to us; -1 when adopting
+    off_t log_start;  // its size when the gate opened: this step's output begins there
+    pid_t init_pid;   // 0 when unknown
+    bool is_adopting; // I and J are not our children
+    char *log_path;   // absolute; what I opened
+    int host_pidfd;   // of a guest: the init of the job's own step; -1: gone, or no guest
+    struct terminal terminal;
     struct buffer record; // reserved for the exit record
 };
 

@@ -42,6 +42,7 @@ static const struct step_row rows[STEPS] = {
     [STEP_SPAWN] = { "cannot start a process for the command", "", OBJECT_NONE, true },
     [STEP_SHELL] = { "cannot execute ", " for the setup command", OBJECT_SHELL, true },
     [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
+    [STEP_TERMINAL] = { "cannot open a terminal", "", OBJECT_NONE, true },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
     [STEP_ENTER] = { "cannot enter the cgroups that limit the job", "", OBJECT_NONE, true },
 };

@@ -31,6 +31,7 @@ enum launch_step {
     STEP_SETUP,
     STEP_EXEC,
     STEP_ENTER,
+    STEP_TERMINAL,
     STEPS,
 };
 

@@ -102,7 +102,7 @@ static bool is_in_cgroup(pid_t pid, const char *cgroup)
 static void signal_member(void *arg, pid_t pid)
 {
     struct pass *pass = arg;
-    if (pid == pass->tree->spare)
+    if (pid == pass->tree->spare || pid == pass->tree->terminal)
         return;
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0 && is_in_cgroup(pid, pass->tree->cgroup))
@@ -174,7 +174,7 @@ static void signal_descendants(struct pass *pass)
     collect_children(pass->tree->root);
     for (size_t i = 0; i < n_found; i++) {
         collect_children(found[i].pid);
-        if (found[i].pid == pass->tree->spare)
+        if (found[i].pid == pass->tree->spare || found[i].pid == pass->tree->terminal)
             continue;
         _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, found[i].pid, 0);
         if (pidfd >= 0 && is_still_ours(pass->tree, &found[i]))

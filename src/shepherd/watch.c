@@ -60,6 +60,7 @@ static struct tree step_tree(const struct watch *watch)
     if (shepherd->is_adopting)
         tree.root = has_init ? shepherd->init_pid : (pid_t)watch->ending->status.leader_pid;
     tree.spare = has_init ? shepherd->init_pid : 0;
+    tree.terminal = shepherd->terminal.pid;
     return tree;
 }
 
@@ -125,12 +126,17 @@ static void obey(struct watch *watch, const struct spool_command *command)
     watch->stage = STOP_SIGNALLED;
 }
 
+static bool is_command(const struct spool_command *command, ssize_t length)
+{
+    return length == (ssize_t)sizeof(*command) && command->magic == SPOOL_COMMAND_MAGIC &&
+           command->signal > 0 && command->signal < (uint32_t)NSIG;
+}
+
 static void on_command(struct watch *watch)
 {
     struct spool_command command;
     ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
-    if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_COMMAND_MAGIC && command.signal > 0 &&
-        command.signal < (uint32_t)NSIG)
+    if (is_command(&command, n))
         obey(watch, &command);
 }
 
@@ -144,6 +150,31 @@ static void on_executed(struct watch *watch)
     if (watch->waiting_signal != 0)
         deliver(watch, watch->waiting_signal, watch->is_waiting_stop);
     watch->waiting_signal = 0;
+}
+
+/* A guest's viewer has pressed Ctrl-C, or gone. T itself may have been killed: its terminal is gone then. */
+static void on_terminal(struct watch *watch)
+{
+    struct terminal *terminal = &watch->shepherd->terminal;
+    struct spool_command command;
+    ssize_t n = recv(terminal->channel_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
+    if (is_command(&command, n) && watch->shepherd->spec.is_guest)
+        obey(watch, &command);
+    if (n != 0)
+        return;
+    closep(&terminal->channel_fd);
+    terminal->channel_fd = -1;
+}
+
+/* The job is over: so are its guests, at once. */
+static void on_host_gone(struct watch *watch)
+{
+    struct spool_command kill_it = { .signal = SIGKILL };
+    closep(&watch->shepherd->host_pidfd);
+    watch->shepherd->host_pidfd = -1;
+    if (!watch->is_executed)
+        on_executed(watch);
+    obey(watch, &kill_it);
 }
 
 static void on_timer(struct watch *watch)
@@ -261,7 +292,16 @@ static void end_rest(struct watch *watch)
         (void)signal_step(watch, SIGKILL);
 }
 
-enum source { SOURCE_PROCESS, SOURCE_CTL, SOURCE_TIMER, SOURCE_CHANNEL, SOURCE_CGROUP, SOURCES };
+enum source {
+    SOURCE_PROCESS,
+    SOURCE_CTL,
+    SOURCE_TIMER,
+    SOURCE_CHANNEL,
+    SOURCE_CGROUP,
+    SOURCE_TERMINAL,
+    SOURCE_HOST,
+    SOURCES,
+};
 
 static void turn(struct watch *watch)
 {
@@ -275,6 +315,8 @@ static void turn(struct watch *watch)
         /* Only a command that waits makes "executed" worth waking up for. */
         [SOURCE_CHANNEL] = { watch->waiting_signal != 0 ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
+        [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
+        [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
     };
     if (poll(sources, SOURCES, -1) < 0)
         return;
@@ -292,6 +334,13 @@ static void turn(struct watch *watch)
             on_executed(watch);
         on_command(watch);
     }
+    if (sources[SOURCE_TERMINAL].revents != 0) {
+        if (!watch->is_executed)
+            on_executed(watch);
+        on_terminal(watch);
+    }
+    if (sources[SOURCE_HOST].revents != 0)
+        on_host_gone(watch);
     if (sources[SOURCE_TIMER].revents != 0)
         on_timer(watch);
 }
@@ -310,6 +359,8 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
     if (shepherd->init_pidfd < 0)
         on_init_gone(&watch);
+    else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
+        on_host_gone(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
             end_rest(&watch);

@@ -251,6 +251,28 @@ int http_client_request(
     return r < 0 ? r : 0;
 }
 
+int http_client_upgrade(
+    struct http_client *client, const struct http_request *request, struct buffer *rest, struct error *err)
+{
+    int r = http_client_send(client, request, err);
+    while (r == 0) {
+        ssize_t n = recv(client->fd, client->bytes, sizeof(client->bytes), 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_set_errno(err, -errno, "cannot receive from mgpud");
+        size_t taken = http_parser_execute(&client->parser, &settings, client->bytes, (size_t)n);
+        if (client->parser.upgrade != 0 && client->answer.status == HTTP_STATUS_SWITCHING_PROTOCOLS) {
+            buffer_append(rest, client->bytes + taken, (size_t)n - taken);
+            return 1;
+        }
+        r = judge_parse(client, err);
+        if (r == 0 && n == 0)
+            return error_set(err, -ECONNRESET, "mgpud closed the connection before its answer was complete");
+    }
+    return r < 0 ? r : 0;
+}
+
 bool http_client_is_reusable(const struct http_client *client)
 {
     return client->is_reusable;

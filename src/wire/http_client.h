@@ -57,6 +57,13 @@ const struct http_answer *http_client_answer(const struct http_client *client);
 int http_client_request(
     struct http_client *client, const struct http_request *request, int timeout_ms, struct error *err);
 
+/*
+ * Asks to speak another protocol: 1 when the server agreed (101), with what came after its head in `rest`;
+ * the socket is the caller's to use then, owned by the client. 0: it answered otherwise. Or a negative errno.
+ */
+int http_client_upgrade(
+    struct http_client *client, const struct http_request *request, struct buffer *rest, struct error *err);
+
 /* True while the server is willing to take one more request on this connection. */
 bool http_client_is_reusable(const struct http_client *client);
 

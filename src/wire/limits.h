@@ -29,6 +29,8 @@
     X(LIMIT_USER_LISTS, "user_lists", 64, "lists", "long lists being sent to one user; more is 429")         \
     X(LIMIT_FOLLOWS, "log_streams", 1024, "streams", "logs being read, all users; more is 429")              \
     X(LIMIT_USER_FOLLOWS, "user_log_streams", 64, "streams", "logs being read by one user; more is 429")     \
+    X(LIMIT_TERMINALS, "terminals", 1024, "terminals", "terminals and execs open, all users; more is 429")   \
+    X(LIMIT_USER_TERMINALS, "user_terminals", 64, "terminals", "terminals and execs of one user; 429")       \
     X(LIMIT_EVENT_CLIENTS, "event_streams", 512, "streams", "open /events, all users; more is 429")          \
     X(LIMIT_USER_EVENT_CLIENTS, "user_event_streams", 64, "streams", "open /events of one user; 429")        \
     X(LIMIT_EVENT_BUFFER_BYTES, "event_buffer_bytes", 1048576, "bytes",                                      \

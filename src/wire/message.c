@@ -189,6 +189,37 @@ static const struct record_field look_answer_fields[] = {
 const struct record_type message_process_record =
     RECORD_TYPE(MESSAGE_PROCESS, "PROCESS", struct message_process, look_answer_fields);
 
+static const struct record_field open_terminal_fields[] = {
+    ATTEMPT_FIELDS(struct message_open_terminal),
+    RECORD_FIELD(6, RECORD_U64, struct message_open_terminal, stream, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_open_terminal, is_read_only, 0),
+    RECORD_FIELD(8, RECORD_U32, struct message_open_terminal, rows, 0),
+    RECORD_FIELD(9, RECORD_U32, struct message_open_terminal, columns, 0),
+    RECORD_FIELD(10, RECORD_U64, struct message_open_terminal, position, 0),
+};
+const struct record_type message_open_terminal_record =
+    RECORD_TYPE(MESSAGE_OPEN_TERMINAL, "OPEN_TERMINAL", struct message_open_terminal, open_terminal_fields);
+
+static const struct record_field open_guest_fields[] = {
+    ATTEMPT_FIELDS(struct message_open_guest),
+    RECORD_FIELD(6, RECORD_U64, struct message_open_guest, stream, 0),
+    RECORD_FIELD(7, RECORD_STRINGS, struct message_open_guest, command, SPEC_COMMAND_MAX),
+    RECORD_FIELD(8, RECORD_ENV, struct message_open_guest, env, SPEC_ENV_MAX),
+    RECORD_FIELD(9, RECORD_STRING, struct message_open_guest, cwd, SPEC_PATH_MAX),
+    RECORD_FIELD(10, RECORD_BOOL, struct message_open_guest, is_tty, 0),
+    RECORD_FIELD(11, RECORD_U32, struct message_open_guest, rows, 0),
+    RECORD_FIELD(12, RECORD_U32, struct message_open_guest, columns, 0),
+};
+const struct record_type message_open_guest_record =
+    RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
+
+static const struct record_field signal_fields[] = {
+    ATTEMPT_FIELDS(struct message_signal),
+    RECORD_FIELD(6, RECORD_U32, struct message_signal, signal, 0),
+};
+const struct record_type message_signal_record =
+    RECORD_TYPE(MESSAGE_SIGNAL, "SIGNAL", struct message_signal, signal_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -209,6 +240,9 @@ static const struct record_type *const types[] = {
     &message_stream_record,
     &message_look_record,
     &message_process_record,
+    &message_open_terminal_record,
+    &message_open_guest_record,
+    &message_signal_record,
 };
 
 const struct record_type *message_type(uint16_t id)

@@ -11,6 +11,7 @@
  *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
  *   GPUS (samples)            ───────>
  *                             <─────── OPEN_LOG (stream id)
+ *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
  *
@@ -50,6 +51,9 @@ enum message_id {
     MESSAGE_STREAM,
     MESSAGE_LOOK,
     MESSAGE_PROCESS,
+    MESSAGE_OPEN_TERMINAL = 150,
+    MESSAGE_OPEN_GUEST,
+    MESSAGE_SIGNAL,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -242,6 +246,37 @@ struct message_stream { // first frame of the second connection
     char *text;    // the error in words
 };
 
+/* The stream that is dialled back for it carries frames of base/terminal.h. */
+struct message_open_terminal {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint64_t stream;
+    uint32_t is_read_only;
+    uint32_t rows, columns; // of the viewer; 0: not known
+    uint64_t position;      // where the output begins; TERMINAL_LAST_SCREEN
+};
+
+/* A further process in a running job: the next free step of its attempt. */
+struct message_open_guest {
+    uint64_t job;
+    uint32_t attempt, step, task; // of the step it joins
+    uint64_t token;
+    uint64_t stream;
+    struct strings command;
+    struct strings env; // over the job's own
+    char *cwd;          // NULL: the job's
+    bool is_tty;
+    uint32_t rows, columns;
+};
+
+struct message_signal { // the job goes on, unless the signal ends it
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t signal;
+};
+
 /* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
 extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
@@ -256,6 +291,9 @@ extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;
 extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
+extern const struct record_type message_open_terminal_record;
+extern const struct record_type message_open_guest_record;
+extern const struct record_type message_signal_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

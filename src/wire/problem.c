@@ -22,6 +22,8 @@ static const struct problem rows[] = {
     { ENOSYS, 405, "method_not_allowed", "This cannot be done here" },
     { ETIMEDOUT, 408, "timeout", "The time is up" },
     { EALREADY, 409, "already_done", "It is over already" },
+    { ENOTCONN, 409, "not_running", "The job does not run" },
+    { ENOTTY, 409, "no_terminal", "The job has no terminal" },
     { EEXIST, 409, "key_conflict", "The submit key belongs to another request" },
     { E2BIG, 413, "too_large", "The request is too large" },
     { ENAMETOOLONG, 414, "uri_too_long", "The path and query are too long" },

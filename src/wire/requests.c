@@ -2,6 +2,7 @@
 /* The type ids lie beyond those of the messages between programs (wire/message.h). */
 #include "wire/requests.h"
 
+#include "job/spec.h"
 #include "wire/limits.h"
 
 static const struct record_field cancel_fields[] = {
@@ -47,3 +48,20 @@ static const struct record_field policy_fields[] = {
 };
 const struct record_type policy_request_record =
     RECORD_TYPE(205, "policy request", struct policy_request, policy_fields);
+
+static const struct record_field exec_fields[] = {
+    RECORD_FIELD(1, RECORD_STRINGS, struct exec_request, command, SPEC_COMMAND_MAX),
+    RECORD_FIELD(2, RECORD_ENV, struct exec_request, env, SPEC_ENV_MAX),
+    RECORD_FIELD(3, RECORD_STRING, struct exec_request, cwd, SPEC_PATH_MAX),
+    RECORD_FIELD(4, RECORD_BOOL, struct exec_request, tty, 0),
+    RECORD_FIELD(5, RECORD_U32, struct exec_request, rows, 0),
+    RECORD_FIELD(6, RECORD_U32, struct exec_request, columns, 0),
+};
+const struct record_type exec_request_record =
+    RECORD_TYPE(230, "exec request", struct exec_request, exec_fields);
+
+static const struct record_field signal_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct signal_request, signal, 0),
+};
+const struct record_type signal_request_record =
+    RECORD_TYPE(231, "signal request", struct signal_request, signal_fields);

@@ -43,6 +43,20 @@ struct reserve_request {
     char *name;
 };
 
+/* POST /jobs/ID/exec */
+struct exec_request {
+    struct strings command;
+    struct strings env; // over the job's own
+    char *cwd;          // NULL: the job's
+    bool tty;
+    uint32_t rows, columns;
+};
+
+/* POST /jobs/ID/signal */
+struct signal_request {
+    uint32_t signal;
+};
+
 /* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
 struct empty_request {
     bool unused;
@@ -54,3 +68,5 @@ extern const struct record_type mark_request_record;
 extern const struct record_type policy_request_record;
 extern const struct record_type reserve_request_record;
 extern const struct record_type token_request_record;
+extern const struct record_type exec_request_record;
+extern const struct record_type signal_request_record;

@@ -108,8 +108,9 @@ def test_the_history_of_a_card_follows_it_to_another_slot(make_instance, nvml):
     nvml.add(bus=0x81, uuid='GPU-busy', utilization=80)
     nvml.write()
     box.start()
-    gpu, = history(box, '?gpu=1&step=1')['gpus']
-    assert gpu['uuid'] == 'GPU-busy' and 0.8 in known(gpu['utilization'])
+    gpu, = history(box, '?gpu=GPU-busy&step=1')['gpus']
+    assert gpu['index'] == 0, 'a number is kept for a boot'
+    assert 0.8 in known(gpu['utilization'])
 
 
 @pytest.mark.parametrize('damage', ['', 'nonsense' * 100, None])

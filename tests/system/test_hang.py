@@ -74,7 +74,7 @@ def test_a_job_goes_on_while_its_gpu_is_away_and_nobody_else_gets_it(box, nvml, 
     assert f'lost: {gpus[1]["trouble"]}' in box.mgpu('gpus').out
     granted = [box.run_job(['true'], gpus=1)[0]['granted'][0]['index'] for _ in range(3)]
     assert 1 not in granted
-    waiting = box.post_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='1')
+    waiting = box.post_job(['sh', '-c', 'echo $MGPU_GPUS'], gpu_ids='1')
     assert box.job(job)['state'] == 'running'
     gate.open()
     assert box.wait(job)['exit_code'] == 0

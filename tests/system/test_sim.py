@@ -213,6 +213,8 @@ def test_every_key_of_the_figures_is_in_the_manual():
     (('check', '--runs', '0'), '--runs'),
     (('bench', '--nodes', '10', '--scale', '100'), '--scale 100 leaves no node'),
     (('pack',), 'pack needs a list of pods'),
+    (('run', 'synthetic:5', '--cluster', '8by8'), "neither NODESxGPUS"),
+    (('run', 'synthetic:5', '--cluster', '1x900'), 'with up to 256 GPUs each'),
 ])
 def test_wrong_words_are_answered_by_a_sentence(words, sentence):
     assert sentence in sim(*words, status=2)[1]
@@ -220,8 +222,6 @@ def test_wrong_words_are_answered_by_a_sentence(words, sentence):
 
 @pytest.mark.parametrize('words, sentence', [
     (('run', '/nonexistent', '--cluster', '1x8'), 'cannot read /nonexistent'),
-    (('run', 'synthetic:5', '--cluster', '8by8'), "neither NODESxGPUS"),
-    (('run', 'synthetic:5', '--cluster', '1x900'), 'with up to 256 GPUs each'),
     (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'sjf', '--estimate', 'history'), 'contradicts'),
     (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'trace'), 'the trace has no predictions'),
     (('check', '--replay', '/nonexistent'), 'cannot read /nonexistent'),

@@ -218,7 +218,7 @@ def test_ctrl_c_while_running_ends_the_job_and_is_130(box, gate, bell):
     process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
     job = box.api('GET', '/jobs?all=1&name=interrupted-2').json['jobs'][-1]
-    assert box.wait(job['id'])['state'] == 'cancelled'
+    assert box.wait(job['id'])['state'] in ('failed', 'cancelled'), 'by SIGINT, or cancelled while it waited'
 
 
 def test_a_job_cancelled_by_another_command_is_143(box, gate):

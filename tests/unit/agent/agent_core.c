@@ -20,7 +20,7 @@ struct node {
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     bool is_there;
-    int stages, starts, adopts, commands, kills, removes, logs;
+    int stages, starts, adopts, commands, kills, removes, logs, terminals, guests;
     uint32_t signal;
     int64_t grace_ms;
     int stage_fails, start_fails, command_fails, epoch_fails, remove_fails; // negative errno
@@ -141,6 +141,18 @@ static void node_open_log(void *arg, const struct message_open_log *request)
     node->logs++;
 }
 
+static void node_open_terminal(void *arg, const struct message_open_terminal *request)
+{
+    struct node *node = arg;
+    node->terminals++;
+}
+
+static void node_open_guest(void *arg, const struct message_open_guest *request)
+{
+    struct node *node = arg;
+    node->guests++;
+}
+
 static void node_arm(void *arg, int64_t boot_ms)
 {
     struct node *node = arg;
@@ -164,7 +176,8 @@ static struct node *node_new(uint64_t epoch)
 {
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
-        node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_arm };
+        node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
+        node_open_guest, node_arm };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -571,6 +584,23 @@ static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **sta
     node_free(node);
 }
 
+static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state)
+{
+    struct node *node = node_connected();
+    struct message_open_terminal terminal = { .job = 5, .attempt = 1, .stream = 1 };
+    struct message_open_guest guest = { .job = 5, .attempt = 1, .stream = 2 };
+    struct message_signal wish = { .job = 5, .attempt = 1, .token = 77, .signal = 2 };
+    struct error err = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_TERMINAL, &terminal, &err), 0);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_GUEST, &guest, &err), 0);
+    assert_int_equal(node->terminals, 1);
+    assert_int_equal(node->guests, 1);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &wish, &err), 0);
+    assert_int_equal(node->commands, 0); // nobody knows that attempt
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -598,6 +628,7 @@ int main(void)
         cmocka_unit_test(an_order_with_another_token_is_refused),
         cmocka_unit_test(what_only_an_agent_may_say_is_refused),
         cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
+        cmocka_unit_test(terminals_guests_and_signals_pass_and_change_no_attempt),
         cmocka_unit_test(samples_and_logs_pass_only_while_the_controller_is_obeyed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,13 @@ static void check(const char *text, const char *expected)
 static void plain_text_stays(void **state)
 {
     (void)state;
-    check("a\tb\r\n\xc3\xa9 10%\n", "a\tb\r\n\xc3\xa9 10%\n");
+    check("a\tb\n\xc3\xa9 10%\r20%\n", "a\tb\n\xc3\xa9 10%\r20%\n");
+}
+
+static void lines_of_a_terminal_end_as_all_do(void **state)
+{
+    (void)state;
+    check("one\r\ntwo\r\r\nthree\n", "one\ntwo\r\nthree\n");
 }
 
 static void colours_and_movements_go(void **state)
@@ -57,6 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_text_stays),
+        cmocka_unit_test(lines_of_a_terminal_end_as_all_do),
         cmocka_unit_test(colours_and_movements_go),
         cmocka_unit_test(titles_and_other_strings_go),
         cmocka_unit_test(short_sequences_and_controls_go),

@@ -87,7 +87,7 @@ static void call_stream(struct later *later)
     if (harness->log_error == 0)
         write_log(harness, ends[1]);
     if (harness->opened.follow != 0 || harness->is_log_large) {
-        if (harness->agent_fd >= 0)
+        if (harness->agent_fd >= 0 && !harness->keeps_streams)
             (void)close(harness->agent_fd);
         harness->agent_fd = ends[1];
     } else {
@@ -98,10 +98,16 @@ static void call_stream(struct later *later)
 
 void links_send(struct links *links, uint32_t link, const struct record_type *type, const void *message)
 {
-    if (type->id != MESSAGE_OPEN_LOG)
+    if (type->id == MESSAGE_OPEN_LOG) {
+        current->opened = *(const struct message_open_log *)message;
+        current->opened.path = NULL;
+    } else if (type->id == MESSAGE_OPEN_TERMINAL) {
+        /* To this side a terminal is a log that is followed, and into which something can be written. */
+        current->terminal = *(const struct message_open_terminal *)message;
+        current->opened = (struct message_open_log){ .stream = current->terminal.stream, .follow = 1 };
+    } else {
         abort();
-    current->opened = *(const struct message_open_log *)message;
-    current->opened.path = NULL;
+    }
     struct later *later = later_add(LATER_CALL);
     later->call = call_stream;
     later->number = current->opened.stream;

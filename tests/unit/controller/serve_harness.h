@@ -60,12 +60,14 @@ struct harness {
     /* The log that the stand-in agent has. */
     const char *log;
     size_t log_length;
-    size_t log_missing;             // bytes that the agent announces and does not have
-    int log_error;                  // errno to open it with
-    bool is_log_mute;               // the agent never dials back
-    bool is_log_large;              // it goes on for ever
-    struct message_open_log opened; // the last OPEN_LOG, without its path
-    int agent_fd;                   // of a followed log: the agent's end
+    size_t log_missing;                    // bytes that the agent announces and does not have
+    int log_error;                         // errno to open it with
+    bool is_log_mute;                      // the agent never dials back
+    bool keeps_streams;                    // the agent's end of older ones stays open
+    bool is_log_large;                     // it goes on for ever
+    struct message_open_log opened;        // the last OPEN_LOG, without its path
+    struct message_open_terminal terminal; // the last OPEN_TERMINAL
+    int agent_fd;                          // of a followed log: the agent's end
     size_t streams_forgotten;
     uint64_t agent_sent; // bytes the agent got rid of
 

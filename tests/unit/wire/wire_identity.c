@@ -163,7 +163,7 @@ static void every_problem_has_its_status(void **state)
     assert_string_equal(text, "{\"type\":\"about:blank\",\"title\":\"There is no such thing\",\"status\":404,"
                               "\"code\":\"not_found\",\"detail\":\"there is no job 7\",\"hint\":\"look\"}");
     assert_int_equal(problem_find(-EIO)->status, 503);
-    assert_int_equal(problem_find(-ENOTTY)->status, 500);
+    assert_int_equal(problem_find(-EXFULL)->status, 500);
     size_t count;
     const struct problem *rows = problem_all(&count);
     for (size_t i = 0; i < count; i++) {

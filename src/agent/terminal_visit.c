@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of a terminal do not come through the agent: the connection that it dials is handed to the
+ * process that holds the terminal (SCM_RIGHTS), so that a keystroke passes one process less and a restart of
+ * the agent is not noticed.
+ */
+#include "agent/terminal_visit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/descriptors.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "job/launch.h"
+
+int terminal_visit_dial(const char *link_path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (strlen(link_path) >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    memcpy(address.sun_path, link_path, strlen(link_path) + 1);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+int terminal_visit_say(int fd, uint64_t stream, const struct error *err)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct message_stream head = { .stream = stream };
+    _cleanup_free_ char *text = err != NULL ? xstrdup(err->message) : NULL;
+    if (err != NULL) {
+        head.error = -err->code;
+        head.text = text;
+    }
+    record_encode(&message_stream_record, &head, &bytes);
+    /* A fresh connection takes that much without waiting. */
+    ssize_t n = send(fd, bytes.bytes, bytes.length, MSG_NOSIGNAL);
+    return n == (ssize_t)bytes.length ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int terminal_visit_bring(int spool_fd, const struct spool_id *id, const struct terminal_visit *visit, int fd)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    (void)snprintf(
+        address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/" SPOOL_TTY, spool_fd, name);
+    _cleanup_close_ int door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (door < 0 || connect(door, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return descriptor_send(door, visit, sizeof(*visit), fd);
+}
+
+/* The spec names the attempt by its token: another history of the same numbers is not looked at. */
+static int check(int spool_fd, const struct message_open_terminal *request, struct error *err)
+{
+    struct spool_id id = { request->job, request->attempt, request->step, request->task };
+    struct launch_spec spec;
+    char name[SPOOL_NAME_SIZE], path[SPOOL_NAME_SIZE + 8];
+    spool_name(&id, name);
+    (void)snprintf(path, sizeof(path), "%s/" SPOOL_SPEC, name);
+    int r = file_read_record(spool_fd, path, &launch_spec_record, &spec, NULL);
+    bool is_ours = r == 0 && spec.token == request->token, is_tty = r == 0 && spec.is_tty;
+    if (r == 0)
+        record_clear(&launch_spec_record, &spec);
+    if (!is_ours)
+        return error_set(err, -EALREADY, "job %" PRIu64 " does not run any more", request->job);
+    if (!is_tty)
+        return error_set(err, -ENOTTY, "job %" PRIu64 " has no terminal", request->job);
+    return 0;
+}
+
+void terminal_visit_open(int spool_fd, const char *link_path, const struct message_open_terminal *request)
+{
+    struct error err = { 0 };
+    struct spool_id id = { request->job, request->attempt, request->step, request->task };
+    const struct terminal_visit visit = { .magic = TERMINAL_VISIT_MAGIC,
+        .is_read_only = request->is_read_only,
+        .size = { (uint16_t)request->rows, (uint16_t)request->columns },
+        .position = request->position };
+    _cleanup_close_ int fd = terminal_visit_dial(link_path);
+    if (fd < 0) {
+        log_warning("cannot dial the controller for a terminal: %s", strerror(-fd));
+        return;
+    }
+    int r = check(spool_fd, request, &err);
+    if (r == 0)
+        r = terminal_visit_say(fd, request->stream, NULL);
+    else
+        r = terminal_visit_say(fd, request->stream, &err);
+    if (r < 0 || err.code < 0)
+        return;
+    /* Its process has gone: the connection ends without a word, and the viewer asks how the job does. */
+    (void)terminal_visit_bring(spool_fd, &id, &visit, fd);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu attach: join the terminal of a running job, or watch the output of one that has none. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/run_job.h"
+#include "cli/selector.h"
+#include "cli/session.h"
+#include "cli/talk.h"
+
+struct attach_options {
+    struct terminal_options terminal;
+    bool is_read_only;
+};
+
+static struct attach_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_read_only(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_read_only = true;
+    return 0;
+}
+
+static int set_keys(void *target, const char *value, struct error *err)
+{
+    return terminal_options_set_keys(&options_of(target)->terminal, value, err);
+}
+
+static const struct option_row rows[] = {
+    { 'r', "read-only", NULL, "look, and do not type", set_read_only },
+    { 0, "detach-keys", "KEYS", "keys that leave: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0 },
+};
+
+/* Without a terminal there is nothing to type at: its output is what can be seen. */
+static int watch_output(struct call *call, const char *path, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    const struct follow_options options = { .ctrl_c = CTRL_C_DETACH };
+    int r = client_get(&call->client, request, &job, err);
+    if (r < 0)
+        return r;
+    if (!call->is_quiet)
+        talk_line("job %s has no terminal: this is its output, and Ctrl-C leaves it", path);
+    return follow_job(call, job, &options, err);
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct attach_options *options = call->options;
+    _cleanup_strings_ struct strings jobs = { 0 };
+    if (argc != 1)
+        return error_set(err, -EINVAL, "say which job: one, such as 42, a name or @");
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    if (r < 0)
+        return r;
+    if (jobs.count != 1)
+        return error_set(err, -EINVAL, "'%.60s' is %zu jobs; a terminal is one's", argv[0], jobs.count);
+    struct terminal_options terminal = options->terminal;
+    terminal.is_interactive = true;
+    r = run_attached(call, jobs.items[0], &terminal, options->is_read_only, false, err);
+    return r == -ENOTTY ? watch_output(call, jobs.items[0], err) : r;
+}
+
+const struct command command_attach = {
+    .name = "attach",
+    .aliases = { "at" },
+    .usage = "[OPTIONS] JOB",
+    .help = "Join the terminal of a running job",
+    .detail =
+        "Several may look at one terminal; the newest who may type sets its size. Ctrl-] and d leaves,\n"
+        "Ctrl-] and ? shows more. Exit status: 0 after leaving, else that of the job.",
+    .tables = { rows },
+    .options_size = sizeof(struct attach_options),
+    .takes_jobs = true,
+    .run = run,
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu exec: another process in a running job, with its GPUs, limits and environment. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/selector.h"
+#include "cli/session.h"
+#include "cli/terminal_options.h"
+
+struct exec_options {
+    struct terminal_options terminal;
+    bool is_tty, is_never_tty;
+    const char *directory;
+    struct strings env;
+};
+
+static struct exec_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_tty = true;
+    return 0;
+}
+
+static int set_no_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_never_tty = true;
+    return 0;
+}
+
+static int set_directory(void *target, const char *value, struct error *err)
+{
+    if (value[0] != '/')
+        return error_set(err, -EINVAL, "-C: '%.60s' is not an absolute path", value);
+    options_of(target)->directory = value;
+    return 0;
+}
+
+static int set_env(void *target, const char *value, struct error *err)
+{
+    const char *equals = strchr(value, '=');
+    if (equals == NULL || equals == value)
+        return error_set(err, -EINVAL, "-e: '%.60s' is not NAME=VALUE", value);
+    strings_add(&options_of(target)->env, value);
+    return 0;
+}
+
+static int set_keys(void *target, const char *value, struct error *err)
+{
+    return terminal_options_set_keys(&options_of(target)->terminal, value, err);
+}
+
+static const struct option_row rows[] = {
+    { 'T', "tty", NULL, "on a terminal of its own (as when this is typed on one)", set_tty },
+    { 0, "no-tty", NULL, "not on a terminal", set_no_tty },
+    { 'C', "chdir", "DIR", "run there instead of in the job's directory", set_directory },
+    { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
+    { 0, "detach-keys", "KEYS", "keys that end it: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0 },
+};
+
+static void clear(void *arg)
+{
+    struct exec_options *options = arg;
+    strings_clear(&options->env);
+}
+
+static int add_words(json_t *body, const char *key, int count, char *const *words, struct error *err)
+{
+    json_t *array = json_array();
+    (void)json_object_set_new(body, key, array);
+    for (int i = 0; i < count; i++) {
+        json_t *word = json_string(words[i]);
+        if (word == NULL)
+            return error_set(err, -EINVAL, "word %d of the command is not UTF-8 text", i + 1);
+        (void)json_array_append_new(array, word);
+    }
+    return 0;
+}
+
+static void add_env(json_t *body, const struct exec_options *options, bool is_tty)
+{
+    json_t *env = json_object();
+    const char *term = getenv("TERM");
+    (void)json_object_set_new(body, "env", env);
+    if (is_tty && term != NULL)
+        (void)json_object_set_new(env, "TERM", json_string(term));
+    for (size_t i = 0; i < options->env.count; i++) {
+        const char *entry = options->env.items[i], *equals = strchr(entry, '=');
+        _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
+        (void)json_object_set_new(env, name, json_string(equals + 1));
+    }
+}
+
+static int make_body(
+    const struct exec_options *options, bool is_tty, int argc, char **argv, json_t **ret, struct error *err)
+{
+    unsigned rows_here, columns_here;
+    _cleanup_json_ json_t *body = json_object();
+    int r = add_words(body, "command", argc, argv, err);
+    if (r < 0)
+        return r;
+    add_env(body, options, is_tty);
+    if (options->directory != NULL)
+        (void)json_object_set_new(body, "cwd", json_string(options->directory));
+    (void)json_object_set_new(body, "tty", json_boolean(is_tty));
+    if (is_tty && session_size(&rows_here, &columns_here)) {
+        (void)json_object_set_new(body, "rows", json_integer(rows_here));
+        (void)json_object_set_new(body, "columns", json_integer(columns_here));
+    }
+    *ret = take_ptr(body);
+    return 0;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct exec_options *options = call->options;
+    _cleanup_strings_ struct strings jobs = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    if (argc > 1 && strcmp(argv[1], "--") == 0) {
+        argv[1] = argv[0];
+        argv++;
+        argc--;
+    }
+    if (argc < 2) {
+        (void)error_set(err, -EINVAL, argc == 0 ? "say in which job, and what" : "no command given");
+        return error_hint(err, "for example: mgpu exec 42 -- nvidia-smi");
+    }
+    int r = selector_resolve(&call->client, 1, argv, &jobs, err);
+    if (r == 0 && jobs.count != 1)
+        r = error_set(err, -EINVAL, "'%.60s' is %zu jobs; say one", argv[0], jobs.count);
+    bool is_tty = options->is_tty || (!options->is_never_tty && session_is_on_terminal());
+    if (r == 0)
+        r = make_body(options, is_tty, argc - 1, argv + 1, &body, err);
+    if (r < 0)
+        return r;
+    struct session_options session = { .path = jobs.items[0], .exec = body, .is_tty = is_tty };
+    int status = -1;
+    uint64_t position = 0;
+    r = detach_keys_parse(&session.keys, options->terminal.detach_keys, err);
+    if (r == 0)
+        r = session_run(call, &session, &status, &position, err);
+    if (r < 0)
+        return r;
+    return r == SESSION_DETACHED ? EXIT_OK : status < 0 || status > 255 ? EXIT_SELF : status;
+}
+
+const struct command command_exec = {
+    .name = "exec",
+    .usage = "[OPTIONS] JOB [--] COMMAND [ARGUMENT...]",
+    .help = "Run another process in a running job, with its GPUs, limits and environment",
+    .detail =
+        "It ends with the job at the latest, and when this end goes away.\n"
+        "Exit status: the command's own, 128+N when signal N ended it, 126 or 127 when it could not be\n"
+        "executed; 6 when the job does not run.",
+    .tables = { rows },
+    .options_size = sizeof(struct exec_options),
+    .stops_at_operand = true,
+    .run = run,
+    .clear = clear,
+};

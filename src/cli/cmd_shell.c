@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu shell: run -T with the user's shell, and defaults that fit somebody who sits there. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cli/ask.h"
+#include "cli/commands.h"
+#include "cli/field.h"
+#include "cli/run_job.h"
+#include "cli/session.h"
+#include "cli/submit.h"
+
+struct shell_options {
+    struct submit_options submit;
+    struct terminal_options terminal;
+};
+
+/* What holds unless it is asked for otherwise: a shell that was forgotten gives its GPUs back. */
+static const struct {
+    const char *key, *option, *value;
+} defaults[] = {
+    { "time_limit", "-t", "2h" },
+};
+
+static int set_keys(void *target, const char *value, struct error *err)
+{
+    struct shell_options *options = ((struct call *)target)->options;
+    return terminal_options_set_keys(&options->terminal, value, err);
+}
+
+static const struct option_row rows[] = {
+    { 0, "detach-keys", "KEYS", "keys that leave it running: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0 },
+};
+
+static int set_defaults(struct submit_options *options, struct error *err)
+{
+    int r = 0;
+    if (options->ask == NULL)
+        options->ask = json_object();
+    for (size_t i = 0; r == 0 && i < sizeof(defaults) / sizeof(defaults[0]); i++)
+        if (json_object_get(options->ask, defaults[i].key) == NULL)
+            r = ask_set(options->ask, NULL, defaults[i].key, defaults[i].option, defaults[i].value, err);
+    return r;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct shell_options *options = call->options;
+    const char *from_environment = getenv("SHELL");
+    bool is_named = from_environment != NULL && *from_environment != '\0';
+    _cleanup_free_ char *shell = xstrdup(is_named ? from_environment : "/bin/sh");
+    char *command[] = { shell, NULL };
+    _cleanup_json_ json_t *job = NULL;
+    if (!session_is_on_terminal()) {
+        (void)error_set(err, -EINVAL, "a shell needs a terminal");
+        return error_hint(err, "mgpu run -- COMMAND runs one command");
+    }
+    int r = set_defaults(&options->submit, err);
+    if (r < 0)
+        return r;
+    options->submit.is_tty = true;
+    r = submit_job(call, 1, command, &job, err);
+    return r < 0 ? r : run_job(call, job, true, &options->terminal, err);
+}
+
+const struct command command_shell = {
+    .name = "shell",
+    .usage = "[OPTIONS]",
+    .help = "Wait for GPUs and open a shell that has them, for two hours unless -t says otherwise",
+    .detail = "Ctrl-] and d leaves it running; mgpu attach comes back to it.\n"
+              "Exit status: that of the shell.",
+    .tables = { submit_rows, rows },
+    .options_size = sizeof(struct shell_options),
+    .stops_at_operand = true,
+    .is_job_status = true,
+    .takes_nothing = true,
+    .run = run,
+    .clear = submit_options_clear,
+};

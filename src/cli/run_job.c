@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run_job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/job_end.h"
+#include "cli/session.h"
+#include "cli/stream.h"
+#include "cli/talk.h"
+
+static int write_out(void *target, const void *bytes, size_t length)
+{
+    return write_all(STDOUT_FILENO, bytes, length);
+}
+
+/* A job may be over before anybody can join its terminal: then its log tells the rest. */
+static int print_rest(
+    struct call *call, const char *path, const json_t *job, uint64_t position, struct error *err)
+{
+    _cleanup_(stream_clear) struct stream stream = { .sink = write_out, .offset = position };
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log", path);
+    if (field_is_known(job, "output")) {
+        talk_line("the end of the output of job %s is in its file: mgpu logs %s", path, path);
+        return 0;
+    }
+    if ((uint64_t)field_integer(job, "log_bytes", 0) <= position)
+        return 0;
+    stream_start(&stream, &call->client, request);
+    int r = stream_advance(&stream, false, err);
+    while (r == 0) {
+        struct pollfd wanted = { .fd = stream_fd(&stream), .events = POLLIN };
+        if (poll(&wanted, 1, stream_wait_ms(&stream)) < 0 && errno != EINTR)
+            return error_set_errno(err, -errno, "cannot wait");
+        r = stream_advance(&stream, wanted.revents != 0, err);
+    }
+    unsigned status = r > 0 ? stream_answer(&stream)->status : 200;
+    return r < 0 ? r : status == 200 || status == 206 ? 0 : client_problem(stream_answer(&stream), err);
+}
+
+/* One attempt. EXIT_OK with *ret_job NULL: the user went away. */
+static int attach_once(struct call *call, const char *path, const struct terminal_options *options,
+    bool is_read_only, bool is_from_start, json_t **ret_job, struct error *err)
+{
+    struct session_options session = { .path = path,
+        .is_tty = true,
+        .is_read_only = is_read_only,
+        .is_input_shut = isatty(STDIN_FILENO) != 1 && !options->is_interactive,
+        .is_from_start = is_from_start };
+    int status = -1;
+    uint64_t position = 0;
+    int r = detach_keys_parse(&session.keys, options->detach_keys, err);
+    if (r == 0)
+        r = session_run(call, &session, &status, &position, err);
+    if (r == -EALREADY && is_from_start)
+        r = SESSION_ENDED;
+    if (r < 0)
+        return r;
+    if (r == SESSION_DETACHED) {
+        session_say_detached(call, path);
+        return EXIT_OK;
+    }
+    call->client.patience_ms = CLIENT_PATIENT_MS;
+    r = job_end_await_attempt(call, path, ret_job, err);
+    return r == 0 && status < 0 && job_is_done(*ret_job) ? print_rest(call, path, *ret_job, position, err)
+                                                         : r;
+}
+
+int run_attached(struct call *call, const char *path, const struct terminal_options *options,
+    bool is_read_only, bool is_from_start, struct error *err)
+{
+    for (;;) {
+        _cleanup_json_ json_t *job = NULL, *started = NULL;
+        int r = attach_once(call, path, options, is_read_only, is_from_start, &job, err);
+        if (r < 0 || job == NULL)
+            return r;
+        if (job_is_done(job)) {
+            follow_report(call, call->command->name, job);
+            return exit_code_of_job(job);
+        }
+        if (!call->is_quiet)
+            talk_line("job %s gave way to another one and is queued again", path);
+        const struct follow_options follow = {
+            .ctrl_c = options->ctrl_c, .is_until_start = true, .ret_job = &started
+        };
+        r = follow_job(call, job, &follow, err);
+        if (r < 0 || started == NULL)
+            return r;
+        is_from_start = true;
+    }
+}
+
+int run_job(struct call *call, const json_t *job, bool is_tty, const struct terminal_options *options,
+    struct error *err)
+{
+    _cleanup_json_ json_t *started = NULL;
+    struct follow_options follow = {
+        .ctrl_c = options->ctrl_c, .is_until_start = is_tty, .ret_job = &started
+    };
+    int r = follow_job(call, job, &follow, err);
+    if (r < 0 || started == NULL)
+        return r;
+    _cleanup_free_ char *path = xasprintf("%" PRId64, field_integer(job, "id", 0));
+    return run_attached(call, path, options, false, true, err);
+}

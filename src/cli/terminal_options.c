@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/terminal_options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/detach_keys.h"
+
+int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err)
+{
+    struct detach_keys keys;
+    options->detach_keys = value;
+    return detach_keys_parse(&keys, value, err);
+}
+
+int terminal_options_set_ctrl_c(struct terminal_options *options, const char *value, struct error *err)
+{
+    static const struct {
+        const char *word;
+        enum ctrl_c meaning;
+    } words[] = { { "forward", CTRL_C_FORWARD }, { "detach", CTRL_C_DETACH }, { "cancel", CTRL_C_CANCEL } };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(value, words[i].word) == 0) {
+            options->ctrl_c = words[i].meaning;
+            return 0;
+        }
+    return error_set(err, -EINVAL, "--ctrl-c: '%.40s' is not forward, detach or cancel", value);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node is told (OPEN_TERMINAL, OPEN_GUEST), dials back, and
+ * the client's connection is joined to that stream (serve_relay.c). The frames in it are not read here.
+ *
+ * A terminal is its owner's. An administrator may look at it, without typing, where the site allows it; the
+ * owner sees in the job who looks.
+ */
+#include "controller/serve_terminal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/terminal.h"
+#include "controller/links.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_relay.h"
+#include "controller/serve_routes.h"
+#include "controller/streams.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+
+#define PROTOCOL "mgpu-terminal"
+
+struct terminal_client {
+    struct request *request;
+    struct terminal_client *next, **where; // among those of the API
+    bool is_counted;
+    bool is_exec, is_read_only;
+    struct terminal_size size;
+    uint64_t position;
+    struct exec_request wish; // of an exec
+    uint64_t expected;        // id of the stream that has not come yet, or 0
+    int64_t since_wall_ms;    // 0: not joined yet
+};
+
+static void release(struct request *request)
+{
+    struct terminal_client *client = request->work;
+    struct serve *serve = request->serve;
+    relay_free(take_ptr(request->work_relay));
+    if (client->expected != 0)
+        streams_forget(serve->controller->streams, client->expected);
+    if (client->is_counted)
+        users_give(serve->users, request->who.uid, SHARE_TERMINALS, 1);
+    *client->where = client->next;
+    if (client->next != NULL)
+        client->next->where = client->where;
+    record_clear(&exec_request_record, &client->wish);
+    free(client);
+}
+
+static struct terminal_client *make_client(struct request *request, bool is_exec)
+{
+    struct serve *serve = request->serve;
+    struct terminal_client *client = xcalloc(1, sizeof(*client));
+    *client = (struct terminal_client){
+        .request = request, .is_exec = is_exec, .next = serve->terminals, .where = &serve->terminals
+    };
+    if (client->next != NULL)
+        client->next->where = &client->next;
+    serve->terminals = client;
+    request->work = client;
+    request->release = release;
+    return client;
+}
+
+json_t *terminals_write_viewers(const struct serve *serve, uint64_t job)
+{
+    json_t *viewers = json_array();
+    for (const struct terminal_client *client = serve->terminals; client != NULL; client = client->next) {
+        char since[32];
+        if (client->request->job != job || client->is_exec || client->since_wall_ms == 0)
+            continue;
+        clock_format_utc(client->since_wall_ms, since, sizeof(since));
+        (void)json_array_append_new(
+            viewers, json_pack("{s:o,s:b,s:s}", "user",
+                         json_text_string(usernames_name(serve->names, client->request->who.uid)),
+                         "read_only", client->is_read_only, "since", since));
+    }
+    return viewers;
+}
+
+/* --- the stream has come --- */
+
+static const struct {
+    int given, shown;
+} stream_errors[] = {
+    { EALREADY, -ENOTCONN },
+    { ENOTTY, -ENOTTY },
+    { EBUSY, -EUSERS },
+};
+
+static void on_stream(void *arg, struct bufferevent *stream, const struct message_stream *first)
+{
+    struct request *request = arg;
+    struct terminal_client *client = request->work;
+    struct error err = { 0 };
+    client->expected = 0;
+    if (stream != NULL && first->error == 0) {
+        client->since_wall_ms = clock_wall_ms();
+        relay_begin(request, PROTOCOL, stream);
+        return;
+    }
+    if (stream == NULL) {
+        (void)error_set(
+            &err, -EHOSTDOWN, "the node did not answer for job %" PRIu64 " in time", request->job);
+        (void)error_hint(&err, "mgpu doctor shows whether its agent works");
+    } else {
+        int code = -EHOSTDOWN;
+        for (size_t i = 0; i < sizeof(stream_errors) / sizeof(stream_errors[0]); i++)
+            if (stream_errors[i].given == first->error)
+                code = stream_errors[i].shown;
+        (void)error_set(&err, code, "%s", first->text != NULL ? first->text : strerror(first->error));
+        if (code == -ENOTTY)
+            (void)error_hint(&err, "mgpu logs -f %" PRIu64 " follows its output", request->job);
+        bufferevent_free(stream);
+    }
+    request_reply_problem(request, &err);
+}
+
+static void send_open(struct request *request, const struct job *job, uint32_t link)
+{
+    struct terminal_client *client = request->work;
+    struct controller *controller = request->serve->controller;
+    client->expected = streams_expect(controller->streams, on_stream, request);
+    if (client->is_exec) {
+        struct message_open_guest message = { .job = job->id,
+            .attempt = job->attempt,
+            .token = job->token,
+            .stream = client->expected,
+            .command = client->wish.command,
+            .env = client->wish.env,
+            .cwd = client->wish.cwd,
+            .is_tty = client->wish.tty,
+            .rows = client->wish.rows,
+            .columns = client->wish.columns };
+        links_send(controller->links, link, &message_open_guest_record, &message);
+        return;
+    }
+    struct message_open_terminal message = { .job = job->id,
+        .attempt = job->attempt,
+        .token = job->token,
+        .stream = client->expected,
+        .is_read_only = client->is_read_only,
+        .rows = client->size.rows,
+        .columns = client->size.columns,
+        .position = client->position };
+    links_send(controller->links, link, &message_open_terminal_record, &message);
+}
+
+/* --- who may, and when --- */
+
+static int check_state(const struct job *job, struct error *err)
+{
+    if (job->state == JOB_DONE)
+        return error_set(err, -EALREADY, "job %" PRIu64 " is over already", job->id);
+    if ((job->state == JOB_RUNNING || job->state == JOB_STOPPING) && job->started_ms != 0)
+        return 0;
+    (void)error_set(
+        err, -ENOTCONN, "job %" PRIu64 " is %s: it does not run", job->id, job_state_name(job->state));
+    return error_hint(err, "mgpu wait and mgpu run wait for it; mgpu why %" PRIu64 " says what for", job->id);
+}
+
+static int check_rights(struct request *request, const struct job *job, struct error *err)
+{
+    struct terminal_client *client = request->work;
+    const struct controller *controller = request->serve->controller;
+    const char *owner = usernames_name(request->serve->names, job->uid);
+    if (request->who.uid == job->uid)
+        return 0;
+    if (client->is_exec || !core_may(&request->who, ACTION_READ, job))
+        return error_set(err, -EPERM, "job %" PRIu64 " belongs to %s: only its owner may %s", job->id, owner,
+            client->is_exec ? "run something in it" : "use its terminal");
+    if (!controller->options.may_watch_terminals) {
+        (void)error_set(err, -EPERM,
+            "job %" PRIu64 " belongs to %s, and administrators do not look at terminals here", job->id,
+            owner);
+        return error_hint(err, "a site allows it with watch-terminals: true");
+    }
+    client->is_read_only = true;
+    return 0;
+}
+
+/* The node on which it runs; NULL with a sentence when that is away. */
+static const struct core_node *find_node(
+    const struct request *request, const struct job *job, struct error *err)
+{
+    const struct core *core = request->serve->controller->core;
+    const struct core_node *node = job->node != NULL ? core_node(core, job->node) : NULL;
+    if (node != NULL && node->is_up)
+        return node;
+    (void)error_set(err, -EHOSTDOWN, "node %s, on which job %" PRIu64 " runs, is away",
+        job->node != NULL ? job->node : "(none)", job->id);
+    return NULL;
+}
+
+static void open_for(struct request *request, const struct job *job)
+{
+    struct terminal_client *client = request->work;
+    struct error err = { 0 };
+    int r = check_rights(request, job, &err);
+    if (r == 0)
+        r = check_state(job, &err);
+    const struct core_node *node = r == 0 ? find_node(request, job, &err) : NULL;
+    if (node == NULL || users_take(request->serve->users, request->who.uid, SHARE_TERMINALS, 1, &err) < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    client->is_counted = true;
+    send_open(request, job, node->link);
+}
+
+/* --- what was asked --- */
+
+static int check_upgrade(const struct request *request, struct error *err)
+{
+    const char *upgrade = http_message_header(&request->message, "upgrade");
+    if (upgrade != NULL && strcasecmp(upgrade, PROTOCOL) == 0 && request->message.minor >= 1)
+        return 0;
+    (void)error_set(err, -EINVAL, "this is no plain request: the connection becomes a terminal");
+    return error_hint(err, "send Connection: Upgrade and Upgrade: " PROTOCOL);
+}
+
+static int read_number(
+    const struct request *request, const char *name, uint64_t most, uint64_t *ret, struct error *err)
+{
+    int64_t value;
+    const char *text = query_get(&request->query, name);
+    if (text == NULL)
+        return 0;
+    int r = parse_integer(text, name, 0, most > INT64_MAX ? INT64_MAX : (int64_t)most, &value, err);
+    if (r == 0)
+        *ret = (uint64_t)value;
+    return r;
+}
+
+void handle_terminal(struct request *request)
+{
+    struct terminal_client *client = make_client(request, false);
+    struct error err = { 0 };
+    uint64_t rows = 0, columns = 0;
+    client->position = TERMINAL_LAST_SCREEN;
+    int r = check_upgrade(request, &err);
+    if (r == 0)
+        r = query_get_flag(&request->query, "read_only", &client->is_read_only, &err);
+    if (r == 0)
+        r = read_number(request, "rows", SPEC_TTY_MAX, &rows, &err);
+    if (r == 0)
+        r = read_number(request, "columns", SPEC_TTY_MAX, &columns, &err);
+    if (r == 0)
+        r = read_number(request, "position", INT64_MAX, &client->position, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    client->size = (struct terminal_size){ (uint16_t)rows, (uint16_t)columns };
+    jobs_find(request, request->job, open_for);
+}
+
+static int check_wish(const struct exec_request *wish, struct error *err)
+{
+    if (wish->command.count == 0 || wish->command.items[0][0] == '\0')
+        return error_set(err, -EINVAL, "no command was given");
+    if (wish->cwd != NULL && wish->cwd[0] != '/')
+        return error_set(err, -EINVAL, "cwd must be an absolute path");
+    if (wish->rows > SPEC_TTY_MAX || wish->columns > SPEC_TTY_MAX)
+        return error_set(err, -ERANGE, "the terminal has %u rows and %u columns; at most %u of each",
+            wish->rows, wish->columns, SPEC_TTY_MAX);
+    return 0;
+}
+
+void handle_exec(struct request *request)
+{
+    struct terminal_client *client = make_client(request, true);
+    _cleanup_json_ json_t *body = NULL;
+    struct error err = { 0 };
+    int r = check_upgrade(request, &err);
+    if (r == 0)
+        r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&exec_request_record, body, &client->wish, &err);
+    if (r == 0)
+        r = check_wish(&client->wish, &err);
+    if (r < 0)
+        request_reply_problem(request, &err);
+    else
+        jobs_find(request, request->job, open_for);
+}
+
+/* --- POST /jobs/ID/signal --- */
+
+static int read_signal(const struct request *request, uint32_t *ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct signal_request wish = { 0 };
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&signal_request_record, body, &wish, err);
+    if (r == 0 && (wish.signal == 0 || wish.signal >= (uint32_t)NSIG))
+        r = error_set(err, -ERANGE, "signal: %u is outside 1 to %d", wish.signal, NSIG - 1);
+    if (r == 0)
+        *ret = wish.signal;
+    return r;
+}
+
+static void send_signal(struct request *request, const struct job *job)
+{
+    struct controller *controller = request->serve->controller;
+    struct error err = { 0 };
+    uint32_t number = 0;
+    if (!jobs_check(request, ACTION_CONTROL, job, "signal it"))
+        return;
+    int r = read_signal(request, &number, &err);
+    if (r == 0)
+        r = check_state(job, &err);
+    const struct core_node *node = r == 0 ? find_node(request, job, &err) : NULL;
+    if (node == NULL) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    struct message_signal message = {
+        .job = job->id, .attempt = job->attempt, .token = job->token, .signal = number
+    };
+    links_send(controller->links, node->link, &message_signal_record, &message);
+    jobs_reply(request, 202, job);
+}
+
+void handle_signal(struct request *request)
+{
+    jobs_find(request, request->job, send_signal);
+}

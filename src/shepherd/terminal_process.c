@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * T: moves the bytes of one step. It runs as the user, allocates nothing, and goes through
+ *
+ *   OPEN ──S says how the step ended──> DRAINING ──nothing more comes──> FLUSHING ──all told──> gone
+ *
+ * A job's terminal is *kept*: what it shows goes to the log, whoever looks, and each viewer reads at his own
+ * speed from there (terminal_history.c). One who stops reading costs nothing, and is dropped when the job has
+ * ended and he still does not read. A guest's (`mgpu exec`) is *passed on*: it has one viewer and no log, the
+ * command waits while he does not read, and is hung up on when he goes.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/memory.h"
+#include "base/spool.h"
+#include "shepherd/terminal.h"
+#include "shepherd/terminal_history.h"
+#include "shepherd/terminal_viewer.h"
+#include "shepherd/user.h"
+
+#define VIEWERS_MAX    16
+#define READ_MAX       (64U << 10) // of the step's output in one turn
+#define FLUSH_MS       10000       // without progress, at the end
+#define FIRST_VISIT_MS 20000       // a guest is started for somebody
+#define HANGUP_MS      5000        // between SIGHUP and SIGKILL
+
+enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
+
+struct process {
+    const struct terminal_setup *setup;
+    bool is_kept, is_tty;
+    enum phase phase;
+    int sink_fd, source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
+    bool is_sink_full; // input waits for room
+    bool has_visit;    // a guest's viewer came
+    bool is_hung_up;   // and has gone
+    bool has_end;
+    struct terminal_end end;
+    int64_t deadline_ms; // boot clock; 0: none
+    uint64_t serial;
+    struct history history;
+    struct viewer viewers[VIEWERS_MAX];
+};
+
+static struct process process;
+
+static void forget_fd(int *fd)
+{
+    closep(fd);
+    *fd = -1;
+}
+
+static void tell_shepherd(struct process *p, int number, int64_t grace_ms)
+{
+    struct spool_command command = {
+        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)number, .grace_ms = grace_ms
+    };
+    if (p->channel_fd >= 0 && number > 0 && number < NSIG)
+        (void)send(p->channel_fd, &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* --- what viewers do --- */
+
+static size_t on_input(void *arg, const uint8_t *bytes, size_t length)
+{
+    struct process *p = arg;
+    if (p->sink_fd < 0)
+        return length;
+    ssize_t n = write(p->sink_fd, bytes, length);
+    if (n < 0 && errno == EAGAIN) {
+        p->is_sink_full = true;
+        return 0;
+    }
+    return n < 0 ? length : (size_t)n; // the step reads no more
+}
+
+static void on_input_end(void *arg)
+{
+    struct process *p = arg;
+    static const uint8_t end_of_file = 4; // Ctrl-D
+    if (p->is_tty)
+        (void)on_input(p, &end_of_file, 1);
+    else
+        forget_fd(&p->sink_fd);
+}
+
+static void set_size(struct process *p, const struct terminal_size *size)
+{
+    struct winsize wanted = { .ws_row = size->rows, .ws_col = size->columns };
+    if (p->is_tty && size->rows > 0 && size->columns > 0 && p->sink_fd >= 0)
+        (void)ioctl(p->sink_fd, TIOCSWINSZ, &wanted);
+}
+
+/* The newest of those who may type has the say. */
+static struct viewer *newest(struct process *p)
+{
+    struct viewer *found = NULL;
+    for (size_t i = 0; i < VIEWERS_MAX; i++) {
+        struct viewer *viewer = &p->viewers[i];
+        if (viewer_is_open(viewer) && !viewer->is_read_only && viewer->size.rows > 0 &&
+            (found == NULL || viewer->serial > found->serial))
+            found = viewer;
+    }
+    return found;
+}
+
+static void on_window(void *arg, struct viewer *viewer)
+{
+    struct process *p = arg;
+    if (newest(p) == viewer)
+        set_size(p, &viewer->size);
+}
+
+static void on_signal(void *arg, int number)
+{
+    struct process *p = arg;
+    if (!p->is_kept)
+        tell_shepherd(p, number, -1);
+}
+
+static const struct viewer_acts acts = {
+    .arg = &process, .input = on_input, .input_end = on_input_end, .window = on_window, .signal = on_signal
+};
+
+static void hang_up(struct process *p)
+{
+    p->is_hung_up = true;
+    if (p->phase == TERMINAL_OPEN)
+        tell_shepherd(p, SIGHUP, HANGUP_MS);
+}
+
+static void on_gone(struct process *p)
+{
+    struct viewer *next = newest(p);
+    if (next != NULL)
+        set_size(p, &next->size);
+    if (!p->is_kept)
+        hang_up(p);
+}
+
+/* A program that fills the screen paints it anew when the size changes: so it is made to change. */
+static void ask_for_repaint(struct process *p, const struct terminal_size *size)
+{
+    struct terminal_size other = { (uint16_t)(size->rows + 1), size->columns };
+    set_size(p, &other);
+    set_size(p, size);
+}
+
+/* --- visits --- */
+
+static struct viewer *find_place(struct process *p)
+{
+    if (!p->is_kept)
+        return p->has_visit ? NULL : &p->viewers[0];
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        if (!viewer_is_open(&p->viewers[i]))
+            return &p->viewers[i];
+    return NULL;
+}
+
+static void greet(struct process *p, struct viewer *viewer)
+{
+    uint8_t position[8];
+    if (viewer->position == TERMINAL_LAST_SCREEN)
+        viewer->position = history_last_screen(&p->history);
+    else if (viewer->position > p->history.end)
+        viewer->position = p->history.end;
+    terminal_put(position, sizeof(position), viewer->position);
+    viewer_put(viewer, TERMINAL_POSITION, position, sizeof(position));
+}
+
+static void on_visit(struct process *p)
+{
+    struct terminal_visit visit;
+    int fd = -1;
+    if (descriptor_receive(p->door_fd, &visit, sizeof(visit), &fd) != 1 || fd < 0)
+        return;
+    struct viewer *viewer = visit.magic == TERMINAL_VISIT_MAGIC ? find_place(p) : NULL;
+    if (viewer == NULL) {
+        /* The connection ends after a word that everybody understands. */
+        static const char full[] = "as many look at this terminal as can";
+        uint8_t frame[TERMINAL_HEAD_SIZE + 4 + sizeof(full) - 1] = { 0 };
+        terminal_head(frame, TERMINAL_END, sizeof(frame) - TERMINAL_HEAD_SIZE);
+        terminal_put(frame + TERMINAL_HEAD_SIZE, 4, TERMINAL_REFUSED);
+        memcpy(frame + TERMINAL_HEAD_SIZE + 4, full, sizeof(full) - 1);
+        (void)send(fd, frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)close(fd);
+        return;
+    }
+    bool is_return = visit.position == TERMINAL_LAST_SCREEN;
+    p->has_visit = true;
+    p->deadline_ms = 0;
+    viewer_open(viewer, fd, &visit, ++p->serial);
+    greet(p, viewer);
+    if (newest(p) != viewer)
+        return;
+    if (is_return)
+        ask_for_repaint(p, &viewer->size);
+    else
+        set_size(p, &viewer->size);
+}
+
+/* --- output --- */
+
+/* True when something came. The end of a source closes it. */
+static bool read_source(struct process *p, int index, uint8_t *bytes, size_t room, size_t *ret_length)
+{
+    ssize_t n;
+    do
+        n = read(p->source_fds[index], bytes, room);
+    while (n < 0 && errno == EINTR);
+    *ret_length = n > 0 ? (size_t)n : 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN))
+        forget_fd(&p->source_fds[index]);
+    return n > 0;
+}
+
+/* A terminal gives at most 4 KiB at a time: they are collected, so that the log gets larger pieces. */
+static bool keep_output(struct process *p)
+{
+    size_t room, length = 0, n;
+    uint8_t *bytes = history_room(&p->history, &room);
+    if (room > READ_MAX)
+        room = READ_MAX;
+    while (length < room && p->source_fds[0] >= 0 && read_source(p, 0, bytes + length, room - length, &n))
+        length += n;
+    if (length > 0)
+        history_take(&p->history, length);
+    return length > 0;
+}
+
+/* One frame at a time: the step waits while the viewer does. Nobody there: it is dropped. */
+static bool pass_on(struct process *p)
+{
+    static const enum terminal_frame types[TERMINAL_SOURCES] = { TERMINAL_OUTPUT, TERMINAL_ERRORS };
+    static uint8_t dropped[READ_MAX];
+    struct viewer *viewer = &p->viewers[0];
+    bool has_moved = false;
+    for (int i = 0; i < TERMINAL_SOURCES; i++) {
+        size_t n;
+        bool is_there = viewer_is_open(viewer);
+        if (p->source_fds[i] < 0 || (is_there && !viewer_is_idle(viewer)) || (!is_there && !p->is_hung_up))
+            continue;
+        if (!read_source(p, i, is_there ? viewer_payload(viewer) : dropped, READ_MAX, &n))
+            continue;
+        has_moved = true;
+        if (!is_there)
+            continue;
+        viewer_commit(viewer, types[i], n);
+        if (!viewer_send(viewer))
+            on_gone(p);
+    }
+    return has_moved;
+}
+
+/* --- the end --- */
+
+static void on_channel(struct process *p)
+{
+    ssize_t n = recv(p->channel_fd, &p->end, sizeof(p->end), MSG_DONTWAIT);
+    if (n == (ssize_t)sizeof(p->end) && p->end.magic == TERMINAL_END_MAGIC) {
+        p->end.text[sizeof(p->end.text) - 1] = '\0';
+        p->has_end = true;
+        p->phase = TERMINAL_DRAINING;
+    } else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        forget_fd(&p->channel_fd); // S was killed: the job and its terminal go on
+    }
+}
+
+static bool is_drained(const struct process *p)
+{
+    if (p->is_kept || !viewer_is_open(&p->viewers[0]))
+        return true;
+    return viewer_is_idle(&p->viewers[0]);
+}
+
+static void begin_flushing(struct process *p)
+{
+    if (p->channel_fd >= 0)
+        (void)send(p->channel_fd, TERMINAL_DRAINED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    forget_fd(&p->channel_fd);
+    forget_fd(&p->door_fd);
+    p->phase = TERMINAL_FLUSHING;
+    p->deadline_ms = clock_boot_ms() + FLUSH_MS;
+}
+
+/* All output has gone to this viewer: the end follows it. True while there is something to do. */
+static bool tell_end(struct process *p, struct viewer *viewer)
+{
+    uint8_t payload[4 + TERMINAL_TEXT_MAX];
+    if (!viewer_is_open(viewer))
+        return false;
+    bool is_behind = p->is_kept && viewer->position < p->history.end;
+    if (!viewer_is_idle(viewer) || is_behind)
+        return true;
+    if (!viewer->has_end && p->has_end) {
+        size_t length = strlen(p->end.text);
+        terminal_put(payload, 4, (uint32_t)p->end.code);
+        memcpy(payload + 4, p->end.text, length);
+        viewer->has_end = true;
+        viewer_put(viewer, TERMINAL_END, payload, 4 + length);
+        (void)viewer_send(viewer);
+        return viewer_is_open(viewer) && !viewer_is_idle(viewer);
+    }
+    viewer_close(viewer);
+    return false;
+}
+
+/* --- the loop --- */
+
+enum source {
+    SOURCE_DOOR,
+    SOURCE_CHANNEL,
+    SOURCE_SINK,
+    SOURCE_OUT,
+    SOURCE_VIEWERS = SOURCE_OUT + TERMINAL_SOURCES
+};
+#define SOURCES (SOURCE_VIEWERS + VIEWERS_MAX)
+
+static bool is_wanted(const struct process *p, const struct viewer *viewer)
+{
+    return p->phase != TERMINAL_FLUSHING && !viewer_is_waiting(viewer);
+}
+
+static void fill(const struct process *p, struct pollfd fds[SOURCES])
+{
+    const struct viewer *only = &p->viewers[0];
+    bool is_held = !p->is_kept && (viewer_is_open(only) ? !viewer_is_idle(only) : !p->is_hung_up);
+    fds[SOURCE_DOOR] = (struct pollfd){ p->door_fd, POLLIN, 0 };
+    fds[SOURCE_CHANNEL] = (struct pollfd){ p->channel_fd, POLLIN, 0 };
+    fds[SOURCE_SINK] = (struct pollfd){ p->is_sink_full ? p->sink_fd : -1, POLLOUT, 0 };
+    for (int i = 0; i < TERMINAL_SOURCES; i++)
+        fds[SOURCE_OUT + i] = (struct pollfd){ is_held ? -1 : p->source_fds[i], POLLIN, 0 };
+    for (size_t i = 0; i < VIEWERS_MAX; i++) {
+        const struct viewer *viewer = &p->viewers[i];
+        bool is_behind = p->is_kept && viewer->position < p->history.end;
+        bool has_more = !viewer_is_idle(viewer) || is_behind;
+        fds[SOURCE_VIEWERS + i] = (struct pollfd){ viewer->fd,
+            (short)((is_wanted(p, viewer) ? POLLIN : 0) | (has_more ? POLLOUT : 0)), 0 };
+    }
+}
+
+static void serve_viewer(struct process *p, struct viewer *viewer, short events)
+{
+    bool is_here = true;
+    if ((events & POLLOUT) != 0)
+        is_here = p->is_kept ? viewer_follow(viewer, &p->history) : viewer_send(viewer);
+    if (is_here && (events & (POLLHUP | POLLERR)) != 0 && (events & POLLIN) == 0) {
+        viewer_close(viewer);
+        is_here = false;
+    }
+    if (is_here && (events & POLLIN) != 0 && is_wanted(p, viewer))
+        is_here = viewer_receive(viewer, &acts);
+    if (!is_here)
+        on_gone(p);
+}
+
+static void resume_input(struct process *p)
+{
+    p->is_sink_full = false;
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        if (viewer_is_open(&p->viewers[i]) && viewer_is_waiting(&p->viewers[i]) &&
+            !viewer_resume(&p->viewers[i], &acts))
+            on_gone(p);
+}
+
+static void show_output(struct process *p)
+{
+    if (!p->is_kept) {
+        (void)pass_on(p);
+        return;
+    }
+    if (!keep_output(p))
+        return;
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        if (viewer_is_open(&p->viewers[i]) && viewer_is_idle(&p->viewers[i]) &&
+            !viewer_follow(&p->viewers[i], &p->history))
+            on_gone(p);
+}
+
+static void on_deadline(struct process *p)
+{
+    if (p->phase == TERMINAL_FLUSHING)
+        _exit(0);
+    hang_up(p);
+    p->deadline_ms = 0;
+}
+
+static int time_left(const struct process *p)
+{
+    int64_t left_ms = p->deadline_ms - clock_boot_ms();
+    return p->deadline_ms == 0 ? -1 : left_ms < 0 ? 0 : (int)left_ms;
+}
+
+static void turn(struct process *p)
+{
+    struct pollfd fds[SOURCES];
+    fill(p, fds);
+    int n = poll(fds, SOURCES, time_left(p));
+    if (n == 0 && p->deadline_ms != 0)
+        on_deadline(p);
+    if (n <= 0)
+        return;
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        if (fds[SOURCE_VIEWERS + i].revents != 0 && viewer_is_open(&p->viewers[i])) {
+            if (p->phase == TERMINAL_FLUSHING)
+                p->deadline_ms = clock_boot_ms() + FLUSH_MS;
+            serve_viewer(p, &p->viewers[i], fds[SOURCE_VIEWERS + i].revents);
+        }
+    if (fds[SOURCE_SINK].revents != 0)
+        resume_input(p);
+    for (int i = 0; i < TERMINAL_SOURCES; i++)
+        if (fds[SOURCE_OUT + i].revents != 0) {
+            show_output(p);
+            break;
+        }
+    if (fds[SOURCE_DOOR].revents != 0)
+        on_visit(p);
+    if (fds[SOURCE_CHANNEL].revents != 0)
+        on_channel(p);
+}
+
+/* Nothing of the step lives: what is there is all there is. A viewer of a guest may make it wait. */
+static void drain(struct process *p)
+{
+    bool is_awaited = !p->is_kept && !p->has_visit && !p->is_hung_up;
+    if (is_awaited) {
+        turn(p);
+        return;
+    }
+    bool has_moved = p->is_kept ? keep_output(p) : pass_on(p);
+    if (!has_moved && is_drained(p))
+        begin_flushing(p);
+    else if (!has_moved)
+        turn(p);
+}
+
+static void flush(struct process *p)
+{
+    bool is_busy = false;
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        is_busy |= tell_end(p, &p->viewers[i]);
+    if (!is_busy)
+        _exit(0);
+    turn(p);
+}
+
+/* S died, and nobody has the terminal open any more. */
+static bool is_abandoned(const struct process *p)
+{
+    return p->channel_fd < 0 && p->source_fds[0] < 0 && p->source_fds[1] < 0;
+}
+
+/* Nothing else of S's may live on here, above all not the lock. */
+static void keep_only(const struct terminal_setup *setup)
+{
+    int kept[] = { STDERR_FILENO, setup->sink_fd, setup->source_fds[0], setup->source_fds[1], setup->door_fd,
+        setup->channel_fd, setup->log_fd };
+    const size_t count = sizeof(kept) / sizeof(kept[0]);
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
+            int other = kept[k];
+            kept[k] = kept[k - 1];
+            kept[k - 1] = other;
+        }
+    for (size_t i = 0; i < count; i++) {
+        unsigned first = (unsigned)(kept[i] + 1), next = i + 1 < count ? (unsigned)kept[i + 1] : ~0U;
+        if (kept[i] >= STDERR_FILENO && first < next)
+            (void)close_range(first, i + 1 < count ? next - 1 : ~0U, 0);
+    }
+}
+
+_Noreturn void terminal_run(const struct terminal_setup *setup)
+{
+    struct process *p = &process;
+    enum launch_step step;
+    (void)prctl(PR_SET_NAME, "mgpu-terminal");
+    (void)setsid();
+    keep_only(setup);
+    if (user_become(setup->spec, &step) < 0)
+        _exit(1);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    p->setup = setup;
+    p->is_tty = setup->spec->is_tty;
+    p->is_kept = !setup->spec->is_guest;
+    p->sink_fd = setup->sink_fd;
+    p->door_fd = setup->door_fd;
+    p->channel_fd = setup->channel_fd;
+    for (int i = 0; i < TERMINAL_SOURCES; i++)
+        p->source_fds[i] = setup->source_fds[i];
+    for (size_t i = 0; i < VIEWERS_MAX; i++)
+        p->viewers[i].fd = -1;
+    if (p->is_kept)
+        history_open(&p->history, setup->log_fd);
+    else
+        p->deadline_ms = clock_boot_ms() + FIRST_VISIT_MS;
+    for (;;) {
+        if (p->phase == TERMINAL_OPEN && is_abandoned(p))
+            begin_flushing(p);
+        if (p->phase == TERMINAL_DRAINING)
+            drain(p);
+        else if (p->phase == TERMINAL_FLUSHING)
+            flush(p);
+        else
+            turn(p);
+    }
+}
