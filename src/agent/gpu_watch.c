@@ -315,11 +315,24 @@ void gpu_watch_clear(struct record_list *usages)
     *usages = (struct record_list){ 0 };
 }
 
+/* A job can fill its memory and be gone between two samples. */
+static void take_last_peak(struct watched *watched)
+{
+    struct job_usage *usage = watched->meter.usage.items;
+    uint64_t peak = 0;
+    if (!usage_host_peak(watched->spec.job_cgroup, watched->spec.memory_cgroup, &peak) ||
+        peak <= usage->memory_peak)
+        return;
+    usage->memory_peak = peak;
+    usage->valid |= USAGE_MEMORY;
+}
+
 struct job_usage *gpu_watch_end(struct gpu_watch *watch, const struct spool_id *id)
 {
     struct watched *watched = find(watch, id);
     struct usage_meter meter;
     if (watched != NULL) {
+        take_last_peak(watched);
         if (!watched->is_over || watched->kept_ms < watched->meter.last_ms)
             keep(watch, watched, watched->meter.last_ms);
         watched->is_over = true;

@@ -139,15 +139,19 @@ static void sum_up(const char *proc, const struct pids *pids, struct usage_host 
     ret->is_memory_known = ret->is_cpu_known = true;
 }
 
-static bool read_cgroup_memory(const char *cgroup, uint64_t *ret)
+/* The attempt's directory, where its limit is, holds the steps' directories. */
+static bool read_memory(const char *cgroup, const char *file, uint64_t *ret)
 {
-    /* The attempt's directory, where its limit is, holds the steps' directories. */
     _cleanup_free_ char *attempt = xstrdup(cgroup);
     char *slash = strrchr(attempt, '/');
     if (slash != NULL)
         *slash = '\0';
-    return read_number(attempt, "memory.peak", "", ret) || read_number(cgroup, "memory.peak", "", ret) ||
-           read_number(attempt, "memory.current", "", ret) || read_number(cgroup, "memory.current", "", ret);
+    return read_number(attempt, file, "", ret) || read_number(cgroup, file, "", ret);
+}
+
+static bool read_cgroup_memory(const char *cgroup, uint64_t *ret)
+{
+    return read_memory(cgroup, "memory.peak", ret) || read_memory(cgroup, "memory.current", ret);
 }
 
 void usage_host_read(const char *proc, const char *cgroup, pid_t init_pid, struct usage_host *ret)
@@ -180,4 +184,11 @@ void usage_host_read_v1(const char *group, struct usage_host *ret)
         return;
     ret->memory = peak;
     ret->is_memory_known = true;
+}
+
+bool usage_host_peak(const char *cgroup, const char *v1_group, uint64_t *ret)
+{
+    if (v1_group != NULL && read_number(v1_group, "memory.max_usage_in_bytes", "", ret))
+        return true;
+    return cgroup != NULL && read_memory(cgroup, "memory.peak", ret);
 }

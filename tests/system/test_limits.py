@@ -124,6 +124,7 @@ def test_a_job_that_uses_more_memory_than_it_asked_for_ends_as_oom(limited):
     assert [event['ended_by'] for event in told['events'] if event['type'] == 'ended'] == ['oom']
     for verb in (('ps', '-a'), ('show',), ('postmortem',)):
         assert 'used more than its 64 MiB' in limited.mgpu(*verb, job).out, verb
+    assert (told['usage'] or {}).get('memory_peak_bytes') in (None, 64 << 20), told['usage']
     assert 'more with -M' in limited.mgpu('postmortem', job).out
     assert 'last words' in limited.mgpu('postmortem', job).out
     assert limited.mgpu('wait', job).code == 137

@@ -129,6 +129,21 @@ static void what_a_v1_group_counted_is_better(void **state)
     assert_int_equal(host.memory, 777777);
 }
 
+static void the_peak_is_told_when_no_process_is_left(void **state)
+{
+    uint64_t peak = 0;
+    _cleanup_free_ char *group = xasprintf("%s/memory", root);
+    assert_false(usage_host_peak(NULL, NULL, &peak));
+    put("j42.1/step0.0", "memory.current", "5\n");
+    assert_false(usage_host_peak(cell, "/nonexistent", &peak));
+    put("j42.1", "memory.peak", "888888\n");
+    assert_true(usage_host_peak(cell, NULL, &peak));
+    assert_int_equal(peak, 888888);
+    put("memory", "memory.max_usage_in_bytes", "777777\n");
+    assert_true(usage_host_peak(cell, group, &peak));
+    assert_int_equal(peak, 777777);
+}
+
 static void more_processes_than_can_be_added_up_are_not_guessed(void **state)
 {
     struct usage_host host;
@@ -152,6 +167,7 @@ int main(void)
         CASE(without_a_cgroup_it_is_paused_when_all_below_the_init_are_stopped),
         CASE(what_has_gone_is_not_known),
         CASE(what_a_v1_group_counted_is_better),
+        CASE(the_peak_is_told_when_no_process_is_left),
         CASE(more_processes_than_can_be_added_up_are_not_guessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
