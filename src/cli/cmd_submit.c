@@ -10,10 +10,8 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct submit_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
-    if (options->is_dry)
-        return submit_dry(call, argc, argv, err);
     int r = submit_job(call, argc, argv, &job, err);
-    if (r < 0)
+    if (r < 0 || options->is_dry)
         return r;
     submit_print(call, job);
     return EXIT_OK;

@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/ask.h"
+#include "cli/env_file.h"
+#include "cli/environment.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
@@ -175,10 +177,54 @@ static int set_env(void *target, const char *value, struct error *err)
     return 0;
 }
 
+/* A file is read once for all jobs of a call: it may be a pipe. */
+static int set_env_file(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    struct submit_options *options = options_of(target);
+    json_t *variables = json_object_get(call->env_files, value);
+    if (variables == NULL) {
+        int r = env_file_read(value, &variables, err);
+        if (r < 0)
+            return r;
+        if (call->env_files == NULL)
+            call->env_files = json_object();
+        if (json_object_set_new(call->env_files, value, variables) < 0)
+            return error_set(err, -EINVAL, "--env-file: the name of the file is not UTF-8 text");
+    }
+    if (options->env_files == NULL)
+        options->env_files = json_object();
+    return json_object_update(options->env_files, variables);
+}
+
+static int set_export(void *target, const char *value, struct error *err)
+{
+    options_of(target)->export = value;
+    return environment_check(value, err);
+}
+
+static int set_conda(void *target, const char *value, struct error *err)
+{
+    options_of(target)->setup.conda = value;
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--conda: the name of the environment is empty");
+}
+
+static int set_venv(void *target, const char *value, struct error *err)
+{
+    options_of(target)->setup.venv = value;
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--venv: the name of the directory is empty");
+}
+
+static int set_module(void *target, const char *value, struct error *err)
+{
+    strings_add(&options_of(target)->setup.modules, value);
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--module: the name of the module is empty");
+}
+
 static int set_setup(void *target, const char *value, struct error *err)
 {
     (void)err;
-    options_of(target)->setup = value;
+    options_of(target)->setup.command = value;
     return 0;
 }
 
@@ -229,9 +275,15 @@ const struct option_row submit_rows[] = {
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
+    { 0, "env-file", "FILE", "set the variables of its NAME=VALUE lines; may be repeated", set_env_file },
+    { 0, "export", "all|minimal|NAMES", "which of your variables it gets: minimal, or these too (all)",
+        set_export },
+    { 0, "module", "NAME", "load an environment module; may be repeated", set_module },
+    { 0, "conda", "ENV", "activate a conda environment", set_conda },
+    { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
     { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
-    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
+    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name, %a its index", set_output },
     { 'n', "n", "N", NULL, refuse_n },
     { 0 },
 };
@@ -242,6 +294,9 @@ void submit_options_clear(void *arg)
     json_release(&options->ask);
     strings_clear(&options->after);
     strings_clear(&options->env);
+    strings_clear(&options->sweeps);
+    strings_clear(&options->setup.modules);
+    json_release(&options->env_files);
 }
 
 static int add_text(json_t *request, const char *key, const char *value, struct error *err)
@@ -260,39 +315,29 @@ static bool is_shell_text(int argc, char **argv)
     return argc == 1 && strpbrk(argv[0], SHELL_CHARACTERS) != NULL && access(argv[0], F_OK) != 0;
 }
 
-static int add_command(json_t *request, int argc, char **argv, struct error *err)
+int submit_words(int argc, char *const *argv, json_t **ret, struct error *err)
 {
-    if (argc == 0) {
-        (void)error_set(err, -EINVAL, "no command given");
-        return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
-    }
-    if (is_shell_text(argc, argv))
-        return add_text(request, "command", argv[0], err);
-    json_t *words = json_array();
-    (void)json_object_set_new(request, "command", words);
+    _cleanup_json_ json_t *words = json_array();
     for (int i = 0; i < argc; i++) {
         json_t *word = json_string(argv[i]);
         if (word == NULL)
             return error_set(err, -EINVAL, "word %d of the command is not UTF-8 text", i + 1);
         (void)json_array_append_new(words, word);
     }
+    *ret = take_ptr(words);
     return 0;
 }
 
-/* An entry whose bytes are no UTF-8 cannot be said in JSON. */
-static unsigned add_env(json_t *env, char *const *entries)
+int submit_command(int argc, char **argv, json_t **ret, struct error *err)
 {
-    unsigned left_out = 0;
-    for (; entries != NULL && *entries != NULL; entries++) {
-        const char *equals = strchr(*entries, '=');
-        if (equals == NULL || equals == *entries)
-            continue;
-        _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
-        json_t *value = json_string(equals + 1);
-        if (value == NULL || json_object_set_new(env, name, value) < 0)
-            left_out++;
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no command given");
+        return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
     }
-    return left_out;
+    if (!is_shell_text(argc, argv))
+        return submit_words(argc, argv, ret, err);
+    *ret = json_string(argv[0]);
+    return *ret == NULL ? error_set(err, -EINVAL, "the command is not UTF-8 text") : 0;
 }
 
 static bool is_same_directory(const char *a, const char *b)
@@ -317,7 +362,7 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     return add_text(request, "cwd", joined, err);
 }
 
-static int add_key(json_t *request, struct error *err)
+int submit_renew_key(json_t *request, struct error *err)
 {
     uint8_t bytes[KEY_BYTES];
     char key[2 * KEY_BYTES + 1] = "";
@@ -330,10 +375,11 @@ static int add_key(json_t *request, struct error *err)
 
 static int add_options(json_t *request, const struct submit_options *options, struct error *err)
 {
+    _cleanup_free_ char *setup = setup_text_make(&options->setup);
     const struct {
         const char *key, *value;
     } texts[] = {
-        { "setup", options->setup },
+        { "setup", setup },
         { "output", options->output },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -348,25 +394,23 @@ static int add_options(json_t *request, const struct submit_options *options, st
     return ask_settle(request, err);
 }
 
-int submit_build(const struct submit_options *options, int argc, char **argv, json_t **ret,
-    unsigned *ret_left_out, struct error *err)
+int submit_build(const struct submit_options *options, json_t *command, json_t **ret, unsigned *ret_left_out,
+    struct error *err)
 {
     _cleanup_json_ json_t *request = json_object();
-    int r = add_command(request, argc, argv, err);
+    json_t *env = NULL;
+    (void)json_object_set(request, "command", command);
+    int r = add_options(request, options, err);
+    if (r == 0)
+        r = add_directory(request, options->directory, err);
+    if (r == 0)
+        r = submit_renew_key(request, err);
+    if (r == 0)
+        r = environment_make(
+            options->export, environ, options->env_files, &options->env, &env, ret_left_out, err);
     if (r < 0)
         return r;
-    r = add_options(request, options, err);
-    if (r < 0)
-        return r;
-    r = add_directory(request, options->directory, err);
-    if (r < 0)
-        return r;
-    r = add_key(request, err);
-    if (r < 0)
-        return r;
-    json_t *env = json_object();
     (void)json_object_set_new(request, "env", env);
-    *ret_left_out = add_env(env, environ) + add_env(env, options->env.items);
     mode_t mask = umask(0);
     (void)umask(mask);
     (void)json_object_set_new(request, "umask", json_integer(mask));
@@ -386,29 +430,28 @@ static int add_after(struct call *call, json_t *request, struct error *err)
     return ask_set(request, &call->client, "after", "--after", buffer_text(&all), err);
 }
 
-static int build(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
+int submit_request(
+    struct call *call, json_t *command, json_t **ret, unsigned *ret_left_out, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
-    unsigned left_out = 0;
-    int r = submit_build(call->options, argc, argv, &request, &left_out, err);
+    int r = submit_build(call->options, command, &request, ret_left_out, err);
     if (r == 0)
         r = add_after(call, request, err);
-    if (r < 0)
-        return r;
-    if (left_out > 0 && !call->is_quiet)
-        talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
-    *ret = take_ptr(request);
-    return 0;
+    if (r == 0)
+        *ret = take_ptr(request);
+    return r;
 }
 
-int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
+void submit_tell_left_out(const struct call *call, unsigned left_out)
 {
-    _cleanup_json_ json_t *request = NULL;
-    int r = build(call, argc, argv, &request, err);
-    if (r < 0)
-        return r;
+    if (left_out > 0 && !call->is_quiet)
+        talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
+}
+
+int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
+{
     call->client.patience_ms = SUBMIT_PATIENT_MS;
-    r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
+    int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     if (r == -EAGAIN) {
         (void)error_wrap(err, "it is not known whether the job was accepted");
         return error_hint(err, "mgpu ps shows whether it is there");
@@ -416,14 +459,25 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
     return r;
 }
 
-int submit_dry(struct call *call, int argc, char **argv, struct error *err)
+int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *request = NULL, *why = NULL;
-    struct screen screen;
-    int r = build(call, argc, argv, &request, err);
+    _cleanup_json_ json_t *command = NULL, *request = NULL;
+    unsigned left_out = 0;
+    const struct submit_options *options = call->options;
+    int r = submit_command(argc, argv, &command, err);
+    if (r == 0)
+        r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
-    r = client_call(&call->client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
+    submit_tell_left_out(call, left_out);
+    return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);
+}
+
+int submit_dry(struct call *call, const json_t *request, struct error *err)
+{
+    _cleanup_json_ json_t *why = NULL;
+    struct screen screen;
+    int r = client_call(&call->client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
     if (r < 0)
         return r;
     if (call->is_json) {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --module, --conda, --venv and -E as one text for the shell that runs before the command, in this order.
+ * Each part that fails says why on standard error and ends the shell, so that the job ends as setup_failed.
+ */
+#pragma once
+
+#include "base/strings.h"
+
+struct setup_wishes {
+    const char *conda, *venv, *command; // NULL: not wished
+    struct strings modules;
+};
+
+/* NULL when nothing is wished. The caller frees it. */
+char *setup_text_make(const struct setup_wishes *wishes);
