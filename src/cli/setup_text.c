@@ -9,6 +9,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 
+#define MARK_MAX 2048
+
 static const char module_text[] =
     "if ! command -v module >/dev/null 2>&1; then\n"
     "  for mgpu_file in \"${MODULESHOME:-}/init/sh\" \"${LMOD_PKG:-}/init/sh\" /etc/profile.d/modules.sh "
@@ -66,9 +68,34 @@ static char *quote(const char *word)
     return text_quote_command(&words);
 }
 
+/* No wish can end the line: control characters are escaped. */
+static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
+{
+    const struct {
+        const char *option, *value;
+    } rows[] = { { "--conda", wishes->conda }, { "--venv", wishes->venv }, { "-E", wishes->command } };
+    _cleanup_strings_ struct strings words = { 0 };
+    for (size_t i = 0; i < wishes->modules.count; i++) {
+        strings_add(&words, "--module");
+        strings_add(&words, wishes->modules.items[i]);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].value == NULL)
+            continue;
+        strings_add(&words, rows[i].option);
+        strings_add(&words, rows[i].value);
+    }
+    _cleanup_free_ char *line = text_quote_command(&words);
+    _cleanup_free_ char *shown = text_escape(line, MARK_MAX);
+    buffer_printf(out, SETUP_TEXT_MARK "%s\n", shown);
+}
+
 char *setup_text_make(const struct setup_wishes *wishes)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
+    if (wishes->modules.count == 0 && wishes->conda == NULL && wishes->venv == NULL)
+        return xstrdup(wishes->command);
+    add_mark(wishes, &out);
     if (wishes->modules.count > 0) {
         _cleanup_free_ char *names = text_quote_command(&wishes->modules);
         buffer_printf(&out, module_text, names);
@@ -83,5 +110,5 @@ char *setup_text_make(const struct setup_wishes *wishes)
     }
     if (wishes->command != NULL)
         buffer_append_text(&out, wishes->command);
-    return out.length > 0 ? buffer_take(&out) : NULL;
+    return buffer_take(&out);
 }

@@ -7,10 +7,13 @@
 
 #include "base/strings.h"
 
+/* A text that was made here begins so; the rest of its first line is the wishes as options. */
+#define SETUP_TEXT_MARK "# mgpu: "
+
 struct setup_wishes {
     const char *conda, *venv, *command; // NULL: not wished
     struct strings modules;
 };
 
-/* NULL when nothing is wished. The caller frees it. */
+/* -E alone is the text as it stands; NULL when nothing is wished. The caller frees it. */
 char *setup_text_make(const struct setup_wishes *wishes);

@@ -118,6 +118,19 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
     }
 }
 
+static void the_first_line_says_what_was_wished_and_nothing_gets_out_of_it(void **state)
+{
+    struct setup_wishes wishes = { .venv = "a\necho out" };
+    _cleanup_free_ char *said = NULL, *text = setup_text_make(&wishes);
+    (void)state;
+    assert_ptr_equal(strstr(text, "# mgpu: --venv 'a\\x0aecho out'\n"), text);
+    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_ptr_equal(strstr(said, "mgpu: --venv: ./a\necho out is no"), said);
+    wishes = (struct setup_wishes){ .command = "true" };
+    _cleanup_free_ char *plain = setup_text_make(&wishes);
+    assert_string_equal(plain, "true");
+}
+
 static void an_environment_that_conda_does_not_know(void **state)
 {
     const struct setup_wishes wishes = { .conda = "other", .command = "echo on" };
@@ -146,6 +159,7 @@ int main(void)
         cmocka_unit_test(nothing_wished_is_no_text),
         cmocka_unit_test(the_parts_run_in_their_order),
         cmocka_unit_test(each_part_that_is_missing_says_so_and_ends_the_shell),
+        cmocka_unit_test(the_first_line_says_what_was_wished_and_nothing_gets_out_of_it),
         cmocka_unit_test(an_environment_that_conda_does_not_know),
         cmocka_unit_test(a_module_that_cannot_be_loaded),
     };
