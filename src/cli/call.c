@@ -131,6 +131,7 @@ static int report(const struct call *call, const struct command *command, const 
 }
 
 #define TABLES_MAX (COMMAND_TABLES + 2)
+#define NAMES_MAX  256
 
 static void list_tables(const struct command *command, const struct option_row **tables)
 {
@@ -138,6 +139,29 @@ static void list_tables(const struct command *command, const struct option_row *
     for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
         tables[count++] = command->tables[i];
     tables[count] = call_global_rows;
+}
+
+const struct option_row *call_find_option(const struct call *call, const char *name)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    list_tables(call->command, tables);
+    for (size_t i = 0; tables[i] != NULL; i++)
+        for (const struct option_row *row = tables[i]; row->name != NULL; row++)
+            if (strcmp(row->name, name) == 0)
+                return row;
+    return NULL;
+}
+
+const char *call_nearest_option(const struct call *call, const char *name)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    const char *names[NAMES_MAX + 1] = { 0 };
+    size_t count = 0;
+    list_tables(call->command, tables);
+    for (size_t i = 0; tables[i] != NULL; i++)
+        for (const struct option_row *row = tables[i]; row->name != NULL && count < NAMES_MAX; row++)
+            names[count++] = row->name;
+    return text_nearest(name, names);
 }
 
 char *call_keep(struct call *call, const char *text)
@@ -155,7 +179,7 @@ int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct e
         command->clear(call->options);
     memset(call->options, 0, command->options_size);
     list_tables(command, tables);
-    int r = defaults_apply(call, tables, err);
+    int r = defaults_apply(call, err);
     if (r == 0)
         r = layer(call, arg, err);
     if (r == 0)
@@ -169,7 +193,7 @@ static int run_verb(
     const struct option_row *tables[TABLES_MAX] = { 0 };
     int first = 0;
     list_tables(command, tables);
-    int r = defaults_apply(call, tables, err);
+    int r = defaults_apply(call, err);
     if (r < 0)
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);

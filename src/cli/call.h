@@ -78,6 +78,12 @@ typedef int call_layer_fn(struct call *call, void *arg, struct error *err);
  */
 int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct error *err);
 
+/* The option of the running verb with that long name, or NULL. */
+const struct option_row *call_find_option(const struct call *call, const char *name);
+
+/* The name of its option that was probably meant, or NULL. */
+const char *call_nearest_option(const struct call *call, const char *name);
+
 /* A copy that lives as long as the call. */
 char *call_keep(struct call *call, const char *text);
 
