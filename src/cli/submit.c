@@ -299,13 +299,13 @@ void submit_options_clear(void *arg)
     json_release(&options->env_files);
 }
 
-static int add_text(json_t *request, const char *key, const char *value, struct error *err)
+static int add_text(json_t *request, const char *key, const char *what, const char *value, struct error *err)
 {
     if (value == NULL)
         return 0;
     json_t *text = json_string(value);
     if (text == NULL)
-        return error_set(err, -EINVAL, "the value of '%s' is not UTF-8 text", key);
+        return error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what);
     return json_object_set_new(request, key, text);
 }
 
@@ -350,7 +350,7 @@ static bool is_same_directory(const char *a, const char *b)
 static int add_directory(json_t *request, const char *directory, struct error *err)
 {
     if (directory != NULL && directory[0] == '/')
-        return add_text(request, "cwd", directory, err);
+        return add_text(request, "cwd", "--chdir", directory, err);
     /* $PWD keeps the symbolic links that the user went through, such as an automounter's. */
     const char *logical = getenv("PWD");
     bool is_usable = logical != NULL && logical[0] == '/' && is_same_directory(logical, ".");
@@ -359,7 +359,7 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     if (here == NULL)
         return error_set_errno(err, -errno, "cannot tell the current directory");
     _cleanup_free_ char *joined = directory == NULL ? xstrdup(here) : xasprintf("%s/%s", here, directory);
-    return add_text(request, "cwd", joined, err);
+    return add_text(request, "cwd", "--chdir", joined, err);
 }
 
 int submit_renew_key(json_t *request, struct error *err)
@@ -377,13 +377,13 @@ static int add_options(json_t *request, const struct submit_options *options, st
 {
     _cleanup_free_ char *setup = setup_text_make(&options->setup);
     const struct {
-        const char *key, *value;
+        const char *key, *option, *value;
     } texts[] = {
-        { "setup", setup },
-        { "output", options->output },
+        { "setup", "--setup", setup },
+        { "output", "--output", options->output },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        int r = add_text(request, texts[i].key, texts[i].value, err);
+        int r = add_text(request, texts[i].key, texts[i].option, texts[i].value, err);
         if (r < 0)
             return r;
     }
