@@ -160,7 +160,8 @@ const char *call_nearest_option(const struct call *call, const char *name)
     list_tables(call->command, tables);
     for (size_t i = 0; tables[i] != NULL; i++)
         for (const struct option_row *row = tables[i]; row->name != NULL && count < NAMES_MAX; row++)
-            names[count++] = row->name;
+            if (row->name[1] != '\0')
+                names[count++] = row->name;
     return text_nearest(name, names);
 }
 

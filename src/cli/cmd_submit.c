@@ -15,6 +15,8 @@
 #include "cli/submit.h"
 #include "cli/sweep.h"
 
+#define SCRIPT_NAME_MAX 31 // bytes of a file name, each of which may become four
+
 static int set_list(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
@@ -38,23 +40,28 @@ static const struct option_row many_rows[] = {
 };
 
 static int add_command(
-    struct call *call, json_t *command, const char *origin, struct plan *plan, struct error *err)
+    struct call *call, json_t *command, const char *name, struct plan *plan, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
     int r = submit_request(call, command, &request, &plan->left_out, err);
-    return r < 0 ? r : plan_add(plan, origin, NULL, request, &options->sweeps, err);
+    if (r == 0 && name != NULL && field_text(request, "name") == NULL)
+        (void)json_object_set_new(request, "name", json_string(name));
+    return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
 
+/* In lists it has its own name, not that of its interpreter. */
 static int add_script(
     struct call *call, struct script *script, int argc, char **argv, struct plan *plan, struct error *err)
 {
     _cleanup_json_ json_t *command = NULL;
+    const char *slash = strrchr(script->path, '/');
+    _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SCRIPT_NAME_MAX);
     int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     const struct submit_options *options = call->options;
     if (r == 0)
         r = script_command(script, options->directory, argc, argv, &command, err);
-    return r < 0 ? r : add_command(call, command, NULL, plan, err);
+    return r < 0 ? r : add_command(call, command, name, plan, err);
 }
 
 static int add_words(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)

@@ -104,7 +104,10 @@ static int set_flag(struct document *document, const struct option_row *row, con
         return 0;
     if (text == NULL || strcmp(text, "true") != 0)
         return yaml_refuse(document->source, value, "this option is true or false");
-    return row->set(document->call, NULL, document->source->err);
+    int r = row->set(document->call, NULL, document->source->err);
+    return r < 0 ? error_wrap(document->source->err, "%.200s:%zu", document->source->path,
+                       value->start_mark.line + 1)
+                 : 0;
 }
 
 struct setting {
@@ -119,9 +122,19 @@ static int set_value(void *arg, const yaml_node_t *key, const yaml_node_t *value
     return set_text(setting->document, setting->row, yaml_text(value), value);
 }
 
+/* Options of the call itself, such as --json, are not the job's. */
+static bool is_of_call(const struct option_row *row)
+{
+    for (const struct option_row *other = call_global_rows; other->name != NULL; other++)
+        if (other == row)
+            return true;
+    return false;
+}
+
 static int refuse_key(const struct document *document, const yaml_node_t *key, const char *name)
 {
-    const char *near = call_nearest_option(document->call, name);
+    const char *near =
+        call_find_option(document->call, name) == NULL ? call_nearest_option(document->call, name) : NULL;
     (void)yaml_refuse(document->source, key, "'%.60s' is no key of a job", yaml_text(key));
     if (strcmp(name, "commands") == 0 || strcmp(name, "cmd") == 0)
         near = "command";
@@ -135,7 +148,7 @@ static int set_option(struct document *document, const yaml_node_t *key, const y
         call_find_option(document->call, option_name(yaml_text(key), name, sizeof(name)));
     struct assigning assigning = { .document = document, .row = row };
     struct setting setting = { .document = document, .row = row };
-    if (row == NULL)
+    if (row == NULL || is_of_call(row))
         return refuse_key(document, key, name);
     if (row->argument == NULL)
         return set_flag(document, row, value);

@@ -153,7 +153,9 @@ static int set_hold(void *target, const char *value, struct error *err)
 
 static int set_dry(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
+    (void)value;
+    if (((struct call *)target)->layer != NULL)
+        return error_set(err, -EINVAL, "--dry-run belongs on the command line");
     options_of(target)->is_dry = true;
     return 0;
 }

@@ -72,7 +72,7 @@ def test_the_lines_of_a_script_are_options_and_the_command_line_wins(box, place)
 def test_what_runs_a_script(box, place, text, mode, words):
     write(place, 'job', text, mode)
     ids, _ = submit(box, place, 'job')
-    assert box.job(ids[0])['argv'] == words
+    assert (box.job(ids[0])['argv'], box.job(ids[0])['name']) == (words, 'job')
     assert ended(box, ids)[0].startswith('ran ./job')
 
 
@@ -240,6 +240,8 @@ def test_the_command_line_counts_more_than_a_job_file(box, place):
     ('command: ""\n', 'job.yaml:1: the command is empty'),
     ('command: {a: b}\n', 'job.yaml:1: a value or a list of values belongs here'),
     ('command: x\nhold: maybe\n', 'job.yaml:2: this option is true or false'),
+    ('command: x\ndry-run: true\n', 'job.yaml:2: --dry-run belongs on the command line'),
+    ('command: x\njson: true\n', "job.yaml:2: 'json' is no key of a job"),
     ('command: x\nfile: y\n', 'job.yaml:2: --file belongs on the command line'),
     ('- a\n', 'job.yaml:1: a job must be a mapping'),
     ('', 'job.yaml holds no job'),
