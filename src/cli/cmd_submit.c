@@ -14,8 +14,7 @@
 #include "cli/script.h"
 #include "cli/submit.h"
 #include "cli/sweep.h"
-
-#define SCRIPT_NAME_MAX 31 // bytes of a file name, each of which may become four
+#include "job/spec.h"
 
 static int set_list(void *target, const char *value, struct error *err)
 {
@@ -45,7 +44,7 @@ static int add_command(
     _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
     int r = submit_request(call, command, &request, &plan->left_out, err);
-    if (r == 0 && name != NULL && field_text(request, "name") == NULL)
+    if (r == 0 && name != NULL && strlen(name) <= SPEC_NAME_MAX && field_text(request, "name") == NULL)
         (void)json_object_set_new(request, "name", json_string(name));
     return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
@@ -56,7 +55,7 @@ static int add_script(
 {
     _cleanup_json_ json_t *command = NULL;
     const char *slash = strrchr(script->path, '/');
-    _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SCRIPT_NAME_MAX);
+    _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
     int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     const struct submit_options *options = call->options;
     if (r == 0)
