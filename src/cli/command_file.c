@@ -15,10 +15,10 @@
 #define BLANKS " \t"
 
 static int add_line(const struct text_file *file, const struct submit_options *options, char *text,
-    const json_t *common, struct plan *plan, struct error *err)
+    json_t *common, struct plan *plan, struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };
-    _cleanup_json_ json_t *command = NULL, *request = json_copy((json_t *)(uintptr_t)common);
+    _cleanup_json_ json_t *command = NULL, *request = json_copy(common);
     _cleanup_free_ char *origin = xasprintf("%s:%u", file->path, file->line);
     char *argv[] = { text };
     int r = words_split(text, &words, err);
@@ -33,7 +33,7 @@ static int add_line(const struct text_file *file, const struct submit_options *o
     return r < 0 ? error_wrap(err, "%s", origin) : 0;
 }
 
-static int read_lines(struct text_file *file, const struct submit_options *options, const json_t *common,
+static int read_lines(struct text_file *file, const struct submit_options *options, json_t *common,
     struct plan *plan, struct error *err)
 {
     int r = 0;

@@ -240,11 +240,11 @@ static char *show_command(const json_t *command)
     return text_escape(line, SHOWN_MAX);
 }
 
-static void list_request(const struct call *call, const struct plan_unit *unit, const json_t *request)
+static void list_request(const struct call *call, const struct plan_unit *unit, json_t *request)
 {
     if (call->is_json) {
         _cleanup_json_ json_t *shown = json_object();
-        (void)json_object_update(shown, (json_t *)(uintptr_t)request);
+        (void)json_object_update(shown, request);
         (void)json_object_del(shown, "env");
         (void)json_object_del(shown, "submit_key");
         (void)json_dumpf(shown, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));

@@ -21,12 +21,12 @@
 #define TIME_PART_MAX 10000000 // minutes, hours or days; far above what any limit allows
 
 struct row {
-    char letter;
     const char *name;
-    bool is_flag;
     const char *option; // of submit; NULL: `read` says it all
     /* Makes the value of `option`; *ret stays NULL when nothing is asked for. NULL: as it stands. */
     int (*read)(struct sbatch *sbatch, const char *value, char **ret, struct error *err);
+    char letter;
+    bool is_flag;
 };
 
 /* "30", "30:00", "1:30:00", "2-0", "2-0:30", "2-0:30:00": a bare number is minutes. */
@@ -240,24 +240,24 @@ static int read_tasks(struct sbatch *sbatch, const char *value, char **ret, stru
 }
 
 static const struct row rows[] = {
-    { 'J', "job-name", false, "name", NULL },
-    { 't', "time", false, "time", read_time },
-    { 0, "gres", false, "gpus", read_gres },
-    { 'G', "gpus", false, "gpus", read_gpus },
-    { 0, "gpus-per-node", false, "gpus", read_gpus_per_node },
-    { 'N', "nodes", false, "nodes", read_nodes },
-    { 'n', "ntasks", false, NULL, read_tasks },
-    { 0, "ntasks-per-node", false, NULL, read_tasks },
-    { 'c', "cpus-per-task", false, "cpus", NULL },
-    { 0, "mem", false, "ram", read_memory },
-    { 'o', "output", false, "output", read_output },
-    { 'a', "array", false, "array", NULL },
-    { 'd', "dependency", false, "after", read_dependency },
-    { 'b', "begin", false, "begin", read_begin },
-    { 0, "deadline", false, "deadline", read_begin },
-    { 'D', "chdir", false, "chdir", NULL },
-    { 0, "export", false, "export", read_export },
-    { 'H', "hold", true, "hold", NULL },
+    { "job-name", "name", NULL, 'J' },
+    { "time", "time", read_time, 't' },
+    { "gres", "gpus", read_gres, 0 },
+    { "gpus", "gpus", read_gpus, 'G' },
+    { "gpus-per-node", "gpus", read_gpus_per_node, 0 },
+    { "nodes", "nodes", read_nodes, 'N' },
+    { "ntasks", NULL, read_tasks, 'n' },
+    { "ntasks-per-node", NULL, read_tasks, 0 },
+    { "cpus-per-task", "cpus", NULL, 'c' },
+    { "mem", "ram", read_memory, 0 },
+    { "output", "output", read_output, 'o' },
+    { "array", "array", NULL, 'a' },
+    { "dependency", "after", read_dependency, 'd' },
+    { "begin", "begin", read_begin, 'b' },
+    { "deadline", "deadline", read_begin, 0 },
+    { "chdir", "chdir", NULL, 'D' },
+    { "export", "export", read_export, 0 },
+    { "hold", "hold", NULL, 'H', true },
     { 0 },
 };
 

@@ -261,9 +261,9 @@ static int set_environment(const struct combination *combination, json_t *reques
 
 /* The members that are the same for all are shared. */
 static int make_request(
-    const struct combination *combination, const json_t *request, json_t **ret, struct error *err)
+    const struct combination *combination, json_t *request, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *made = json_copy((json_t *)(uintptr_t)request);
+    _cleanup_json_ json_t *made = json_copy(request);
     const char *output = field_text(request, "output");
     bool has_any = false;
     int r = set_environment(combination, made, err);

@@ -87,6 +87,7 @@ static int read_document(
     const yaml_node_t *root = yaml_document_get_root_node(&document);
     *ret_is_last = root == NULL;
     int r = root != NULL && !is_empty(root) ? take(arg, source, root) : 0;
+    source->document = NULL;
     yaml_document_delete(&document);
     return r;
 }
