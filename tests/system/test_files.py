@@ -3,10 +3,9 @@
 
 import json
 import os
+import subprocess
 
 import pytest
-
-import harness
 
 GPUS = 'sim:8x24G'
 
@@ -303,6 +302,12 @@ def test_a_conda_environment_is_active_in_the_job(box, place):
                     'echo $CONDA_DEFAULT_ENV $B', env={'CONDA_EXE': conda})
     assert ended(box, ids) == ['train train\n']
     assert "setup      --conda train -E 'B=$CONDA_DEFAULT_ENV; export B'\n" in box.mgpu('show', ids[0], check=True).out
+
+
+def test_a_virtual_environment_is_active_in_the_job(box, place):
+    subprocess.run(['/usr/bin/python3', '-m', 'venv', '--without-pip', f'{place}/my venv'], check=True)
+    ids, _ = submit(box, place, '-g', '0', '--venv', 'my venv', 'python', '-c', 'import sys; print(sys.prefix)')
+    assert ended(box, ids) == [f'{place}/my venv\n']
 
 
 @pytest.mark.parametrize(('option', 'value', 'env', 'what'), [
