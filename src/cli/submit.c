@@ -285,7 +285,7 @@ const struct option_row submit_rows[] = {
     { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
     { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
-    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name, %a its index", set_output },
+    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
     { 'n', "n", "N", NULL, refuse_n },
     { 0 },
 };

@@ -14,11 +14,12 @@ struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
     const char *directory, *output, *export, *list;
     struct setup_wishes setup;
-    bool is_held, is_dry;
-    struct strings after;  // the values of --after: names need the server to become numbers
-    struct strings env;    // NAME=value, over the environment of this process
     json_t *env_files;     // the variables of --env-file
     struct strings sweeps; // of submit: the values of --sweep
+
+    bool is_held, is_dry;
+    struct strings after; // the values of --after: names need the server to become numbers
+    struct strings env;   // NAME=value, over the environment of this process
 };
 
 extern const struct option_row submit_rows[];
