@@ -130,16 +130,71 @@ static int report(const struct call *call, const struct command *command, const 
     return command->is_job_status ? EXIT_SELF : exit_code_of_error(err->code);
 }
 
-static int run_verb(
-    struct call *call, const struct command *command, int argc, char **argv, struct error *err)
+#define TABLES_MAX (COMMAND_TABLES + 2)
+#define NAMES_MAX  256
+
+static void list_tables(const struct command *command, const struct option_row **tables)
 {
-    const struct option_row *tables[COMMAND_TABLES + 2] = { 0 };
     size_t count = 0;
     for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
         tables[count++] = command->tables[i];
     tables[count] = call_global_rows;
+}
+
+const struct option_row *call_find_option(const struct call *call, const char *name)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    list_tables(call->command, tables);
+    for (size_t i = 0; tables[i] != NULL; i++)
+        for (const struct option_row *row = tables[i]; row->name != NULL; row++)
+            if (strcmp(row->name, name) == 0)
+                return row;
+    return NULL;
+}
+
+const char *call_nearest_option(const struct call *call, const char *name)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    const char *names[NAMES_MAX + 1] = { 0 };
+    size_t count = 0;
+    list_tables(call->command, tables);
+    for (size_t i = 0; tables[i] != NULL; i++)
+        for (const struct option_row *row = tables[i]; row->name != NULL && count < NAMES_MAX; row++)
+            if (row->name[1] != '\0')
+                names[count++] = row->name;
+    return text_nearest(name, names);
+}
+
+char *call_keep(struct call *call, const char *text)
+{
+    strings_add(&call->defaults, text);
+    return call->defaults.items[call->defaults.count - 1];
+}
+
+int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct error *err)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    const struct command *command = call->command;
     int first = 0;
-    int r = defaults_apply(call, tables, err);
+    if (command->clear != NULL)
+        command->clear(call->options);
+    memset(call->options, 0, command->options_size);
+    list_tables(command, tables);
+    int r = defaults_apply(call, err);
+    if (r == 0)
+        r = layer(call, arg, err);
+    if (r == 0)
+        r = options_parse(call->n_words, call->words, tables, call, true, &first, err);
+    return r;
+}
+
+static int run_verb(
+    struct call *call, const struct command *command, int argc, char **argv, struct error *err)
+{
+    const struct option_row *tables[TABLES_MAX] = { 0 };
+    int first = 0;
+    list_tables(command, tables);
+    int r = defaults_apply(call, err);
     if (r < 0)
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
@@ -148,6 +203,8 @@ static int run_verb(
             (void)error_hint(err, "mgpu help %s", command->name);
         return r;
     }
+    call->words = argv;
+    call->n_words = first;
     if (call->is_help) {
         help_print_command(command, stdout);
         return EXIT_OK;
@@ -220,5 +277,6 @@ int call_run(struct call *call, const struct command *command, int argc, char **
     free(call->options);
     call->options = NULL;
     strings_clear(&call->defaults);
+    json_decref(call->env_files);
     return r < 0 ? report(call, command, &err) : r;
 }

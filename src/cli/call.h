@@ -2,6 +2,7 @@
 /* One call of the program: its global options, the connection, and the row of the verb that runs. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,11 @@ struct call {
     struct list_choice list;
     struct client client;
     struct strings defaults; // values from files, which the options point to
-    void *options;           // the verb's own struct, zeroed before its options are read
+    json_t *env_files;       // what was read for --env-file: file to variables
+    const char *layer;       // the file whose options are being read, or NULL
+    char **words;            // the options of the command line, from words[1] on
+    int n_words;
+    void *options; // the verb's own struct, zeroed before its options are read
 };
 
 #define COMMAND_TABLES  3
@@ -64,6 +69,23 @@ extern const struct option_row call_list_rows[];
 
 /* The action of a verb by its last word, or NULL. */
 const struct command *call_find_action(const struct command *command, const char *name);
+
+/* Sets options that count less than those of the command line. */
+typedef int call_layer_fn(struct call *call, void *arg, struct error *err);
+
+/* Reads the options of the running verb once more from the beginning: one's own defaults, over them what
+ * `layer` sets, over that the command line. The values that `layer` sets live as long as the call: call_keep.
+ */
+int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct error *err);
+
+/* The option of the running verb with that long name, or NULL. */
+const struct option_row *call_find_option(const struct call *call, const char *name);
+
+/* The name of its option that was probably meant, or NULL. */
+const char *call_nearest_option(const struct call *call, const char *name);
+
+/* A copy that lives as long as the call. */
+char *call_keep(struct call *call, const char *text);
 
 /*
  * Runs one verb: reads its options and calls it. The result is the exit status; failures have been printed.

@@ -60,16 +60,15 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct run_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
-    if (options->submit.is_dry)
-        return submit_dry(call, argc, argv, err);
-    if (!options->is_detached && json_object_get(options->submit.ask, "array") != NULL) {
+    if (!options->submit.is_dry && !options->is_detached &&
+        json_object_get(options->submit.ask, "array") != NULL) {
         (void)error_set(err, -EINVAL, "the output of many jobs cannot be shown in the foreground");
         return error_hint(err, "mgpu submit -a ..., or run -d, and then mgpu wait JOB");
     }
     if (!options->is_detached && !options->submit.is_never_tty && session_is_on_terminal())
         options->submit.is_tty = true;
     int r = submit_job(call, argc, argv, &job, err);
-    if (r < 0)
+    if (r < 0 || options->submit.is_dry)
         return r;
     if (!options->is_detached)
         return run_job(call, job, options->submit.is_tty, &options->terminal, err);

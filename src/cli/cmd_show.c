@@ -18,6 +18,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/setup_text.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
 
@@ -69,6 +70,20 @@ static void print_field(const struct page *page, const char *label, const char *
         return;
     _cleanup_free_ char *text = field_shown(page->job, name);
     print_line(page, label, text);
+}
+
+/* Of a text made for --conda and the like only its first line, which says what it does. */
+static void print_setup(const struct page *page)
+{
+    const char *setup = field_text(page->job, "setup");
+    size_t length = strlen(SETUP_TEXT_MARK);
+    if (setup == NULL || strncmp(setup, SETUP_TEXT_MARK, length) != 0) {
+        print_field(page, "setup", "setup");
+        return;
+    }
+    _cleanup_free_ char *line = xstrndup(setup + length, strcspn(setup + length, "\n"));
+    _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
+    print_line(page, "setup", shown);
 }
 
 static void print_size(const struct page *page, const char *label, const char *name)
@@ -360,7 +375,7 @@ static void print_page(const struct page *page, bool has_env)
     print_use(page);
     print_usage(page);
     print_field(page, "directory", "cwd");
-    print_field(page, "setup", "setup");
+    print_setup(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
     print_events(page);

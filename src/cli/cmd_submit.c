@@ -1,32 +1,109 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu submit: queue a command and print its number, which is then durable. */
+/* mgpu submit: queue a command, a script, or the jobs of a file, and print their numbers, which are then
+ * durable.
+ */
+#include <errno.h>
+#include <string.h>
+
 #include "base/memory.h"
+#include "cli/command_file.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/job_file.h"
+#include "cli/plan.h"
+#include "cli/script.h"
 #include "cli/submit.h"
+#include "cli/sweep.h"
+#include "job/spec.h"
+
+static int set_list(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    if (call->layer != NULL)
+        return error_set(err, -EINVAL, "--file belongs on the command line");
+    ((struct submit_options *)call->options)->list = value;
+    return 0;
+}
+
+static int add_sweep(void *target, const char *value, struct error *err)
+{
+    struct submit_options *options = ((struct call *)target)->options;
+    strings_add(&options->sweeps, value);
+    return sweep_check(value, err);
+}
+
+static const struct option_row many_rows[] = {
+    { 0, "file", "FILE", "a job for each line, which is a command; - is standard input", set_list },
+    { 0, "sweep", "NAME=VALUES", "a job for each value: lr=0.1,0.01 seed=1-5; may be repeated", add_sweep },
+    { 0 },
+};
+
+static int add_command(
+    struct call *call, json_t *command, const char *name, struct plan *plan, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL;
+    const struct submit_options *options = call->options;
+    int r = submit_request(call, command, &request, &plan->left_out, err);
+    if (r == 0 && name != NULL && strlen(name) <= SPEC_NAME_MAX && field_text(request, "name") == NULL)
+        (void)json_object_set_new(request, "name", json_string(name));
+    return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
+}
+
+/* In lists it has its own name, not that of its interpreter. */
+static int add_script(
+    struct call *call, struct script *script, int argc, char **argv, struct plan *plan, struct error *err)
+{
+    _cleanup_json_ json_t *command = NULL;
+    const char *slash = strrchr(script->path, '/');
+    _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
+    int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
+    const struct submit_options *options = call->options;
+    if (r == 0)
+        r = script_command(script, options->directory, argc, argv, &command, err);
+    return r < 0 ? r : add_command(call, command, name, plan, err);
+}
+
+static int add_words(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)
+{
+    _cleanup_script_ struct script script = { 0 };
+    _cleanup_json_ json_t *command = NULL;
+    if (argc > 0 && script_open(&script, argv[0]))
+        return add_script(call, &script, argc, argv, plan, err);
+    int r = submit_command(argc, argv, &command, err);
+    return r < 0 ? r : add_command(call, command, NULL, plan, err);
+}
+
+static int make_plan(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)
+{
+    const struct submit_options *options = call->options;
+    if (options->list != NULL && argc > 0)
+        return error_set(err, -EINVAL, "--file has the commands; '%.60s' is one too many", argv[0]);
+    if (options->list != NULL)
+        return command_file_read(call, options->list, plan, err);
+    if (argc == 0 || !job_file_is_one(argv[0]))
+        return add_words(call, argc, argv, plan, err);
+    if (argc > 1)
+        return error_set(err, -EINVAL, "%.60s has the commands; '%.60s' is one too many", argv[0], argv[1]);
+    return job_file_read(call, argv[0], plan, err);
+}
 
 static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
-    const struct submit_options *options = call->options;
-    _cleanup_json_ json_t *job = NULL;
-    if (options->is_dry)
-        return submit_dry(call, argc, argv, err);
-    int r = submit_job(call, argc, argv, &job, err);
-    if (r < 0)
-        return r;
-    submit_print(call, job);
-    return EXIT_OK;
+    _cleanup_plan_ struct plan plan = { 0 };
+    int r = make_plan(call, argc, argv, &plan, err);
+    return r < 0 ? r : plan_run(call, &plan, err);
 }
 
 const struct command command_submit = {
     .name = "submit",
-    .usage = "[OPTIONS] [--] COMMAND [ARGUMENT...]",
+    .usage = "[OPTIONS] [--] COMMAND|SCRIPT|JOBS.yaml [ARGUMENT...]",
     .help = "Queue a command, print the number of its job, and return",
     .detail = "When the number is printed the job is stored and will run, whatever restarts meanwhile.\n"
               "One word with blanks or shell characters is run by /bin/sh -c.\n"
-              "Each element of an array finds its number in MGPU_ARRAY_INDEX.",
-    .tables = { submit_rows },
+              "Each element of an array finds its number in MGPU_ARRAY_INDEX.\n"
+              "Lines such as '#MGPU -g 2 -t 4h' at the head of a script are read; the command line counts\n"
+              "more. See SCRIPTS AND FILES in mgpu(1).",
+    .tables = { submit_rows, many_rows },
     .options_size = sizeof(struct submit_options),
     .stops_at_operand = true,
     .run = submit,

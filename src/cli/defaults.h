@@ -14,7 +14,7 @@
 
 /* Sets the options of `call->command` as the files say; the command line comes after it. -EINVAL with file
  * and line. The values live as long as the call. */
-int defaults_apply(struct call *call, const struct option_row *const *tables, struct error *err);
+int defaults_apply(struct call *call, struct error *err);
 
 /* Appends an object {key, value, origin} for every option in the files to the array. */
 int defaults_list(json_t *settings, struct error *err);

@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/ask.h"
+#include "cli/env_file.h"
+#include "cli/environment.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
@@ -152,7 +154,9 @@ static int set_hold(void *target, const char *value, struct error *err)
 
 static int set_dry(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
+    (void)value;
+    if (((struct call *)target)->layer != NULL)
+        return error_set(err, -EINVAL, "--dry-run belongs on the command line");
     options_of(target)->is_dry = true;
     return 0;
 }
@@ -176,10 +180,54 @@ static int set_env(void *target, const char *value, struct error *err)
     return 0;
 }
 
+/* A file is read once for all jobs of a call: it may be a pipe. */
+static int set_env_file(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    struct submit_options *options = options_of(target);
+    json_t *variables = json_object_get(call->env_files, value);
+    if (variables == NULL) {
+        int r = env_file_read(value, &variables, err);
+        if (r < 0)
+            return r;
+        if (call->env_files == NULL)
+            call->env_files = json_object();
+        if (json_object_set_new(call->env_files, value, variables) < 0)
+            return error_set(err, -EINVAL, "--env-file: the name of the file is not UTF-8 text");
+    }
+    if (options->env_files == NULL)
+        options->env_files = json_object();
+    return json_object_update(options->env_files, variables);
+}
+
+static int set_export(void *target, const char *value, struct error *err)
+{
+    options_of(target)->export = value;
+    return environment_check(value, err);
+}
+
+static int set_conda(void *target, const char *value, struct error *err)
+{
+    options_of(target)->setup.conda = value;
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--conda: the name of the environment is empty");
+}
+
+static int set_venv(void *target, const char *value, struct error *err)
+{
+    options_of(target)->setup.venv = value;
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--venv: the name of the directory is empty");
+}
+
+static int set_module(void *target, const char *value, struct error *err)
+{
+    strings_add(&options_of(target)->setup.modules, value);
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--module: the name of the module is empty");
+}
+
 static int set_setup(void *target, const char *value, struct error *err)
 {
     (void)err;
-    options_of(target)->setup = value;
+    options_of(target)->setup.command = value;
     return 0;
 }
 
@@ -246,6 +294,12 @@ const struct option_row submit_rows[] = {
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
+    { 0, "env-file", "FILE", "set the variables of its NAME=VALUE lines; may be repeated", set_env_file },
+    { 0, "export", "all|minimal|NAMES", "which of your variables it gets: minimal, or these too (all)",
+        set_export },
+    { 0, "module", "NAME", "load an environment module; may be repeated", set_module },
+    { 0, "conda", "ENV", "activate a conda environment", set_conda },
+    { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
     { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
     { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
@@ -274,15 +328,18 @@ void submit_options_clear(void *arg)
     json_release(&options->ask);
     strings_clear(&options->after);
     strings_clear(&options->env);
+    strings_clear(&options->sweeps);
+    strings_clear(&options->setup.modules);
+    json_release(&options->env_files);
 }
 
-static int add_text(json_t *request, const char *key, const char *value, struct error *err)
+static int add_text(json_t *request, const char *key, const char *what, const char *value, struct error *err)
 {
     if (value == NULL)
         return 0;
     json_t *text = json_string(value);
     if (text == NULL)
-        return error_set(err, -EINVAL, "the value of '%s' is not UTF-8 text", key);
+        return error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what);
     return json_object_set_new(request, key, text);
 }
 
@@ -292,39 +349,29 @@ static bool is_shell_text(int argc, char **argv)
     return argc == 1 && strpbrk(argv[0], SHELL_CHARACTERS) != NULL && access(argv[0], F_OK) != 0;
 }
 
-static int add_command(json_t *request, int argc, char **argv, struct error *err)
+int submit_words(int argc, char *const *argv, json_t **ret, struct error *err)
 {
-    if (argc == 0) {
-        (void)error_set(err, -EINVAL, "no command given");
-        return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
-    }
-    if (is_shell_text(argc, argv))
-        return add_text(request, "command", argv[0], err);
-    json_t *words = json_array();
-    (void)json_object_set_new(request, "command", words);
+    _cleanup_json_ json_t *words = json_array();
     for (int i = 0; i < argc; i++) {
         json_t *word = json_string(argv[i]);
         if (word == NULL)
             return error_set(err, -EINVAL, "word %d of the command is not UTF-8 text", i + 1);
         (void)json_array_append_new(words, word);
     }
+    *ret = take_ptr(words);
     return 0;
 }
 
-/* An entry whose bytes are no UTF-8 cannot be said in JSON. */
-static unsigned add_env(json_t *env, char *const *entries)
+int submit_command(int argc, char **argv, json_t **ret, struct error *err)
 {
-    unsigned left_out = 0;
-    for (; entries != NULL && *entries != NULL; entries++) {
-        const char *equals = strchr(*entries, '=');
-        if (equals == NULL || equals == *entries)
-            continue;
-        _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
-        json_t *value = json_string(equals + 1);
-        if (value == NULL || json_object_set_new(env, name, value) < 0)
-            left_out++;
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no command given");
+        return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
     }
-    return left_out;
+    if (!is_shell_text(argc, argv))
+        return submit_words(argc, argv, ret, err);
+    *ret = json_string(argv[0]);
+    return *ret == NULL ? error_set(err, -EINVAL, "the command is not UTF-8 text") : 0;
 }
 
 static bool is_same_directory(const char *a, const char *b)
@@ -337,7 +384,7 @@ static bool is_same_directory(const char *a, const char *b)
 static int add_directory(json_t *request, const char *directory, struct error *err)
 {
     if (directory != NULL && directory[0] == '/')
-        return add_text(request, "cwd", directory, err);
+        return add_text(request, "cwd", "--chdir", directory, err);
     /* $PWD keeps the symbolic links that the user went through, such as an automounter's. */
     const char *logical = getenv("PWD");
     bool is_usable = logical != NULL && logical[0] == '/' && is_same_directory(logical, ".");
@@ -346,10 +393,10 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     if (here == NULL)
         return error_set_errno(err, -errno, "cannot tell the current directory");
     _cleanup_free_ char *joined = directory == NULL ? xstrdup(here) : xasprintf("%s/%s", here, directory);
-    return add_text(request, "cwd", joined, err);
+    return add_text(request, "cwd", "--chdir", joined, err);
 }
 
-static int add_key(json_t *request, struct error *err)
+int submit_renew_key(json_t *request, struct error *err)
 {
     uint8_t bytes[KEY_BYTES];
     char key[2 * KEY_BYTES + 1] = "";
@@ -373,14 +420,15 @@ static void add_terminal(json_t *request)
 
 static int add_options(json_t *request, const struct submit_options *options, struct error *err)
 {
+    _cleanup_free_ char *setup = setup_text_make(&options->setup);
     const struct {
-        const char *key, *value;
+        const char *key, *option, *value;
     } texts[] = {
-        { "setup", options->setup },
-        { "output", options->output },
+        { "setup", "--setup", setup },
+        { "output", "--output", options->output },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        int r = add_text(request, texts[i].key, texts[i].value, err);
+        int r = add_text(request, texts[i].key, texts[i].option, texts[i].value, err);
         if (r < 0)
             return r;
     }
@@ -393,25 +441,23 @@ static int add_options(json_t *request, const struct submit_options *options, st
     return ask_settle(request, err);
 }
 
-int submit_build(const struct submit_options *options, int argc, char **argv, json_t **ret,
-    unsigned *ret_left_out, struct error *err)
+int submit_build(const struct submit_options *options, json_t *command, json_t **ret, unsigned *ret_left_out,
+    struct error *err)
 {
     _cleanup_json_ json_t *request = json_object();
-    int r = add_command(request, argc, argv, err);
+    json_t *env = NULL;
+    (void)json_object_set(request, "command", command);
+    int r = add_options(request, options, err);
+    if (r == 0)
+        r = add_directory(request, options->directory, err);
+    if (r == 0)
+        r = submit_renew_key(request, err);
+    if (r == 0)
+        r = environment_make(
+            options->export, environ, options->env_files, &options->env, &env, ret_left_out, err);
     if (r < 0)
         return r;
-    r = add_options(request, options, err);
-    if (r < 0)
-        return r;
-    r = add_directory(request, options->directory, err);
-    if (r < 0)
-        return r;
-    r = add_key(request, err);
-    if (r < 0)
-        return r;
-    json_t *env = json_object();
     (void)json_object_set_new(request, "env", env);
-    *ret_left_out = add_env(env, environ) + add_env(env, options->env.items);
     mode_t mask = umask(0);
     (void)umask(mask);
     (void)json_object_set_new(request, "umask", json_integer(mask));
@@ -431,39 +477,25 @@ static int add_after(struct call *call, json_t *request, struct error *err)
     return ask_set(request, &call->client, "after", "--after", buffer_text(&all), err);
 }
 
-static int build(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
+int submit_request(
+    struct call *call, json_t *command, json_t **ret, unsigned *ret_left_out, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
-    unsigned left_out = 0;
-    int r = submit_build(call->options, argc, argv, &request, &left_out, err);
+    int r = submit_build(call->options, command, &request, ret_left_out, err);
     if (r == 0)
         r = add_after(call, request, err);
-    if (r < 0)
-        return r;
+    if (r == 0)
+        *ret = take_ptr(request);
+    return r;
+}
+
+void submit_tell_left_out(const struct call *call, unsigned left_out)
+{
     if (left_out > 0 && !call->is_quiet)
         talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
-    *ret = take_ptr(request);
-    return 0;
 }
 
-/* A request that says how many GPUs means it; one that does not means those that the process is on. */
-static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
-{
-    _cleanup_json_ json_t *request = json_object();
-    int r = add_options(request, call->options, err);
-    if (r == 0)
-        r = add_key(request, err);
-    if (r < 0)
-        return r;
-    bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;
-    if (!has_gpus)
-        (void)json_object_set_new(request, "gpus", json_integer(0));
-    (void)json_object_set_new(request, "lease_pid", json_integer(pid));
-    *ret = take_ptr(request);
-    return 0;
-}
-
-static int send(struct call *call, const json_t *request, json_t **ret, struct error *err)
+int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
     call->client.patience_ms = SUBMIT_PATIENT_MS;
     int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
@@ -474,30 +506,49 @@ static int send(struct call *call, const json_t *request, json_t **ret, struct e
     return r;
 }
 
+/* A request that says how many GPUs means it; one that does not means those that the process is on. */
+static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *request = json_object();
+    int r = add_options(request, call->options, err);
+    if (r == 0)
+        r = submit_renew_key(request, err);
+    if (r < 0)
+        return r;
+    bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;
+    if (!has_gpus)
+        (void)json_object_set_new(request, "gpus", json_integer(0));
+    (void)json_object_set_new(request, "lease_pid", json_integer(pid));
+    *ret = take_ptr(request);
+    return 0;
+}
+
 int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     int r = build_lease(call, pid, &request, err);
-    return r < 0 ? r : send(call, request, ret, err);
+    return r < 0 ? r : submit_send(call, request, ret, err);
 }
 
 int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *request = NULL;
-    int r = build(call, argc, argv, &request, err);
+    _cleanup_json_ json_t *command = NULL, *request = NULL;
+    unsigned left_out = 0;
+    const struct submit_options *options = call->options;
+    int r = submit_command(argc, argv, &command, err);
+    if (r == 0)
+        r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
-    return send(call, request, ret, err);
+    submit_tell_left_out(call, left_out);
+    return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);
 }
 
-int submit_dry(struct call *call, int argc, char **argv, struct error *err)
+int submit_dry(struct call *call, const json_t *request, struct error *err)
 {
-    _cleanup_json_ json_t *request = NULL, *why = NULL;
+    _cleanup_json_ json_t *why = NULL;
     struct screen screen;
-    int r = build(call, argc, argv, &request, err);
-    if (r < 0)
-        return r;
-    r = client_call(&call->client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
+    int r = client_call(&call->client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
     if (r < 0)
         return r;
     if (call->is_json) {

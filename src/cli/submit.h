@@ -7,11 +7,16 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/call.h"
+#include "cli/setup_text.h"
 
 /* First member of the options of every verb that uses submit_rows. */
 struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
-    const char *directory, *setup, *output;
+    const char *directory, *output, *export, *list;
+    struct setup_wishes setup;
+    json_t *env_files;     // the variables of --env-file
+    struct strings sweeps; // of submit: the values of --sweep
+
     bool is_held, is_dry;
     bool is_tty, is_never_tty; // -T, --no-tty
     struct strings after;      // the values of --after: names need the server to become numbers
@@ -22,23 +27,40 @@ extern const struct option_row submit_rows[];
 
 void submit_options_clear(void *options);
 
+/* A command as the API wants it: its words, or the text for a shell. The caller releases it. */
+int submit_command(int argc, char **argv, json_t **ret, struct error *err);
+
+/* Always the words. */
+int submit_words(int argc, char *const *argv, json_t **ret, struct error *err);
+
 /*
- * The request as the API wants it, checked as far as this side can; `after` is left to submit_job. The
+ * The request as the API wants it, checked as far as this side can; `after` is left to submit_request. The
  * environment, the directory and the umask are those of this process. Entries of the environment that are no
  * UTF-8 cannot be sent: *ret_left_out counts them.
  */
-int submit_build(const struct submit_options *options, int argc, char **argv, json_t **ret,
-    unsigned *ret_left_out, struct error *err);
+int submit_build(const struct submit_options *options, json_t *command, json_t **ret, unsigned *ret_left_out,
+    struct error *err);
 
-/* Builds and sends; the answer is the job. Repeats itself, with the same key, while it is not known to have
+/* The same with `after`, for which mgpud may be asked. */
+int submit_request(
+    struct call *call, json_t *command, json_t **ret, unsigned *ret_left_out, struct error *err);
+
+/* A copy of a request is a job of its own with another key. */
+int submit_renew_key(json_t *request, struct error *err);
+
+void submit_tell_left_out(const struct call *call, unsigned left_out);
+
+/* Sends a request; the answer is the job. Repeats itself, with the same key, while it is not known to have
  * arrived. */
+int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err);
+
+/* Builds and sends. With --dry-run it asks where and when it would start, prints that, and *ret stays as it
+ * is.
+ */
 int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct error *err);
 
-/*
- * --dry-run: asks where and when it would start, and prints that instead of submitting it. The result is the
- * exit status, or a negative errno.
- */
-int submit_dry(struct call *call, int argc, char **argv, struct error *err);
+/* Asks where and when a request would start, and prints that. */
+int submit_dry(struct call *call, const json_t *request, struct error *err);
 
 /* Sends a lease for this process, with the options of lease_rows; as submit_job. */
 extern const struct option_row lease_rows[];

@@ -170,6 +170,17 @@ static void placeholders_are_replaced_and_names_are_no_paths(void **state)
     assert_null(request->spec.output_fallback);
 }
 
+static void an_element_of_an_array_has_its_index_and_the_number_of_the_array(void **state)
+{
+    struct request *request = *state;
+    _cleanup_free_ char *single = launch_expand_path("%A-%a", &request->launch, "x", "box");
+    assert_string_equal(single, "42-1");
+    request->launch.array_job = 40;
+    request->launch.array_index = 7;
+    _cleanup_free_ char *element = launch_expand_path("%A-%a-%j", &request->launch, "x", "box");
+    assert_string_equal(element, "40-7-42");
+}
+
 static void a_group_that_is_not_the_users_is_not_given(void **state)
 {
     struct request *request = *state;
@@ -218,6 +229,7 @@ int main(void)
         CASE(a_later_attempt_has_a_log_of_its_own),
         CASE(a_rootless_instance_needs_no_directory_for_each_user),
         CASE(placeholders_are_replaced_and_names_are_no_paths),
+        CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array),
         CASE(a_group_that_is_not_the_users_is_not_given),
         CASE(a_setup_gets_a_shell_that_understands_it),
         CASE(a_message_without_a_command_is_refused),

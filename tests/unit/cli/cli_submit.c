@@ -21,7 +21,9 @@ static int try_build(const struct submit_options *options, const char *const *wo
     _cleanup_strings_ struct strings argv = { 0 };
     for (; *words != NULL; words++)
         strings_add(&argv, *words);
-    return submit_build(options, (int)argv.count, argv.items, ret, ret_left_out, err);
+    _cleanup_json_ json_t *command = NULL;
+    int r = submit_command((int)argv.count, argv.items, &command, err);
+    return r < 0 ? r : submit_build(options, command, ret, ret_left_out, err);
 }
 
 static json_t *build(const struct submit_options *options, const char *const *words)
@@ -72,7 +74,7 @@ static void options_become_members_of_the_request(void **state)
     struct submit_options options = {
         .ask = json_pack("{s:i, s:s}", "gpus", 2, "name", "n"),
         .directory = "/tmp",
-        .setup = "s",
+        .setup.command = "s",
         .output = "o",
         .is_held = true,
     };

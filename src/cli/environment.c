@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/environment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/words.h"
+
+#define EXPORT_ALL     "all"
+#define EXPORT_MINIMAL "minimal"
+#define LOCALE_PREFIX  "LC_"
+
+/* What a program needs to know its user, his language and where programs are. */
+static const char *const minimal[] = { "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ",
+    "TERM", NULL };
+
+static bool is_keyword(const char *what)
+{
+    return strcmp(what, EXPORT_ALL) == 0 || strcmp(what, EXPORT_MINIMAL) == 0;
+}
+
+int environment_check(const char *what, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(what);
+    char *rest = copy;
+    for (char *name = NULL; !is_keyword(what) && (name = strsep(&rest, ",")) != NULL;) {
+        if (strchr(name, '=') != NULL) {
+            (void)error_set(err, -EINVAL, "--export: '%.60s' has a value, but only names belong here", name);
+            return error_hint(err, "-e %.60s sets a variable", name);
+        }
+        if (is_keyword(name))
+            return error_set(err, -EINVAL, "--export: '%.20s' stands alone, not in a list", name);
+        if (!words_is_variable(name))
+            return error_set(
+                err, -EINVAL, "--export: '%.60s' is not all, minimal or names of variables", name);
+    }
+    return 0;
+}
+
+static bool is_minimal(const char *name)
+{
+    for (size_t i = 0; minimal[i] != NULL; i++)
+        if (strcmp(minimal[i], name) == 0)
+            return true;
+    return strncmp(name, LOCALE_PREFIX, strlen(LOCALE_PREFIX)) == 0;
+}
+
+static bool is_listed(const char *what, const char *name)
+{
+    _cleanup_free_ char *copy = xstrdup(what);
+    char *rest = copy;
+    for (char *one = NULL; (one = strsep(&rest, ",")) != NULL;)
+        if (strcmp(one, name) == 0)
+            return true;
+    return false;
+}
+
+static unsigned add_entries(json_t *env, const char *what, char *const *entries)
+{
+    unsigned left_out = 0;
+    bool is_all = what == NULL || strcmp(what, EXPORT_ALL) == 0;
+    for (; entries != NULL && *entries != NULL; entries++) {
+        const char *equals = strchr(*entries, '=');
+        if (equals == NULL || equals == *entries)
+            continue;
+        _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
+        if (!is_all && !is_minimal(name) && !is_listed(what, name))
+            continue;
+        json_t *value = json_string(equals + 1);
+        if (value == NULL || json_object_set_new(env, name, value) < 0)
+            left_out++;
+    }
+    return left_out;
+}
+
+/* A name that is not there is a slip: the job would miss it only when it runs. */
+static int check_there(const char *what, const json_t *env, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(what);
+    char *rest = copy;
+    for (char *name = NULL; !is_keyword(what) && (name = strsep(&rest, ",")) != NULL;)
+        if (json_object_get(env, name) == NULL)
+            return error_set(err, -ENOENT, "--export: there is no variable %.60s here", name);
+    return 0;
+}
+
+int environment_make(const char *what, char *const *inherited, json_t *files, const struct strings *given,
+    json_t **ret, unsigned *ret_left_out, struct error *err)
+{
+    _cleanup_json_ json_t *env = json_object();
+    unsigned left_out = add_entries(env, what, inherited);
+    int r = what == NULL ? 0 : check_there(what, env, err);
+    if (r < 0)
+        return r;
+    if (files != NULL)
+        (void)json_object_update(env, files);
+    *ret_left_out = left_out + add_entries(env, NULL, given->items);
+    *ret = take_ptr(env);
+    return 0;
+}

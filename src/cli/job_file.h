@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs in a file of YAML, one document each:
+ *
+ *     name: train
+ *     command: [python, train.py]
+ *     num_gpus: 2
+ *     env: { OMP_NUM_THREADS: 8 }
+ *     ---
+ *     name: test
+ *     command: python test.py
+ *     needs: { train: ok }
+ *
+ * Beside `command` and `needs` a key is the long name of an option of submit, with - or _; the command line
+ * counts more. Anchors, aliases and << work within a document.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "cli/call.h"
+#include "cli/plan.h"
+
+#define JOB_FILE_MAX (1U << 20) // bytes
+
+/* True for a name that ends like one, unless it is a program (which begins with "#!"). */
+bool job_file_is_one(const char *word);
+
+/* Adds a unit for each document. The error has file and line. */
+int job_file_read(struct call *call, const char *path, struct plan *plan, struct error *err);

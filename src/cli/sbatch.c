@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/sbatch.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/talk.h"
+#include "cli/words.h"
+#include "job/ask.h"
+
+#define MINUTE_S      60
+#define HOUR_S        3600
+#define DAY_S         86400
+#define TIME_PART_MAX 10000000 // minutes, hours or days; far above what any limit allows
+
+struct row {
+    const char *name;
+    const char *option; // of submit; NULL: `read` says it all
+    /* Makes the value of `option`; *ret stays NULL when nothing is asked for. NULL: as it stands. */
+    int (*read)(struct sbatch *sbatch, const char *value, char **ret, struct error *err);
+    char letter;
+    bool is_flag;
+};
+
+/* "30", "30:00", "1:30:00", "2-0", "2-0:30", "2-0:30:00": a bare number is minutes. */
+static int read_time(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    static const int64_t units[2][3] = { { MINUTE_S, 1, 0 }, { HOUR_S, MINUTE_S, 1 } };
+    int64_t parts[3] = { 0 }, days = 0, seconds = 0;
+    size_t count = 0;
+    const char *dash = strchr(value, '-');
+    _cleanup_free_ char *copy = xstrdup(dash == NULL ? value : dash + 1);
+    char *rest = copy;
+    (void)sbatch;
+    if (strcasecmp(value, "unlimited") == 0 || strcasecmp(value, "infinite") == 0 || strcmp(value, "0") == 0)
+        return 0;
+    if (dash != NULL) {
+        _cleanup_free_ char *first = xstrndup(value, (size_t)(dash - value));
+        int r = parse_integer(first, "--time", 0, TIME_PART_MAX, &days, err);
+        if (r < 0)
+            return r;
+    }
+    for (char *part = NULL; (part = strsep(&rest, ":")) != NULL; count++) {
+        int r = count == 3 ? error_set(err, -EINVAL, "--time: '%.60s' has too many parts", value)
+                           : parse_integer(part, "--time", 0, TIME_PART_MAX, &parts[count], err);
+        if (r < 0)
+            return r;
+    }
+    bool is_hours = dash != NULL || count == 3;
+    for (size_t i = 0; i < 3; i++)
+        seconds += parts[i] * units[is_hours][i];
+    *ret = xasprintf("%" PRId64 "s", days * DAY_S + seconds);
+    return 0;
+}
+
+/* "2", "h200:2" or "h200". */
+static int split_gpus(
+    const char *what, const char *value, int64_t *ret_count, char **ret_model, struct error *err)
+{
+    const char *colon = strrchr(value, ':');
+    const char *number = colon != NULL ? colon + 1 : value;
+    bool has_number = isdigit((unsigned char)number[0]);
+    size_t length = colon != NULL ? (size_t)(colon - value) : 0;
+    *ret_count = 1;
+    if (!has_number && colon != NULL)
+        return error_set(err, -EINVAL, "%s: '%.60s' is not TYPE:NUMBER", what, value);
+    if (has_number) {
+        int r = parse_integer(number, what, 0, ASK_GPUS_MAX, ret_count, err);
+        if (r < 0)
+            return r;
+    } else {
+        length = strlen(value);
+    }
+    *ret_model = length > 0 ? xstrndup(value, length) : NULL;
+    return 0;
+}
+
+static char *join_gpus(int64_t count, const char *model)
+{
+    return count == 0 || model == NULL ? xasprintf("%" PRId64, count)
+                                       : xasprintf("%" PRId64 ":%s", count, model);
+}
+
+static int read_gpus(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    int64_t count = 0;
+    _cleanup_free_ char *model = NULL;
+    (void)sbatch;
+    int r = split_gpus("--gpus", value, &count, &model, err);
+    if (r == 0)
+        *ret = join_gpus(count, model);
+    return r;
+}
+
+/* Both are counted on each node. */
+static int read_gpus_per_node(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)ret;
+    free(sbatch->model);
+    sbatch->model = NULL;
+    return split_gpus("--gpus-per-node", value, &sbatch->gpus_per_node, &sbatch->model, err);
+}
+
+static int read_gres(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    if (strcmp(value, "none") == 0)
+        return 0;
+    if (strncmp(value, "gres:", 5) == 0)
+        value += 5;
+    if (strchr(value, ',') != NULL || strncmp(value, "gpu", 3) != 0 || (value[3] != '\0' && value[3] != ':'))
+        return error_set(err, -EINVAL, "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER", value);
+    return read_gpus_per_node(sbatch, value[3] == '\0' ? "1" : value + 4, ret, err);
+}
+
+static int read_nodes(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    int r = parse_integer(value, "--nodes", 1, ASK_NODES_MAX, &sbatch->nodes, err);
+    if (r == 0)
+        *ret = xstrdup(value);
+    return r;
+}
+
+/* 0 is all memory of the node, which is what a job may use that asks for none. */
+static int read_memory(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)err;
+    if (strcmp(value, "0") != 0)
+        *ret = xstrdup(value);
+    return 0;
+}
+
+static int read_output(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    (void)sbatch, (void)err;
+    for (const char *p = value; *p != '\0'; p++) {
+        buffer_append(&out, p, 1);
+        if (*p != '%')
+            continue;
+        size_t width = strspn(p + 1, "0123456789");
+        char letter = p[1 + width];
+        if (letter == '\0')
+            continue;
+        p += 1 + width;
+        buffer_append(&out, letter == 'x' ? "n" : letter == 'N' ? "h" : p, 1);
+    }
+    *ret = out.length > 0 ? buffer_take(&out) : NULL;
+    return 0;
+}
+
+static int add_after(char *words, struct buffer *out)
+{
+    static const struct {
+        const char *slurm, *kind;
+    } kinds[] = { { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" } };
+    char *rest = words;
+    const char *name = strsep(&rest, ":"), *kind = NULL;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(name, kinds[i].slurm) == 0)
+            kind = kinds[i].kind;
+    if (kind == NULL || rest == NULL)
+        return -EINVAL;
+    for (char *job = NULL; (job = strsep(&rest, ":")) != NULL;) {
+        if (job[0] == '\0' || job[strspn(job, "0123456789_")] != '\0')
+            return -EINVAL;
+        if (strchr(job, '_') != NULL)
+            *strchr(job, '_') = '.';
+        buffer_printf(out, "%s%s:%s", out->length > 0 ? "," : "", job, kind);
+    }
+    return 0;
+}
+
+static int read_dependency(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)sbatch;
+    for (char *one = NULL; (one = strsep(&rest, ",")) != NULL;)
+        if (add_after(one, &out) < 0) {
+            (void)error_set(err, -EINVAL, "--dependency=%.80s cannot be said here", value);
+            return error_hint(err, "known are afterok:, afterany: and afternotok: with numbers of jobs");
+        }
+    *ret = buffer_take(&out);
+    return 0;
+}
+
+/* "now+2hours", "now+60"; all else is written as we write it, or refused by who reads it. */
+static int read_begin(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    static const struct {
+        const char *slurm, *unit;
+    } units[] = { { "", "s" }, { "second", "s" }, { "minute", "m" }, { "hour", "h" }, { "day", "d" } };
+    (void)sbatch, (void)err;
+    size_t digits = strncmp(value, "now+", 4) == 0 ? strspn(value + 4, "0123456789") : 0;
+    for (size_t i = 0; digits > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+        const char *unit = value + 4 + digits;
+        size_t length = strlen(units[i].slurm);
+        if (strncmp(unit, units[i].slurm, length) == 0 &&
+            (unit[length] == '\0' || (length > 0 && strcmp(unit + length, "s") == 0)))
+            *ret = xasprintf("+%.*s%s", (int)digits, value + 4, units[i].unit);
+    }
+    if (*ret == NULL)
+        *ret = xstrdup(value);
+    return 0;
+}
+
+static int read_export(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)err;
+    bool is_all = strncmp(value, "ALL", 3) == 0 && (value[3] == '\0' || value[3] == ',');
+    bool is_none = strcmp(value, "NONE") == 0 || strcmp(value, "NIL") == 0;
+    if (is_all && strchr(value, '=') == NULL)
+        *ret = xstrdup("all");
+    else
+        *ret = xstrdup(is_none ? "minimal" : value);
+    return 0;
+}
+
+static void leave_out(struct sbatch *sbatch, const char *option)
+{
+    buffer_printf(&sbatch->left_out, "%s%.60s (line %u)", sbatch->left_out.length > 0 ? ", " : "", option,
+        sbatch->line);
+}
+
+/* One task is what a job is. */
+static int read_tasks(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)ret, (void)err;
+    if (strcmp(value, "1") != 0)
+        leave_out(sbatch, "--ntasks");
+    return 0;
+}
+
+static const struct row rows[] = {
+    { "job-name", "name", NULL, 'J' },
+    { "time", "time", read_time, 't' },
+    { "gres", "gpus", read_gres, 0 },
+    { "gpus", "gpus", read_gpus, 'G' },
+    { "gpus-per-node", "gpus", read_gpus_per_node, 0 },
+    { "nodes", "nodes", read_nodes, 'N' },
+    { "ntasks", NULL, read_tasks, 'n' },
+    { "ntasks-per-node", NULL, read_tasks, 0 },
+    { "cpus-per-task", "cpus", NULL, 'c' },
+    { "mem", "ram", read_memory, 0 },
+    { "output", "output", read_output, 'o' },
+    { "array", "array", NULL, 'a' },
+    { "dependency", "after", read_dependency, 'd' },
+    { "begin", "begin", read_begin, 'b' },
+    { "deadline", "deadline", read_begin, 0 },
+    { "chdir", "chdir", NULL, 'D' },
+    { "export", "export", read_export, 0 },
+    { "hold", "hold", NULL, 'H', true },
+    { 0 },
+};
+
+static int apply(struct sbatch *sbatch, const struct row *row, const char *value, struct error *err)
+{
+    _cleanup_free_ char *made = NULL;
+    int r = row->read != NULL ? row->read(sbatch, value, &made, err) : 0;
+    if (row->read == NULL && !row->is_flag)
+        made = xstrdup(value);
+    if (r < 0 || row->option == NULL || (made == NULL && !row->is_flag))
+        return r;
+    const struct option_row *option = call_find_option(sbatch->call, row->option);
+    return option->set(sbatch->call, made != NULL ? call_keep(sbatch->call, made) : NULL, err);
+}
+
+static const struct row *find(const char *word, size_t length)
+{
+    bool is_long = word[1] == '-';
+    for (const struct row *row = rows; row->name != NULL; row++)
+        if (is_long ? strlen(row->name) == length - 2 && strncmp(row->name, word + 2, length - 2) == 0
+                    : row->letter == word[1])
+            return row;
+    return NULL;
+}
+
+/* The value joined to the option, or NULL. */
+static const char *joined_value(const char *word, size_t length)
+{
+    if (word[1] != '-')
+        return word[1] != '\0' && word[2] != '\0' ? word + 2 + (word[2] == '=') : NULL;
+    return word[length] == '=' ? word + length + 1 : NULL;
+}
+
+int sbatch_read(struct sbatch *sbatch, const char *text, unsigned number, struct error *err)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    sbatch->line = number;
+    int r = words_split(text, &words, err);
+    for (size_t i = 0; r == 0 && i < words.count; i++) {
+        const char *word = words.items[i];
+        if (word[0] != '-' || word[1] == '\0')
+            return error_set(err, -EINVAL, "'%.60s' is no option", word);
+        size_t length = word[1] == '-' ? strcspn(word, "=") : 2;
+        const struct row *row = find(word, length);
+        const char *value = joined_value(word, length);
+        bool is_flag = row != NULL && row->is_flag;
+        bool may_follow = value == NULL && !is_flag && i + 1 < words.count;
+        if (may_follow && (row != NULL || words.items[i + 1][0] != '-'))
+            value = words.items[++i];
+        if (row == NULL) {
+            _cleanup_free_ char *option = xstrndup(word, length);
+            leave_out(sbatch, option);
+        } else if (value == NULL && !is_flag) {
+            r = error_set(err, -EINVAL, "--%s needs a value", row->name);
+        } else {
+            r = apply(sbatch, row, value, err);
+        }
+    }
+    return r;
+}
+
+static int settle_gpus(struct sbatch *sbatch, struct error *err)
+{
+    char each[24];
+    bool is_many = sbatch->nodes > 1;
+    int64_t count = sbatch->gpus_per_node * (is_many ? sbatch->nodes : 1);
+    if (count == 0)
+        return 0;
+    _cleanup_free_ char *gpus = join_gpus(count, sbatch->model);
+    int r = call_find_option(sbatch->call, "gpus")->set(sbatch->call, gpus, err);
+    if (r < 0 || !is_many)
+        return r;
+    (void)snprintf(each, sizeof(each), "%" PRId64, sbatch->gpus_per_node);
+    return call_find_option(sbatch->call, "gpus-per-node")->set(sbatch->call, each, err);
+}
+
+int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err)
+{
+    int r = settle_gpus(sbatch, err);
+    if (r < 0)
+        return error_wrap(err, "%.200s", path);
+    if (sbatch->left_out.length > 0 && !sbatch->call->is_quiet)
+        talk_line("%s: left out, because it means nothing here: %s", path, buffer_text(&sbatch->left_out));
+    return 0;
+}
+
+void sbatch_clear(struct sbatch *sbatch)
+{
+    free(sbatch->model);
+    buffer_clear(&sbatch->left_out);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text is run by the user's shell or by sh, without his startup files: what these define (the functions
+ * `conda` and `module`) is looked for where it usually is, on the node, when the job starts. Names go into
+ * variables of the text once, quoted; they are cleared again before the command.
+ */
+#include "cli/setup_text.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#define MARK_MAX 2048
+
+static const char module_text[] =
+    "if ! command -v module >/dev/null 2>&1; then\n"
+    "  for mgpu_file in \"${MODULESHOME:-}/init/sh\" \"${LMOD_PKG:-}/init/sh\" /etc/profile.d/modules.sh "
+    "/etc/profile.d/lmod.sh /usr/share/modules/init/sh /usr/share/lmod/lmod/init/sh; do\n"
+    "    if [ -r \"$mgpu_file\" ]; then . \"$mgpu_file\"; break; fi\n"
+    "  done\n"
+    "fi\n"
+    "if ! command -v module >/dev/null 2>&1; then\n"
+    "  echo \"mgpu: --module: there are no environment modules on this node\" >&2; exit 1\n"
+    "fi\n"
+    "for mgpu_name in %s; do\n"
+    "  module load \"$mgpu_name\" ||\n"
+    "    { echo \"mgpu: --module: $mgpu_name cannot be loaded\" >&2; exit 1; }\n"
+    "done\n"
+    "unset mgpu_file mgpu_name\n";
+
+/* `conda shell.posix activate` prints what `conda activate` does in a shell with its functions. */
+static const char conda_text[] =
+    "mgpu_name=%s\n"
+    "mgpu_conda=\n"
+    "for mgpu_file in \"${CONDA_EXE:-}\" \"$(command -v conda)\" "
+    "\"${HOME:-}/miniforge3/bin/conda\" \"${HOME:-}/miniconda3/bin/conda\" "
+    "\"${HOME:-}/mambaforge/bin/conda\" "
+    "\"${HOME:-}/anaconda3/bin/conda\" /opt/conda/bin/conda /opt/miniforge3/bin/conda "
+    "/opt/miniconda3/bin/conda /opt/anaconda3/bin/conda; do\n"
+    "  case $mgpu_file in /*)\n"
+    "    if [ -f \"$mgpu_file\" ] && [ -x \"$mgpu_file\" ]; then mgpu_conda=$mgpu_file; break; fi ;;\n"
+    "  esac\n"
+    "done\n"
+    "if [ -z \"$mgpu_conda\" ]; then\n"
+    "  echo \"mgpu: --conda: there is no conda on this node: CONDA_EXE does not name one, and none is in "
+    "PATH "
+    "or in the usual places\" >&2; exit 1\n"
+    "fi\n"
+    "mgpu_text=$(PS1=\"${PS1:-}\" \"$mgpu_conda\" shell.posix activate \"$mgpu_name\") ||\n"
+    "  { echo \"mgpu: --conda: $mgpu_conda cannot activate the environment $mgpu_name\" >&2; exit 1; }\n"
+    "eval \"$mgpu_text\" ||\n"
+    "  { echo \"mgpu: --conda: what $mgpu_conda says to activate $mgpu_name fails\" >&2; exit 1; }\n"
+    "unset mgpu_name mgpu_conda mgpu_file mgpu_text\n";
+
+static const char venv_text[] =
+    "mgpu_name=%s\n"
+    "case $mgpu_name in /*) ;; *) mgpu_name=./$mgpu_name ;; esac\n"
+    "if [ ! -r \"$mgpu_name/bin/activate\" ]; then\n"
+    "  echo \"mgpu: --venv: $mgpu_name is no virtual environment: it has no bin/activate\" >&2; exit 1\n"
+    "fi\n"
+    ". \"$mgpu_name/bin/activate\" ||\n"
+    "  { echo \"mgpu: --venv: $mgpu_name cannot be activated\" >&2; exit 1; }\n"
+    "unset mgpu_name\n";
+
+static char *quote(const char *word)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    strings_add(&words, word);
+    return text_quote_command(&words);
+}
+
+/* No wish can end the line: control characters are escaped. */
+static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
+{
+    const struct {
+        const char *option, *value;
+    } rows[] = { { "--conda", wishes->conda }, { "--venv", wishes->venv }, { "-E", wishes->command } };
+    _cleanup_strings_ struct strings words = { 0 };
+    for (size_t i = 0; i < wishes->modules.count; i++) {
+        strings_add(&words, "--module");
+        strings_add(&words, wishes->modules.items[i]);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].value == NULL)
+            continue;
+        strings_add(&words, rows[i].option);
+        strings_add(&words, rows[i].value);
+    }
+    _cleanup_free_ char *line = text_quote_command(&words);
+    _cleanup_free_ char *shown = text_escape(line, MARK_MAX);
+    buffer_printf(out, SETUP_TEXT_MARK "%s\n", shown);
+}
+
+char *setup_text_make(const struct setup_wishes *wishes)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    if (wishes->modules.count == 0 && wishes->conda == NULL && wishes->venv == NULL)
+        return xstrdup(wishes->command);
+    add_mark(wishes, &out);
+    if (wishes->modules.count > 0) {
+        _cleanup_free_ char *names = text_quote_command(&wishes->modules);
+        buffer_printf(&out, module_text, names);
+    }
+    if (wishes->conda != NULL) {
+        _cleanup_free_ char *name = quote(wishes->conda);
+        buffer_printf(&out, conda_text, name);
+    }
+    if (wishes->venv != NULL) {
+        _cleanup_free_ char *name = quote(wishes->venv);
+        buffer_printf(&out, venv_text, name);
+    }
+    if (wishes->command != NULL)
+        buffer_append_text(&out, wishes->command);
+    return buffer_take(&out);
+}

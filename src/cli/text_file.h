@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A text file of the user, read whole and then taken line by line. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+struct text_file {
+    const char *path; // as it is called in sentences; borrowed
+    char *text;       // all of it, cut into lines as they are taken
+    char *rest;       // NULL after the last line
+    unsigned line;    // number of the line taken last
+};
+
+/* Reads `path`, or standard input when it is "-". It may be a pipe. -EFBIG above `limit` bytes, -EINVAL when
+ * it is no text. Cleared by text_file_clear, also after a failure. */
+int text_file_open(struct text_file *file, const char *path, size_t limit, struct error *err);
+
+/* The next line without its end, or NULL. Owned by the file. */
+char *text_file_next(struct text_file *file);
+
+/* -EINVAL with "PATH:LINE: " before the sentence. */
+int text_file_refuse(const struct text_file *file, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+void text_file_clear(struct text_file *file);
+
+#define _cleanup_text_file_ _cleanup_(text_file_clear)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* The option lines of scripts: ours, and those for Slurm. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/field.h"
+#include "cli/sbatch.h"
+#include "cli/script.h"
+#include "cli/submit.h"
+
+struct fixture {
+    struct call call;
+    struct submit_options options;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = xcalloc(1, sizeof(*fixture));
+    fixture->call =
+        (struct call){ .command = &command_submit, .options = &fixture->options, .is_quiet = true };
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    submit_options_clear(&fixture->options);
+    strings_clear(&fixture->call.defaults);
+    free(fixture);
+    return 0;
+}
+
+static void reset(struct fixture *fixture)
+{
+    submit_options_clear(&fixture->options);
+    fixture->options = (struct submit_options){ 0 };
+}
+
+/* The members of the request that the line makes, as compact JSON without braces. */
+static char *asked(struct fixture *fixture, const char *line)
+{
+    struct sbatch sbatch = { .call = &fixture->call };
+    struct error err = { 0 };
+    reset(fixture);
+    if (sbatch_read(&sbatch, line, 1, &err) < 0 || sbatch_settle(&sbatch, "job.sh", &err) < 0)
+        fail_msg("%s: %s", line, err.message);
+    sbatch_clear(&sbatch);
+    return fixture->options.ask == NULL ? xstrdup("{}")
+                                        : json_dumps(fixture->options.ask, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+static void options_of_slurm_become_ours(void **state)
+{
+    static const struct {
+        const char *line, *asked;
+    } rows[] = {
+        { "--job-name=a", "{\"name\":\"a\"}" },
+        { "-J a", "{\"name\":\"a\"}" },
+        { "-Ja", "{\"name\":\"a\"}" },
+        { "--job-name 'a b' # why", "{\"name\":\"a b\"}" },
+        { "--gres=gpu:2", "{\"gpus\":2}" },
+        { "--gres=gpu", "{\"gpus\":1}" },
+        { "--gres=gpu:h200:2", "{\"gpus\":\"2:h200\"}" },
+        { "--gres=gpu:h200", "{\"gpus\":\"1:h200\"}" },
+        { "--gres=gpu:0", "{}" },
+        { "--gres=none", "{}" },
+        { "-G 3", "{\"gpus\":3}" },
+        { "--gpus=a100:3", "{\"gpus\":\"3:a100\"}" },
+        { "--gpus-per-node=4 -N 2", "{\"gpus\":8,\"gpus_per_node\":4,\"nodes\":2}" },
+        { "-N 2 --gres=gpu:h200:4", "{\"gpus\":\"8:h200\",\"gpus_per_node\":4,\"nodes\":2}" },
+        { "-t 30", "{\"time_limit\":1800}" },
+        { "-t 30:10", "{\"time_limit\":1810}" },
+        { "-t 1:30:10", "{\"time_limit\":5410}" },
+        { "-t 1-2", "{\"time_limit\":93600}" },
+        { "-t 1-2:30", "{\"time_limit\":95400}" },
+        { "-t 1-2:30:10", "{\"time_limit\":95410}" },
+        { "--time=UNLIMITED", "{}" },
+        { "-c 4 --mem=8G", "{\"cpus\":4,\"memory\":8589934592}" },
+        { "--mem=100", "{\"memory\":104857600}" },
+        { "--mem=0", "{}" },
+        { "-a 0-9%2", "{\"array\":\"0-9%2\"}" },
+        { "-n 1 --ntasks-per-node=1", "{}" },
+        { "--partition=gpu --exclusive --mail-type ALL -A lab -t 1", "{\"time_limit\":60}" },
+    };
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *found = asked(fixture, rows[i].line);
+        if (strcmp(found, rows[i].asked) != 0)
+            fail_msg("%s: %s, not %s", rows[i].line, found, rows[i].asked);
+    }
+}
+
+static void what_is_no_member_of_the_request(void **state)
+{
+    struct fixture *fixture = *state;
+    free(asked(fixture, "-o %x-%j_%4a.%N%% -D /tmp -H --export=NONE"));
+    assert_string_equal(fixture->options.output, "%n-%j_%a.%h%%");
+    assert_string_equal(fixture->options.directory, "/tmp");
+    assert_string_equal(fixture->options.export, "minimal");
+    assert_true(fixture->options.is_held);
+    free(asked(fixture, "--dependency=afterok:1:2,afterany:3_4,afternotok:5"));
+    assert_int_equal(fixture->options.after.count, 1);
+    assert_string_equal(fixture->options.after.items[0], "1:ok,2:ok,3.4:any,5:fail");
+    free(asked(fixture, "--export=ALL,X"));
+    assert_string_equal(fixture->options.export, "all");
+}
+
+static void what_cannot_be_said_here_is_refused(void **state)
+{
+    static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1", "--gpus=x:y",
+        "--time=1:2:3:4", "--time=x", "--nodes=1-4", "--dependency=singleton", "--dependency=afterok",
+        "--dependency=afterok:x", "--dependency=after:1", "--dependency=afterok:1?afterok:2",
+        "--begin=teatime", "--mem=8Q", "--array=x", "--export=A=b", "-J 'x" };
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct sbatch sbatch = { .call = &fixture->call };
+        struct error err = { 0 };
+        reset(fixture);
+        int r = sbatch_read(&sbatch, lines[i], 1, &err);
+        sbatch_clear(&sbatch);
+        if (r >= 0 || err.message[0] == '\0')
+            fail_msg("%s is not refused", lines[i]);
+    }
+}
+
+static void a_begin_is_read_as_slurm_writes_it(void **state)
+{
+    static const char *const lines[] = { "-b now+60", "-b now+2hours", "-b now+1hour", "-b 16:00",
+        "--begin=2030-01-20T12:34:00" };
+    struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        _cleanup_free_ char *found = asked(fixture, lines[i]);
+        assert_non_null(strstr(found, "begin"));
+    }
+}
+
+/* Is a file with that text and mode a script? */
+static bool is_script(const char *text, size_t length, mode_t mode)
+{
+    char path[] = "/tmp/mgpu-script-XXXXXX";
+    _cleanup_script_ struct script script = { 0 };
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, length), (ssize_t)length);
+    assert_int_equal(fchmod(fd, mode), 0);
+    (void)close(fd);
+    bool is = script_open(&script, path);
+    (void)unlink(path);
+    return is;
+}
+
+#define IS_SCRIPT(text, mode) is_script(text, sizeof(text) - 1, mode)
+
+static void what_is_a_script(void **state)
+{
+    _cleanup_script_ struct script script = { 0 };
+    (void)state;
+    assert_true(IS_SCRIPT("echo\n", 0755));
+    assert_true(IS_SCRIPT("#!/bin/sh\n", 0644));
+    assert_true(IS_SCRIPT("\n# x\n#MGPU -g 1\necho\n", 0644));
+    assert_true(IS_SCRIPT("#SBATCH -t 1\r\n", 0644));
+    assert_false(IS_SCRIPT("echo\n", 0644));
+    assert_false(IS_SCRIPT("echo\n#MGPU -g 1\n", 0644));
+    assert_false(IS_SCRIPT("#MGPUX -g 1\n", 0644));
+    assert_false(IS_SCRIPT("\177ELF\0\0", 0755));
+    assert_false(script_open(&script, "/tmp"));
+    assert_false(script_open(&script, "/nowhere/script"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(options_of_slurm_become_ours, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_no_member_of_the_request, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_said_here_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_begin_is_read_as_slurm_writes_it, set_up, tear_down),
+        cmocka_unit_test(what_is_a_script),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* The text is given to a real shell, with a conda, a venv and modules made for the test. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/setup_text.h"
+
+static char place[] = "/tmp/mgpu-setup-XXXXXX";
+
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+    FILE *out = fopen(name, "we");
+    assert_non_null(out);
+    assert_true(fputs(text, out) >= 0);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(chmod(name, mode), 0);
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    if (mkdtemp(place) == NULL || chdir(place) < 0 || mkdir("my venv", 0755) < 0 ||
+        mkdir("my venv/bin", 0755) < 0 || mkdir("modules", 0755) < 0 || mkdir("modules/init", 0755) < 0)
+        return -1;
+    write_file("conda",
+        "#!/bin/sh\n"
+        "[ \"$1 $2\" = 'shell.posix activate' ] || exit 2\n"
+        "[ \"$3\" = 'my env' ] || { echo \"EnvironmentNameNotFound: $3\" >&2; exit 1; }\n"
+        "echo \"export CONDA_DEFAULT_ENV='$3'; order=\\\"\\${order}conda \\\"\"\n",
+        0755);
+    write_file("my venv/bin/activate", "order=\"${order}venv \"; VIRTUAL_ENV=here\n", 0644);
+    write_file("modules/init/sh", "module() { order=\"${order}$1:$2 \"; [ \"$2\" != missing ]; }\n", 0644);
+    (void)setenv("HOME", place, 1);
+    (void)setenv("MODULESHOME", "modules", 1);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *command = xasprintf("rm -r %s", place);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* Runs the text as the shepherd does, then says `order`; the exit status, and all output in `ret`. */
+static int run(const char *shell, const struct setup_wishes *wishes, char **ret)
+{
+    _cleanup_buffer_ struct buffer said = { 0 };
+    _cleanup_free_ char *text = setup_text_make(wishes);
+    char chunk[512];
+    (void)setenv("MGPU_TEST_TEXT", text, 1);
+    _cleanup_free_ char *line = xasprintf(
+        "exec 2>&1; exec %s -c 'eval \"$MGPU_TEST_TEXT\" || exit\necho \"$order${mgpu_name-}\"'", shell);
+    FILE *pipe = popen(line, "re");
+    assert_non_null(pipe);
+    for (size_t n = 0; (n = fread(chunk, 1, sizeof(chunk), pipe)) > 0;)
+        buffer_append(&said, chunk, n);
+    int status = pclose(pipe);
+    *ret = said.length > 0 ? buffer_take(&said) : xstrdup("");
+    return WEXITSTATUS(status);
+}
+
+static void nothing_wished_is_no_text(void **state)
+{
+    const struct setup_wishes wishes = { 0 };
+    (void)state;
+    assert_null(setup_text_make(&wishes));
+}
+
+static void the_parts_run_in_their_order(void **state)
+{
+    static const char *const shells[] = { "/bin/sh", "/bin/bash" };
+    struct setup_wishes wishes = { .conda = "my env", .venv = "my venv", .command = "order=\"${order}own\"" };
+    (void)state;
+    (void)setenv("CONDA_EXE", "", 1);
+    _cleanup_free_ char *path = xasprintf("%s:/usr/bin:/bin", place);
+    (void)setenv("PATH", path, 1);
+    strings_add(&wishes.modules, "cuda/12");
+    strings_add(&wishes.modules, "gcc");
+    for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
+        _cleanup_free_ char *said = NULL;
+        assert_int_equal(run(shells[i], &wishes, &said), 0);
+        assert_string_equal(said, "load:cuda/12 load:gcc conda venv own\n");
+    }
+    strings_clear(&wishes.modules);
+}
+
+static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
+{
+    static const struct {
+        const char *what;
+        struct setup_wishes wishes;
+    } rows[] = {
+        { "--conda: there is no conda on this node", { .conda = "my env", .command = "echo on" } },
+        { "--venv: ./none is no virtual environment", { .venv = "none", .command = "echo on" } },
+        { "--venv: ./$(echo on >&2)'; echo on is no virtual", { .venv = "$(echo on >&2)'; echo on" } },
+    };
+    (void)state;
+    (void)setenv("PATH", "/usr/bin:/bin", 1);
+    (void)setenv("CONDA_EXE", "/nowhere/conda", 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *said = NULL;
+        assert_int_equal(run("/bin/sh", &rows[i].wishes, &said), 1);
+        assert_non_null(strstr(said, rows[i].what));
+        assert_null(strstr(said, "\non"));
+    }
+}
+
+static void the_first_line_says_what_was_wished_and_nothing_gets_out_of_it(void **state)
+{
+    struct setup_wishes wishes = { .venv = "a\necho out" };
+    _cleanup_free_ char *said = NULL, *text = setup_text_make(&wishes);
+    (void)state;
+    assert_ptr_equal(strstr(text, "# mgpu: --venv 'a\\x0aecho out'\n"), text);
+    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_ptr_equal(strstr(said, "mgpu: --venv: ./a\necho out is no"), said);
+    wishes = (struct setup_wishes){ .command = "true" };
+    _cleanup_free_ char *plain = setup_text_make(&wishes);
+    assert_string_equal(plain, "true");
+}
+
+static void an_environment_that_conda_does_not_know(void **state)
+{
+    const struct setup_wishes wishes = { .conda = "other", .command = "echo on" };
+    _cleanup_free_ char *said = NULL, *conda = xasprintf("%s/conda", place);
+    (void)state;
+    (void)setenv("CONDA_EXE", conda, 1);
+    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_non_null(strstr(said, "EnvironmentNameNotFound: other\n"));
+    assert_non_null(strstr(said, "/conda cannot activate the environment other\n"));
+}
+
+static void a_module_that_cannot_be_loaded(void **state)
+{
+    struct setup_wishes wishes = { .command = "echo on" };
+    _cleanup_free_ char *said = NULL;
+    (void)state;
+    strings_add(&wishes.modules, "missing");
+    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_string_equal(said, "mgpu: --module: missing cannot be loaded\n");
+    strings_clear(&wishes.modules);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_wished_is_no_text),
+        cmocka_unit_test(the_parts_run_in_their_order),
+        cmocka_unit_test(each_part_that_is_missing_says_so_and_ends_the_shell),
+        cmocka_unit_test(the_first_line_says_what_was_wished_and_nothing_gets_out_of_it),
+        cmocka_unit_test(an_environment_that_conda_does_not_know),
+        cmocka_unit_test(a_module_that_cannot_be_loaded),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
