@@ -12,6 +12,7 @@
 #include "cli/defaults.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
+#include "cli/option_text.h"
 #include "cli/talk.h"
 
 #define ACTIONS_MAX 8
@@ -19,9 +20,7 @@
 static int set_socket(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)err;
-    call->socket = value;
-    return 0;
+    return option_text("--socket", value, &call->socket, err);
 }
 
 static int set_json(void *target, const char *value, struct error *err)
@@ -140,7 +139,7 @@ static int run_verb(
     tables[count] = call_global_rows;
     int first = 0;
     int r = defaults_apply(call, tables, err);
-    if (r < 0)
+    if (r < 0 && !command->is_silent)
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
     if (r < 0) {
@@ -220,5 +219,7 @@ int call_run(struct call *call, const struct command *command, int argc, char **
     free(call->options);
     call->options = NULL;
     strings_clear(&call->defaults);
+    if (r < 0 && command->is_silent)
+        return EXIT_OK;
     return r < 0 ? report(call, command, &err) : r;
 }

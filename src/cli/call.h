@@ -33,6 +33,12 @@ struct call {
     void *options;           // the verb's own struct, zeroed before its options are read
 };
 
+struct completion;
+struct list_kind;
+
+/* Prints the words that may come next; see complete.h. */
+typedef void complete_fn(const struct completion *completion);
+
 #define COMMAND_TABLES  3
 #define COMMAND_ALIASES 5
 
@@ -52,7 +58,10 @@ struct command {
     bool takes_nothing;    // an operand is a mistake
     bool is_hidden;
     const struct command *const *actions; // "pause" and "resume" of `gpu`; ended by NULL; NULL: none
-    void (*print_words)(FILE *out);       // words that may follow the jobs (for completion), or NULL
+    const struct list_kind *list;         // whose columns -o and --sort take, or NULL
+    complete_fn *complete_operand;        // NULL: jobs with takes_jobs, else a command with stops_at_operand
+    const char *job_states;               // of takes_jobs: the only ones that make sense, or NULL
+    bool is_silent;                       // says nothing of failures
     void (*print_more)(FILE *out);        // a table of its own for `mgpu help VERB`, or NULL
     /* The exit status, or a negative errno with a sentence. `argv` holds the operands alone. */
     int (*run)(struct call *call, int argc, char **argv, struct error *err);

@@ -21,6 +21,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/option_text.h"
 #include "cli/talk.h"
 #include "cli/why_text.h"
 
@@ -137,9 +138,11 @@ static int set_idle_ok(void *target, const char *value, struct error *err)
 /* Names become numbers when mgpud can be asked. */
 static int set_after(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    strings_add(&options_of(target)->after, value);
-    return 0;
+    const char *jobs = NULL;
+    int r = option_text("--after", value, &jobs, err);
+    if (r == 0)
+        strings_add(&options_of(target)->after, jobs);
+    return r;
 }
 
 static int set_hold(void *target, const char *value, struct error *err)
@@ -158,9 +161,7 @@ static int set_dry(void *target, const char *value, struct error *err)
 
 static int set_directory(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->directory = value;
-    return 0;
+    return option_text("-C", value, &options_of(target)->directory, err);
 }
 
 static int set_env(void *target, const char *value, struct error *err)
@@ -177,16 +178,12 @@ static int set_env(void *target, const char *value, struct error *err)
 
 static int set_setup(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->setup = value;
-    return 0;
+    return option_text("-E", value, &options_of(target)->setup, err);
 }
 
 static int set_output(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->output = value;
-    return 0;
+    return option_text("-o", value, &options_of(target)->output, err);
 }
 
 /* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
