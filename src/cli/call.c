@@ -144,7 +144,8 @@ static int run_verb(
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
     if (r < 0) {
         if (err->hint[0] == '\0')
-            (void)error_hint(err, "mgpu help %s", command->name);
+            (void)(command->option_hint != NULL ? error_hint(err, "%s", command->option_hint)
+                                                : error_hint(err, "mgpu help %s", command->name));
         return r;
     }
     if (call->is_help) {

@@ -46,10 +46,11 @@ typedef void complete_fn(const struct completion *completion);
  */
 struct command {
     const char *name;
-    const char *aliases[COMMAND_ALIASES];            // ended by NULL
-    const char *usage;                               // what follows the name
-    const char *help;                                // one line
-    const char *detail;                              // paragraphs for `mgpu help VERB`, or NULL
+    const char *aliases[COMMAND_ALIASES]; // ended by NULL
+    const char *usage;                    // what follows the name
+    const char *help;                     // one line
+    const char *option_hint; // what to do instead of an option that does not exist; NULL: read the help
+    const char *detail;      // paragraphs for `mgpu help VERB`, or NULL
     const struct option_row *tables[COMMAND_TABLES]; // ended by NULL; the global options are always added
     size_t options_size;
     bool stops_at_operand; // what follows the first operand belongs to the user's command

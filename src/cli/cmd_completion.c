@@ -4,30 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/completion_scripts.h"
 #include "cli/exit_code.h"
 
-#define SHELLS_MAX 8U
-
 static int refuse_shell(const char *name, struct error *err)
 {
-    const char *names[SHELLS_MAX] = { NULL };
-    for (size_t i = 0; i + 1 < SHELLS_MAX && completion_scripts[i].shell != NULL; i++)
-        names[i] = completion_scripts[i].shell;
-    const char *near = text_nearest(name, names);
-    if (near != NULL)
-        return error_set(err, -EINVAL, "unknown shell '%.60s'. Did you mean '%s'?", name, near);
-    (void)error_set(err, -EINVAL, "which shell? bash, zsh and fish are known");
+    _cleanup_free_ char *shown = text_escape(name, 60);
+    (void)error_set(err, -EINVAL, "which shell? '%s' is not bash, zsh or fish", shown);
     return error_hint(err, "%s", completion_scripts[0].try);
 }
 
 static int run_completion(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)call;
-    for (const struct completion_script *script = completion_scripts; argc == 1 && script->shell != NULL; script++)
+    for (const struct completion_script *script = completion_scripts; argc == 1 && script->shell != NULL;
+         script++)
         if (strcmp(script->shell, argv[0]) == 0) {
             (void)fputs(script->text, stdout);
             return EXIT_OK;

@@ -127,6 +127,7 @@ const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
     .help = "Change what waiting jobs ask for",
+    .option_hint = "what is to be changed has no dashes: mgpu edit 42 priority=5; keys: mgpu help edit",
     .detail = "An empty value, or none, is the default. A job that runs cannot be changed.",
     .takes_jobs = true,
     .run = run,

@@ -84,9 +84,9 @@ static int set_for(void *target, const char *value, struct error *err)
 
 static int set_name(void *target, const char *value, struct error *err)
 {
-    json_t *name = json_string(value);
     if (value[0] == '\0')
         return error_set(err, -EINVAL, "--name: the value is empty");
+    json_t *name = json_string(value);
     if (name == NULL)
         return error_set(err, -EINVAL, "--name: the value is not UTF-8 text");
     return json_object_set_new(body_of(target), "name", name);

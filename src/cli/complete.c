@@ -26,7 +26,8 @@ struct line {
 
 void complete_add(const struct completion *completion, const char *word, const char *about)
 {
-    if (strncmp(word, completion->part, strlen(completion->part)) != 0 || word[strspn(word, SAFE_WORD)] != '\0')
+    if (strncmp(word, completion->part, strlen(completion->part)) != 0 ||
+        word[strspn(word, SAFE_WORD)] != '\0')
         return;
     _cleanup_free_ char *shown = about == NULL ? NULL : text_escape(about, ABOUT_MAX);
     (void)fprintf(completion->out, "%s%s%s%s\n", completion->head, word, shown == NULL ? "" : "\t",

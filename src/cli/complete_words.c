@@ -79,9 +79,10 @@ static void print_members(const struct completion *completion, const char *path,
     const char *word, const char *about)
 {
     _cleanup_json_ json_t *answer = NULL;
+    const json_t *rows = ask(completion, path, member, &answer);
     size_t index = 0;
     json_t *row = NULL;
-    json_array_foreach(ask(completion, path, member, &answer), index, row)
+    json_array_foreach(rows, index, row)
     {
         _cleanup_free_ char *name = field_shown(row, word);
         _cleanup_free_ char *text = about == NULL ? NULL : field_shown(row, about);
@@ -123,8 +124,8 @@ void complete_gpus(const struct completion *completion)
         _cleanup_free_ char *node = field_shown(gpu, "node"), *model = field_shown(gpu, "model"),
                             *state = field_shown(gpu, "state");
         int64_t number = field_integer(gpu, "index", 0);
-        _cleanup_free_ char *word = has_one_node ? xasprintf("%" PRId64, number)
-                                                 : xasprintf("%s:%" PRId64, node, number);
+        _cleanup_free_ char *word =
+            has_one_node ? xasprintf("%" PRId64, number) : xasprintf("%s:%" PRId64, node, number);
         _cleanup_free_ char *about = xasprintf("%s  %s", model, state);
         complete_add(completion, word, about);
     }
@@ -134,9 +135,10 @@ void complete_gpus(const struct completion *completion)
 void complete_processes(const struct completion *completion)
 {
     _cleanup_json_ json_t *answer = NULL;
+    const json_t *gpus = ask(completion, API_PATH "/gpus", "gpus", &answer);
     size_t index = 0, k = 0;
     json_t *gpu = NULL, *process = NULL;
-    json_array_foreach(ask(completion, API_PATH "/gpus", "gpus", &answer), index, gpu)
+    json_array_foreach(gpus, index, gpu)
     {
         json_array_foreach(json_object_get(gpu, "processes"), k, process)
         {

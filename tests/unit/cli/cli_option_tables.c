@@ -14,15 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/commands.h"
+#include "run_verb.h"
 
-#define HELP_MAX    86U // characters of a line of help, so that it fits beside the option
-#define NOBODY_HERE "/nonexistent/mgpud.sock"
-#define PAGE_MAX    (1U << 20)
+#define HELP_MAX 86U // characters of a line of help, so that it fits beside the option
+#define PAGE_MAX (1U << 20)
 
 enum wrong { WRONG_EMPTY = 1, WRONG_RUBBISH = 2, WRONG_LARGE = 4, WRONG_UNIT = 8 };
 #define WRONG_NOT_EMPTY (WRONG_RUBBISH | WRONG_LARGE | WRONG_UNIT)
@@ -73,34 +71,28 @@ static void visit_all(visit_fn *visit, void *arg)
         visit_rows(commands[i], visit, arg);
 }
 
-/* Runs a verb and returns what it said on standard error; the caller frees it. */
-static char *run(const struct command *command, int argc, char **argv, int *ret_status)
-{
-    struct call call = { .socket = NOBODY_HERE };
-    int kept_out = dup(STDOUT_FILENO), kept_err = dup(STDERR_FILENO), said = memfd_create("stderr", 0);
-    char *text = xcalloc(1, 4096);
-    (void)fflush(stdout);
-    (void)dup2(said, STDERR_FILENO);
-    (void)dup2(said, STDOUT_FILENO);
-    *ret_status = call_run(&call, command, argc, argv);
-    (void)fflush(stdout);
-    (void)dup2(kept_out, STDOUT_FILENO);
-    (void)dup2(kept_err, STDERR_FILENO);
-    assert_true(pread(said, text, 4095, 0) >= 0);
-    (void)close(kept_out), (void)close(kept_err), (void)close(said);
-    return text;
-}
-
 /* An operand with which the verb would ask mgpud. */
 static const char *operand_of(const struct command *command)
 {
     return command->takes_nothing ? NULL : "1";
 }
 
-static bool is_named(const char *text, const struct option_row *row)
+static bool is_named_so(const char *text, const struct option_row *row)
 {
-    _cleanup_free_ char *full = xasprintf("--%s", row->name), *letter = xasprintf("-%c", row->letter);
-    return strstr(text, full) != NULL || (row->letter != 0 && strstr(text, letter) != NULL);
+    char letter[] = { '-', row->letter, '\0' };
+    _cleanup_free_ char *full = xasprintf("--%s", row->name);
+    const char *at = row->letter == 0 ? NULL : strstr(text, letter);
+    return strstr(text, full) != NULL || (at != NULL && !isalnum((unsigned char)at[2]));
+}
+
+/* Of a row that is another name for one before it, either name will do. */
+static bool is_named(const char *text, const struct command *command, const struct option_row *row)
+{
+    for (size_t t = 0; row->help == NULL && t < COMMAND_TABLES && command->tables[t] != NULL; t++)
+        for (const struct option_row *other = command->tables[t]; other->name != NULL; other++)
+            if (other->set == row->set && is_named_so(text, other))
+                return true;
+    return is_named_so(text, row);
 }
 
 static void try_wrong_values(const struct command *command, const struct option_row *row, void *arg)
@@ -115,9 +107,9 @@ static void try_wrong_values(const struct command *command, const struct option_
         int status = 0;
         if ((wrongs[i].kind & WRONG_NOT_EMPTY) != 0 && is_text(row))
             continue;
-        _cleanup_free_ char *said = run(command, operand == NULL ? 2 : 3, argv, &status);
+        _cleanup_free_ char *said = run_verb(command, operand == NULL ? 2 : 3, argv, &status);
         bool is_refused = status == 2 || (status == 125 && command->is_job_status);
-        if (is_refused && is_named(said, row) && strstr(said, NOBODY_HERE) == NULL)
+        if (is_refused && is_named(said, command, row) && strstr(said, NOBODY_HERE) == NULL)
             continue;
         (*failures)++;
         print_error("mgpu %s %s: status %d, %s", command->name, option, status, said);
