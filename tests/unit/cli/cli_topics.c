@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/selector.h"
 #include "cli/topics.h"
@@ -96,6 +97,29 @@ static void every_reason_of_the_scheduler_is_explained(void **state)
     }
 }
 
+static bool has_row(const char *topic, const char *word)
+{
+    for (const struct topic_row *row = topics_find(topic)->rows; row->word != NULL; row++)
+        if (strcmp(row->word, word) == 0)
+            return true;
+    return false;
+}
+
+static void every_exit_status_is_explained(void **state)
+{
+    static const int codes[] = { EXIT_OK, EXIT_PARTLY, EXIT_USAGE, EXIT_MISSING, EXIT_REFUSED,
+        EXIT_UNREACHABLE, EXIT_WRONG_STATE, EXIT_TIMEOUT, EXIT_SELF };
+    (void)state;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        _cleanup_free_ char *word = xasprintf("%d", codes[i]);
+        assert_true(has_row("exit-codes", word));
+    }
+    for (int error = 1; error < 133; error++) {
+        _cleanup_free_ char *word = xasprintf("%d", exit_code_of_error(-error));
+        assert_true(has_row("exit-codes", word));
+    }
+}
+
 static void every_list_has_its_columns(void **state)
 {
     _cleanup_free_ char *text = print("columns");
@@ -150,6 +174,7 @@ int main(void)
         cmocka_unit_test(each_way_to_name_a_job_is_another_kind),
         cmocka_unit_test(every_request_is_understood),
         cmocka_unit_test(every_reason_of_the_scheduler_is_explained),
+        cmocka_unit_test(every_exit_status_is_explained),
         cmocka_unit_test(every_list_has_its_columns),
         cmocka_unit_test(every_verb_with_columns_names_them),
         cmocka_unit_test(every_alias_is_listed),
