@@ -44,6 +44,7 @@ void complete_jobs(const struct completion *completion);
 void complete_nodes(const struct completion *completion);
 void complete_processes(const struct completion *completion);
 void complete_reservations(const struct completion *completion);
+void complete_signals(const struct completion *completion);
 void complete_settings(const struct completion *completion);
 void complete_users(const struct completion *completion);
 void complete_verbs(const struct completion *completion);

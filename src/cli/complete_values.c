@@ -99,7 +99,7 @@ static void complete_after(const struct completion *completion)
     }
 }
 
-static void complete_signals(const struct completion *completion)
+void complete_signals(const struct completion *completion)
 {
     for (int i = 1; i < SIGSYS + 1; i++)
         if (sigabbrev_np(i) != NULL)
@@ -124,6 +124,7 @@ static const struct {
     { "JOB[:ok|any|fail]", NULL, true, complete_after },
     { "WHEN", "color", false, complete_colors },
     { "SIGNAL", NULL, false, complete_signals },
+    { "SIGNAL[@TIME]", NULL, false, complete_signals },
     { "FILE", NULL, false, complete_files },
     { "PATH", NULL, false, complete_files },
     { "DIR", NULL, false, complete_directories },
