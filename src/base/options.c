@@ -32,10 +32,10 @@ static bool is_optional(const struct option_row *row)
     return row->argument != NULL && row->argument[0] == '[';
 }
 
-static const struct option_row *find_letter(const struct parser *parser, char letter)
+const struct option_row *options_find_letter(const struct option_row *const *tables, char letter)
 {
-    for (size_t t = 0; parser->tables[t] != NULL; t++)
-        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++)
+    for (size_t t = 0; tables[t] != NULL; t++)
+        for (const struct option_row *row = tables[t]; row->name != NULL; row++)
             if (row->letter == letter)
                 return row;
     return NULL;
@@ -95,6 +95,13 @@ static int find_name(
     return 0;
 }
 
+const struct option_row *options_find(const struct option_row *const *tables, const char *name, size_t length)
+{
+    const struct parser parser = { .tables = tables };
+    const struct option_row *row = NULL;
+    return find_name(&parser, name, length, &row) == 0 ? row : NULL;
+}
+
 /* The word after the option, which becomes its value. */
 static const char *take_word(struct parser *parser)
 {
@@ -133,7 +140,7 @@ static int read_long(struct parser *parser, const char *text)
 static int read_letters(struct parser *parser, const char *letters)
 {
     for (; *letters != '\0'; letters++) {
-        const struct option_row *row = find_letter(parser, *letters);
+        const struct option_row *row = options_find_letter(parser->tables, *letters);
         if (row == NULL) {
             _cleanup_free_ char *shown = text_escape(letters, 1);
             return error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);

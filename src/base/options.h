@@ -39,5 +39,10 @@ int options_parse(int argc, char **argv, const struct option_row *const *tables,
 int options_parse_seen(int argc, char **argv, const struct option_row *const *tables, void *target,
     option_seen_fn *seen, bool stop_at_operand, int *ret_operands, struct error *err);
 
+/* The row of that name or the only one that begins so, or of that letter; NULL when there is none. */
+const struct option_row *options_find(
+    const struct option_row *const *tables, const char *name, size_t length);
+const struct option_row *options_find_letter(const struct option_row *const *tables, char letter);
+
 /* Help lines "  -g, --gpus N       text". */
 void options_print(const struct option_row *table, FILE *out);

@@ -163,15 +163,19 @@ int parse_id_list(const char *text, const char *what, uint32_t max_id, uint32_t 
     const char *p = text;
     for (;;) {
         char *end = NULL;
+        const char *typed = p; // the larger of the two, which may be too large for any number
         unsigned long first = isdigit((unsigned char)*p) ? strtoul(p, &end, 10) : 0, last = first;
-        if (end != NULL && *end == '-' && isdigit((unsigned char)end[1]))
-            last = strtoul(end + 1, &end, 10);
+        if (end != NULL && *end == '-' && isdigit((unsigned char)end[1])) {
+            typed = end + 1;
+            last = strtoul(typed, &end, 10);
+        }
         if (end == NULL || (*end != ',' && *end != '\0') || last < first) {
             (void)error_set(err, -EINVAL, "%s: '%.60s' is not a list of ids", what, text);
             return error_hint(err, "write 0,2 or 0-3");
         }
         if (last > max_id)
-            return error_set(err, -ERANGE, "%s: id %lu is above %u", what, last, max_id);
+            return error_set(
+                err, -ERANGE, "%s: id %.*s is above %u", what, (int)strcspn(typed, ","), typed, max_id);
         for (unsigned long id = first; id <= last; id++) {
             int r = add_id(what, (uint32_t)id, max_id, &ids, &count, err);
             if (r < 0)

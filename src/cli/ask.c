@@ -106,6 +106,8 @@ static int read_text(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
     (void)client;
+    if (text[0] == '\0')
+        return error_set(err, -EINVAL, "%s: the value is empty", what);
     *ret = json_string(text);
     return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what) : 0;
 }

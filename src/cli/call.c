@@ -12,6 +12,7 @@
 #include "cli/defaults.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
+#include "cli/option_text.h"
 #include "cli/talk.h"
 
 #define ACTIONS_MAX 8
@@ -19,9 +20,7 @@
 static int set_socket(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)err;
-    call->socket = value;
-    return 0;
+    return option_text("--socket", value, &call->socket, err);
 }
 
 static int set_json(void *target, const char *value, struct error *err)
@@ -195,12 +194,13 @@ static int run_verb(
     int first = 0;
     list_tables(command, tables);
     int r = defaults_apply(call, err);
-    if (r < 0)
+    if (r < 0 && !command->is_silent)
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
     if (r < 0) {
         if (err->hint[0] == '\0')
-            (void)error_hint(err, "mgpu help %s", command->name);
+            (void)(command->option_hint != NULL ? error_hint(err, "%s", command->option_hint)
+                                                : error_hint(err, "mgpu help %s", command->name));
         return r;
     }
     call->words = argv;
@@ -278,5 +278,7 @@ int call_run(struct call *call, const struct command *command, int argc, char **
     call->options = NULL;
     strings_clear(&call->defaults);
     json_decref(call->env_files);
+    if (r < 0 && command->is_silent)
+        return EXIT_OK;
     return r < 0 ? report(call, command, &err) : r;
 }

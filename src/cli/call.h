@@ -38,6 +38,12 @@ struct call {
     void *options; // the verb's own struct, zeroed before its options are read
 };
 
+struct completion;
+struct list_kind;
+
+/* Prints the words that may come next; see complete.h. */
+typedef void complete_fn(const struct completion *completion);
+
 #define COMMAND_TABLES  3
 #define COMMAND_ALIASES 5
 
@@ -45,10 +51,11 @@ struct call {
  */
 struct command {
     const char *name;
-    const char *aliases[COMMAND_ALIASES];            // ended by NULL
-    const char *usage;                               // what follows the name
-    const char *help;                                // one line
-    const char *detail;                              // paragraphs for `mgpu help VERB`, or NULL
+    const char *aliases[COMMAND_ALIASES]; // ended by NULL
+    const char *usage;                    // what follows the name
+    const char *help;                     // one line
+    const char *option_hint; // what to do instead of an option that does not exist; NULL: read the help
+    const char *detail;      // paragraphs for `mgpu help VERB`, or NULL
     const struct option_row *tables[COMMAND_TABLES]; // ended by NULL; the global options are always added
     size_t options_size;
     bool stops_at_operand; // what follows the first operand belongs to the user's command
@@ -57,7 +64,10 @@ struct command {
     bool takes_nothing;    // an operand is a mistake
     bool is_hidden;
     const struct command *const *actions; // "pause" and "resume" of `gpu`; ended by NULL; NULL: none
-    void (*print_words)(FILE *out);       // words that may follow the jobs (for completion), or NULL
+    const struct list_kind *list;         // whose columns -o and --sort take, or NULL
+    complete_fn *complete_operand;        // NULL: jobs with takes_jobs, else a command with stops_at_operand
+    const char *job_states;               // of takes_jobs: the only ones that make sense, or NULL
+    bool is_silent;                       // says nothing of failures
     void (*print_more)(FILE *out);        // a table of its own for `mgpu help VERB`, or NULL
     /* The exit status, or a negative errno with a sentence. `argv` holds the operands alone. */
     int (*run)(struct call *call, int argc, char **argv, struct error *err);

@@ -214,7 +214,8 @@ static int call_once(
     int r = http == NULL ? client_connect(client, &http, err) : 0;
     if (r < 0)
         return r;
-    r = http_client_request(http, request, ANSWER_WAIT_MS, err);
+    int wait_ms = client->answer_ms > 0 ? client->answer_ms : ANSWER_WAIT_MS;
+    r = http_client_request(http, request, wait_ms, err);
     if (r < 0)
         return r;
     r = read_answer(http_client_answer(http), ret, err);

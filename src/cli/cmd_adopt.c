@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/submit.h"
@@ -38,6 +39,7 @@ const struct command command_adopt = {
               "which ends with the process. mgpu does not confine it, and cancel only lets it go.",
     .tables = { lease_rows },
     .options_size = sizeof(struct submit_options),
+    .complete_operand = complete_processes,
     .run = adopt,
     .clear = submit_options_clear,
 };

@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/jobs_each.h"
+#include "cli/option_text.h"
 #include "cli/selector.h"
 #include "cli/talk.h"
 
@@ -63,16 +64,12 @@ static int set_kill(void *target, const char *value, struct error *err)
 
 static int set_user(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->user = value;
-    return 0;
+    return option_text("-u", value, &options_of(target)->user, err);
 }
 
 static int set_name(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->name = value;
-    return 0;
+    return option_text("-n", value, &options_of(target)->name, err);
 }
 
 static const struct option_row rows[] = {
@@ -202,5 +199,6 @@ const struct command command_cancel = {
     .tables = { rows },
     .options_size = sizeof(struct cancel_options),
     .takes_jobs = true,
+    .job_states = LIVE_STATES ",held",
     .run = run,
 };

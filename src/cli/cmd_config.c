@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/defaults.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
@@ -120,6 +121,7 @@ static const struct command list_command = {
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct config_options),
     .takes_nothing = true,
+    .list = &plain,
     .run = run_list,
 };
 
@@ -129,6 +131,7 @@ static const struct command get_command = {
     .help = "Show one setting",
     .tables = { rows },
     .options_size = sizeof(struct config_options),
+    .complete_operand = complete_settings,
     .run = run_get,
 };
 

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/jobs_each.h"
@@ -92,10 +93,23 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     return r < 0 ? r : jobs_each(call, &jobs, edit, changes);
 }
 
-static void print_words(FILE *out)
+/* After the first job keys; a value when it is one of a few words. */
+static void complete_operand(const struct completion *completion)
 {
-    for (const struct ask_key *row = ask_keys; row->key != NULL; row++)
-        (void)fprintf(out, "%s=\n", row->key);
+    const char *equals = strchr(completion->part, '=');
+    if (equals == NULL)
+        complete_jobs(completion);
+    for (const struct ask_key *row = ask_keys; completion->operands > 0 && row->key != NULL; row++) {
+        bool is_flag = strcmp(row->argument, "yes|no") == 0;
+        _cleanup_free_ char *word = xasprintf("%s=", row->key), *yes = xasprintf("%syes", word),
+                            *no = xasprintf("%sno", word);
+        if (equals == NULL)
+            complete_add(completion, word, row->help);
+        else if (is_flag) {
+            complete_add(completion, yes, NULL);
+            complete_add(completion, no, NULL);
+        }
+    }
 }
 
 static void print_keys(FILE *out)
@@ -113,9 +127,11 @@ const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
     .help = "Change what waiting jobs ask for",
+    .option_hint = "what is to be changed has no dashes: mgpu edit 42 priority=5; keys: mgpu help edit",
     .detail = "An empty value, or none, is the default. A job that runs cannot be changed.",
     .takes_jobs = true,
     .run = run,
-    .print_words = print_words,
+    .job_states = "queued,held",
+    .complete_operand = complete_operand,
     .print_more = print_keys,
 };

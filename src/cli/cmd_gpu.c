@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/outage.h"
@@ -66,6 +68,20 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
     return run(call, API_PATH "/gpus/resume", argc, argv, err);
 }
 
+static int refuse_policy(const char *word, struct error *err)
+{
+    const char *names[FOREIGN_POLICIES + 2] = { NULL };
+    for (unsigned i = 0; i < FOREIGN_POLICIES; i++)
+        names[i] = foreign_policy_name((enum foreign_policy)i);
+    names[FOREIGN_POLICIES] = "default";
+    _cleanup_free_ char *shown = text_escape(word, 60);
+    const char *near = text_nearest(word, names);
+    if (near != NULL)
+        return error_set(err, -EINVAL, "no policy '%s'. Did you mean '%s'?", shown, near);
+    (void)error_set(err, -EINVAL, "no policy given");
+    return error_hint(err, "the last word is one of avoid, fit-around, ignore, default");
+}
+
 /* The policy stands last, so that a list of GPUs may have any length. */
 static int run_policy(struct call *call, int argc, char **argv, struct error *err)
 {
@@ -74,8 +90,7 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
     json_t *names = json_array();
     (void)json_object_set_new(body, "gpus", names);
     if (strcmp(policy, "default") != 0 && foreign_policy_find(policy) == FOREIGN_POLICIES) {
-        (void)error_set(err, -EINVAL, "no policy given");
-        return error_hint(err, "the last word is one of avoid, fit-around, ignore, default");
+        return refuse_policy(policy, err);
     }
     if (argc == 1) {
         (void)error_set(err, -EINVAL, "no GPU given");
@@ -90,6 +105,15 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
     return outage_post(call, API_PATH "/gpus/policy", body, err);
 }
 
+static void complete_policy(const struct completion *completion)
+{
+    complete_gpus(completion);
+    for (unsigned i = 0; completion->operands > 0 && i < FOREIGN_POLICIES; i++)
+        complete_add(completion, foreign_policy_name((enum foreign_policy)i), NULL);
+    if (completion->operands > 0)
+        complete_add(completion, "default", "as mgpud's --foreign says");
+}
+
 static const struct command pause_command = {
     .name = "gpu pause",
     .aliases = { "pause" },
@@ -98,6 +122,7 @@ static const struct command pause_command = {
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on.",
     .tables = { outage_rows },
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_gpus,
     .run = run_pause,
 };
 
@@ -108,6 +133,7 @@ static const struct command drain_command = {
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on to its end.",
     .tables = { outage_rows, outage_wait_rows },
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_gpus,
     .run = run_pause,
 };
 
@@ -118,6 +144,7 @@ static const struct command resume_command = {
     .help = "Use these GPUs again (operators)",
     .detail = "Also those that mgpu has taken out of use itself because they failed: mgpu gpus says why.",
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_gpus,
     .run = run_resume,
 };
 
@@ -129,6 +156,7 @@ static const struct command policy_command = {
         "avoid: nothing new starts there. fit-around: shares get the memory that is left. ignore: as if\n"
         "nobody were there. default: as mgpud's --foreign says.",
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_policy,
     .run = run_policy,
 };
 

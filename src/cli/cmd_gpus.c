@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/gpu_columns.h"
@@ -40,16 +42,20 @@ static int set_watch(void *target, const char *value, struct error *err)
 
 static int set_history(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->past.since = value;
-    return 0;
+    int64_t ms = 0;
+    int r = time_parse(value) > 0 ? 0 : parse_duration(value, "--history", &ms, err);
+    if (r == 0)
+        options_of(target)->past.since = value;
+    return r;
 }
 
 static int set_step(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->past.step = value;
-    return 0;
+    int64_t ms = 0;
+    int r = parse_duration(value, "--step", &ms, err);
+    if (r == 0)
+        options_of(target)->past.step = value;
+    return r;
 }
 
 static const struct option_row rows[] = {
@@ -156,5 +162,7 @@ const struct command command_gpus = {
     .help = "Show the GPUs, their jobs and how busy they are, or were",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct gpus_options),
+    .list = &gpu_list,
+    .complete_operand = complete_gpus,
     .run = run,
 };

@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu help [COMMAND|aliases] */
+/* mgpu help [COMMAND [ACTION]|TOPIC]; a word that is neither gets the nearest of both. */
+#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/memory.h"
+#include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
+#include "cli/topics.h"
 
-static void print_aliases_of(const struct command *command)
+static int refuse(const char *word, struct error *err)
 {
-    for (size_t i = 0; command->aliases[i] != NULL; i++)
-        (void)printf("  %-10s %s\n", command->aliases[i], command->name);
-    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
-        print_aliases_of(command->actions[i]);
-}
-
-static void print_aliases(void)
-{
-    for (size_t i = 0; commands[i] != NULL; i++)
-        print_aliases_of(commands[i]);
+    _cleanup_free_ const char **names = xcalloc(1, sizeof(char *));
+    size_t count = 0;
+    for (const struct topic *topic = topics; topic->name != NULL; topic++) {
+        names = xreallocarray(names, count + 2, sizeof(char *));
+        names[count++] = topic->name;
+        names[count] = NULL;
+    }
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        names = xreallocarray(names, count + 2, sizeof(char *));
+        names[count] = commands[i]->is_hidden ? NULL : commands[i]->name;
+        count += commands[i]->is_hidden ? 0 : 1;
+        names[count] = NULL;
+    }
+    _cleanup_free_ char *shown = text_escape(word, 60);
+    const char *near = text_nearest(word, names);
+    if (near != NULL)
+        return error_set(err, -EINVAL, "there is no command or topic '%s'. Did you mean '%s'?", shown, near);
+    (void)error_set(err, -EINVAL, "there is no command or topic '%s'", shown);
+    return error_hint(err, "all of them: mgpu help");
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
@@ -28,21 +41,38 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         help_print_all(stdout);
         return EXIT_OK;
     }
-    if (strcmp(argv[0], "aliases") == 0) {
-        print_aliases();
-        return EXIT_OK;
-    }
     const struct command *command = commands_find(argv[0]);
-    if (command == NULL)
-        return commands_refuse(argv[0], err);
-    const struct command *action = argc > 1 ? call_find_action(command, argv[1]) : NULL;
-    help_print_command(action != NULL ? action : command, stdout);
+    const struct command *action = command != NULL && argc > 1 ? call_find_action(command, argv[1]) : NULL;
+    const struct topic *topic = topics_find(argv[0]);
+    if (argc > (action != NULL ? 2 : 1))
+        return error_set(err, -EINVAL, "'%.60s' is not expected here", argv[action != NULL ? 2 : 1]);
+    if (command == NULL && topic == NULL)
+        return refuse(argv[0], err);
+    if (command != NULL)
+        help_print_command(action != NULL ? action : command, stdout);
+    else
+        topics_print(topic, stdout);
     return EXIT_OK;
+}
+
+/* The actions of a verb after its name. */
+static void complete_operand(const struct completion *completion)
+{
+    struct completion after = *completion;
+    after.command = completion->first == NULL ? NULL : commands_find(completion->first);
+    if (after.command != NULL && after.command->actions != NULL && completion->operands == 1)
+        complete_actions(&after);
+    if (completion->operands > 0)
+        return;
+    complete_verbs(completion);
+    for (const struct topic *topic = topics; topic->name != NULL; topic++)
+        complete_add(completion, topic->name, topic->help);
 }
 
 const struct command command_help = {
     .name = "help",
-    .usage = "[COMMAND [ACTION]|aliases]",
-    .help = "Explain a command",
+    .usage = "[COMMAND [ACTION]|TOPIC]",
+    .help = "Explain a command or a topic",
+    .complete_operand = complete_operand,
     .run = run,
 };

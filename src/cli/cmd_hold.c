@@ -53,6 +53,7 @@ const struct command command_hold = {
     .help = "Keep waiting jobs from starting until they are released",
     .detail = "What an operator holds of somebody else only an operator releases.",
     .takes_jobs = true,
+    .job_states = "queued",
     .run = run_hold,
 };
 
@@ -61,5 +62,6 @@ const struct command command_release = {
     .usage = "JOB...",
     .help = "Let held jobs start again",
     .takes_jobs = true,
+    .job_states = "held",
     .run = run_release,
 };

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/option_text.h"
 #include "cli/stream.h"
 
 struct export_options {
@@ -35,9 +36,11 @@ static int set_after(void *target, const char *value, struct error *err)
 
 static int set_path(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->path = strcmp(value, "-") == 0 ? NULL : value;
-    return 0;
+    const char *path = NULL;
+    int r = option_text("-o", value, &path, err);
+    if (r == 0)
+        options_of(target)->path = strcmp(path, "-") == 0 ? NULL : path;
+    return r;
 }
 
 static const struct option_row rows[] = {

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/outage.h"
@@ -50,6 +51,7 @@ static const struct command drain_command = {
     .help = "Start nothing new on these nodes (operators)",
     .tables = { outage_rows, outage_wait_rows },
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_nodes,
     .run = run_drain,
 };
 
@@ -58,6 +60,7 @@ static const struct command resume_command = {
     .usage = "NODE...",
     .help = "Use these nodes again (operators)",
     .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_nodes,
     .run = run_resume,
 };
 

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/outage_text.h"
@@ -119,5 +120,7 @@ const struct command command_nodes = {
     .help = "Show the nodes and what they have",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct nodes_options),
+    .list = &kind,
+    .complete_operand = complete_nodes,
     .run = run,
 };

@@ -181,7 +181,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_postmortem = {
     .name = "postmortem",
     .usage = "JOB...",
-    .help = "Tell what happened to jobs that are over: how they ended, what they used, their last lines",
+    .help = "Tell what happened to ended jobs: how they ended, what they used, their last lines",
     .takes_jobs = true,
+    .job_states = "done,failed,cancelled",
     .run = run,
 };

@@ -15,6 +15,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/option_text.h"
 #include "cli/ps.h"
 #include "cli/ps_arrays.h"
 #include "cli/selector.h"
@@ -33,9 +34,7 @@ static struct ps_options *options_of(void *target)
 
 static int set_user(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->user = value;
-    return 0;
+    return option_text("-u", value, &options_of(target)->user, err);
 }
 
 static int set_everybody(void *target, const char *value, struct error *err)
@@ -47,16 +46,15 @@ static int set_everybody(void *target, const char *value, struct error *err)
 
 static int set_states(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->states = value;
-    return 0;
+    int r = job_states_check("-s", value, err);
+    if (r == 0)
+        options_of(target)->states = value;
+    return r;
 }
 
 static int set_name(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->name = value;
-    return 0;
+    return option_text("-n", value, &options_of(target)->name, err);
 }
 
 static int set_ended(void *target, const char *value, struct error *err)
@@ -213,6 +211,9 @@ int ps_show(struct call *call, const char *path, const char *states, bool has_us
     return 0;
 }
 
+/* What -o and --sort may name. */
+static const struct list_kind every_column = { .member = "jobs", .columns = job_columns };
+
 struct ps_view {
     struct call *call;
     const char *path;
@@ -230,9 +231,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct ps_options *options = call->options;
     _cleanup_buffer_ struct buffer path = { 0 };
-    struct list_kind kind = { .member = "jobs", .columns = job_columns };
     struct ps_view view = { .call = call, .has_elements = options->has_elements || argc > 0 };
-    int r = list_begin(call, &kind, err);
+    int r = list_begin(call, &every_column, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;
     r = build_path(call, argc, argv, &path, &view.has_user, err);
@@ -252,5 +252,6 @@ const struct command command_ps = {
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct ps_options),
     .takes_jobs = true,
+    .list = &every_column,
     .run = run,
 };

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "cli/ask.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/list.h"
@@ -83,6 +84,8 @@ static int set_for(void *target, const char *value, struct error *err)
 
 static int set_name(void *target, const char *value, struct error *err)
 {
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--name: the value is empty");
     json_t *name = json_string(value);
     if (name == NULL)
         return error_set(err, -EINVAL, "--name: the value is not UTF-8 text");
@@ -239,6 +242,7 @@ static const struct command list_command = {
     .help = "List the reservations",
     .tables = { call_list_rows },
     .takes_nothing = true,
+    .list = &kind,
     .run = run_list,
 };
 
@@ -246,6 +250,7 @@ static const struct command rm_command = {
     .name = "reserve rm",
     .usage = "NUMBER...",
     .help = "Give reservations up (operators)",
+    .complete_operand = complete_reservations,
     .run = run_rm,
 };
 

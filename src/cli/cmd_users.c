@@ -119,5 +119,6 @@ const struct command command_users = {
     .help = "Show the users, what they use, and their fair share",
     .tables = { call_list_rows },
     .takes_nothing = true,
+    .list = &kind,
     .run = run,
 };

@@ -60,5 +60,6 @@ const struct command command_why = {
     .help = "Say why jobs wait, until when, and what would start them now",
     .detail = "Every blocker is listed, not only the first. A time is a forecast, with what it is based on.",
     .takes_jobs = true,
+    .job_states = "queued,held",
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/topics.h"
 
 void help_print_all(FILE *out)
 {
@@ -15,11 +16,10 @@ void help_print_all(FILE *out)
             (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
     (void)fputs("\nOptions of every command:\n", out);
     options_print(call_global_rows, out);
-    (void)fputs(
-        "\nJOB is a number (42), a range (42-45), an element (42.3), a name (my newest of that name) or\n"
-        "@ (my newest).\n"
-        "More: mgpu help COMMAND, mgpu help aliases, man mgpu\n",
-        out);
+    (void)fputs("\nTopics:\n", out);
+    for (const struct topic *topic = topics; topic->name != NULL; topic++)
+        (void)fprintf(out, "  %-11s %s\n", topic->name, topic->help);
+    (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu\n", out);
 }
 
 void help_print_command(const struct command *command, FILE *out)

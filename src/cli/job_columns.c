@@ -2,6 +2,7 @@
 /* Shapes and words tell the states apart; colours only repeat them. */
 #include "cli/job_columns.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,37 @@ const char *job_state_shown(const json_t *job)
 {
     const char *state = field_text(job, "state");
     return job_is_held(job) ? "held" : state == NULL ? "-" : state;
+}
+
+const char *job_state_word(size_t i)
+{
+    return i + 1 < N_LOOKS ? looks[i].state : NULL; // the last row is for those of a newer mgpud
+}
+
+static int check_state(const char *what, const char *word, struct error *err)
+{
+    const char *names[N_LOOKS] = { NULL };
+    for (size_t i = 0; i + 1 < N_LOOKS; i++) {
+        names[i] = looks[i].state;
+        if (strcmp(word, names[i]) == 0)
+            return 0;
+    }
+    _cleanup_free_ char *shown = text_escape(word, 40);
+    const char *near = text_nearest(word, names);
+    if (near != NULL)
+        return error_set(err, -EINVAL, "%s: no state '%s'. Did you mean '%s'?", what, shown, near);
+    (void)error_set(err, -EINVAL, "%s: no state '%s'", what, shown);
+    return error_hint(err, "queued, held, starting, running, stopping, done, failed or cancelled");
+}
+
+int job_states_check(const char *what, const char *list, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(list);
+    char *rest = copy;
+    int r = 0;
+    for (char *word = NULL; r == 0 && (word = strsep(&rest, ",")) != NULL;)
+        r = check_state(what, word, err);
+    return r;
 }
 
 static size_t look_of(const json_t *job)

@@ -27,5 +27,11 @@ bool job_is_held(const json_t *job);
 /* What its state is called here: as the API does, but "held" for a queued job that is. */
 const char *job_state_shown(const json_t *job);
 
+/* The i-th of these words, NULL after the last. */
+const char *job_state_word(size_t i);
+
+/* Refuses a list such as "queued,held" in which a word is no state; `what` names the option. */
+int job_states_check(const char *what, const char *list, struct error *err);
+
 enum color job_color(const json_t *job);
 const char *job_glyph(const struct screen *screen, const json_t *job);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/option_text.h"
 #include "cli/when.h"
 
 static struct outage_options *options_of(void *target)
@@ -17,9 +18,7 @@ static struct outage_options *options_of(void *target)
 
 static int set_reason(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->reason = value;
-    return 0;
+    return option_text("--reason", value, &options_of(target)->reason, err);
 }
 
 static int set_until(void *target, const char *value, struct error *err)

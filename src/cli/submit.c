@@ -24,6 +24,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/session.h"
+#include "cli/option_text.h"
 #include "cli/talk.h"
 #include "cli/why_text.h"
 
@@ -140,9 +141,11 @@ static int set_idle_ok(void *target, const char *value, struct error *err)
 /* Names become numbers when mgpud can be asked. */
 static int set_after(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    strings_add(&options_of(target)->after, value);
-    return 0;
+    const char *jobs = NULL;
+    int r = option_text("--after", value, &jobs, err);
+    if (r == 0)
+        strings_add(&options_of(target)->after, jobs);
+    return r;
 }
 
 static int set_hold(void *target, const char *value, struct error *err)
@@ -163,9 +166,7 @@ static int set_dry(void *target, const char *value, struct error *err)
 
 static int set_directory(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->directory = value;
-    return 0;
+    return option_text("-C", value, &options_of(target)->directory, err);
 }
 
 static int set_env(void *target, const char *value, struct error *err)
@@ -185,9 +186,12 @@ static int set_env_file(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     struct submit_options *options = options_of(target);
+    int r = option_text("--env-file", value, &value, err);
+    if (r < 0)
+        return r;
     json_t *variables = json_object_get(call->env_files, value);
     if (variables == NULL) {
-        int r = env_file_read(value, &variables, err);
+        r = env_file_read(value, &variables, err);
         if (r < 0)
             return r;
         if (call->env_files == NULL)
@@ -208,14 +212,12 @@ static int set_export(void *target, const char *value, struct error *err)
 
 static int set_conda(void *target, const char *value, struct error *err)
 {
-    options_of(target)->setup.conda = value;
-    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--conda: the name of the environment is empty");
+    return option_text("--conda", value, &options_of(target)->setup.conda, err);
 }
 
 static int set_venv(void *target, const char *value, struct error *err)
 {
-    options_of(target)->setup.venv = value;
-    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--venv: the name of the directory is empty");
+    return option_text("--venv", value, &options_of(target)->setup.venv, err);
 }
 
 static int set_module(void *target, const char *value, struct error *err)
@@ -226,16 +228,12 @@ static int set_module(void *target, const char *value, struct error *err)
 
 static int set_setup(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->setup.command = value;
-    return 0;
+    return option_text("-E", value, &options_of(target)->setup.command, err);
 }
 
 static int set_output(void *target, const char *value, struct error *err)
 {
-    (void)err;
-    options_of(target)->output = value;
-    return 0;
+    return option_text("-o", value, &options_of(target)->output, err);
 }
 
 static int set_tty(void *target, const char *value, struct error *err)

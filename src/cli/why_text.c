@@ -22,28 +22,34 @@
 #define LABEL_END   19U // column at which the sentence of a reason begins
 
 static const struct {
-    const char *code, *label;
+    const char *code, *label, *meaning;
 } labels[] = {
-    { "resources", "Resources" },
-    { "gpu_memory", "GPU memory" },
-    { "gpu_external", "Used outside" },
-    { "gpu_paused", "Paused GPU" },
-    { "node_down", "Node down" },
-    { "node_drained", "Node drained" },
-    { "priority", "Priority" },
-    { "user_limit", "User limit" },
-    { "group_limit", "Group limit" },
-    { "quota", "Quota" },
-    { "dependency", "Dependency" },
-    { "dependency_never", "Dependency" },
-    { "begin_time", "Begin time" },
-    { "reservation", "Reservation" },
-    { "held_user", "Held" },
-    { "held_admin", "Held" },
-    { "backoff", "Backing off" },
-    { "starting", "Starting" },
-    { "never_fits", "Never fits" },
+    { "resources", "Resources", "not enough GPUs, CPUs or host memory are free" },
+    { "gpu_memory", "GPU memory", "not enough memory is free on the GPUs" },
+    { "gpu_external", "Used outside", "a GPU is used by processes that mgpu did not start" },
+    { "gpu_paused", "Paused GPU", "a GPU is out of use: paused, failed, or not clean yet" },
+    { "node_down", "Node down", "a node cannot be reached" },
+    { "node_drained", "Node drained", "a node was taken out of use" },
+    { "priority", "Priority", "other jobs come first" },
+    { "user_limit", "User limit", "you have as much as one user may" },
+    { "group_limit", "Group limit", "your group has as much as it may" },
+    { "quota", "Quota", "the GPU-hours are used up" },
+    { "dependency", "Dependency", "a job it waits for has not ended" },
+    { "dependency_never", "Dependency", "what it waits for can never come true: mgpu edit JOB after=" },
+    { "begin_time", "Begin time", "its time has not come" },
+    { "reservation", "Reservation", "GPUs are kept for others" },
+    { "held_user", "Held", "you hold it: mgpu release JOB" },
+    { "held_admin", "Held", "an operator holds it" },
+    { "backoff", "Backing off", "it could not be started and is tried again" },
+    { "starting", "Starting", "it is being started" },
+    { "never_fits", "Never fits", "what it needs is not here any more" },
 };
+
+void why_print_codes(FILE *out)
+{
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+        (void)fprintf(out, "  %-18s %s\n", labels[i].code, labels[i].meaning);
+}
 
 /* A newer mgpud may know more of them: their own word then. */
 static char *label_of(const json_t *reason)

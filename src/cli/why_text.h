@@ -15,3 +15,6 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out);
 
 /* "2 GPUs (h200), 8.0 GiB on each, 4 CPUs": what a job asks for. The caller frees it. */
 char *why_request(const json_t *job);
+
+/* The words for the reasons, a line each with what it means. */
+void why_print_codes(FILE *out);

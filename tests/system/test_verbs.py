@@ -512,12 +512,6 @@ def test_the_daemon_explains_itself():
         assert option in done.stdout
 
 
-def test_completion_is_a_script_that_bash_can_read(box):
-    done = box.mgpu('completion', 'bash', check=True)
-    assert 'complete' in done.out
-    assert os.system(f'{harness.programs()}/mgpu completion bash | bash -n') == 0
-
-
 @pytest.mark.parametrize('words, said', [
     (['-g', '2', '-G', '1'], '-G names 1 GPU, but -g asks for 2'),
     (['-g', '1', '-G', '0,1'], '-G names 2 GPUs, but -g asks for 1'),

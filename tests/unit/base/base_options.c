@@ -184,6 +184,20 @@ static void the_setter_decides_about_its_value(void **state)
     refused(WORDS("-g", "bad"), -ERANGE, "no such number");
 }
 
+static void a_row_is_found_without_complaints(void **state)
+{
+    static const struct option_row *const both[] = { first, second, NULL };
+    (void)state;
+    assert_ptr_equal(options_find(both, "gpu-ids", 7), &first[1]);
+    assert_ptr_equal(options_find(both, "gpus=2", 4), &first[0]);
+    assert_ptr_equal(options_find(both, "qui", 3), &second[0]);
+    assert_null(options_find(both, "gp", 2));
+    assert_null(options_find(both, "nosuch", 6));
+    assert_null(options_find(both, "", 0));
+    assert_ptr_equal(options_find_letter(both, 'q'), &second[0]);
+    assert_null(options_find_letter(both, 'x'));
+}
+
 static void help_lists_rows_but_no_aliases(void **state)
 {
     (void)state;
@@ -211,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_slip_of_the_fingers_gets_a_suggestion),
         cmocka_unit_test(a_missing_or_needless_value_is_refused),
         cmocka_unit_test(the_setter_decides_about_its_value),
+        cmocka_unit_test(a_row_is_found_without_complaints),
         cmocka_unit_test(help_lists_rows_but_no_aliases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

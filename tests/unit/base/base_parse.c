@@ -147,13 +147,15 @@ static void bad_id_lists_are_refused(void **state)
     }
 }
 
-static void a_repeated_id_is_named(void **state)
+static void a_wrong_id_is_named_as_it_was_typed(void **state)
 {
     uint32_t *ids = NULL;
     size_t count = 0;
     struct error err = { 0 };
     (void)parse_id_list("0,3,3", "--gpu-ids", 7, &ids, &count, &err);
     assert_string_equal(err.message, "--gpu-ids: id 3 is named twice");
+    (void)parse_id_list("0-99999999999999999999999,1", "--gpu-ids", 7, &ids, &count, &err);
+    assert_string_equal(err.message, "--gpu-ids: id 99999999999999999999999 is above 7");
 }
 
 static void sizes_are_shown_with_a_fitting_unit(void **state)
@@ -197,7 +199,7 @@ int main(void)
         cmocka_unit_test(text_that_is_no_duration_is_refused_with_a_hint),
         cmocka_unit_test(id_lists_keep_the_order_typed),
         cmocka_unit_test(bad_id_lists_are_refused),
-        cmocka_unit_test(a_repeated_id_is_named),
+        cmocka_unit_test(a_wrong_id_is_named_as_it_was_typed),
         cmocka_unit_test(sizes_are_shown_with_a_fitting_unit),
         cmocka_unit_test(durations_are_shown_with_two_units),
     };

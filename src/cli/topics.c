@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Words in the first column of time, sizes, jobs and requests are examples that the parsers take; a test
+ * reads each with the parser it is about.
+ */
+#include "cli/topics.h"
+
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/list.h"
+#include "cli/why_text.h"
+
+static const struct topic_row exit_rows[] = {
+    { "run and wait", NULL },
+    { "0-255", "the job's own status" },
+    { "124", "the job's time limit or idle timeout, or wait --timeout, ran out" },
+    { "125", "mgpu itself failed, or how the job ended is not known" },
+    { "126, 127", "the command could not be executed, or was not found" },
+    { "128+N", "signal N ended the job: 143 cancelled, 137 also out of memory" },
+    { "130", "Ctrl-C" },
+    { "the other commands", NULL },
+    { "0", "done" },
+    { "1", "failed, or failed for some of the jobs" },
+    { "2", "wrong usage, or a request that can never be met" },
+    { "3", "no such job, GPU or node" },
+    { "4", "not allowed" },
+    { "5", "mgpud cannot be reached" },
+    { "6", "the job is in the wrong state, such as ended already" },
+    { 0 },
+};
+
+static const struct topic_row environment_rows[] = {
+    { "MGPU_SOCKET", "the socket of mgpud; set in jobs too, so that a job can submit others" },
+    { "NO_COLOR", "no colours; CLICOLOR_FORCE: always" },
+    { "COLUMNS", "how wide a table may be" },
+    { "XDG_CONFIG_HOME", "where mgpu/client.yaml with your defaults is; else ~/.config" },
+    { "in a job", NULL },
+    { "CUDA_VISIBLE_DEVICES", "its GPUs, as CUDA counts them (AMD: ROCR_ and HIP_VISIBLE_DEVICES)" },
+    { "MGPU_GPUS", "its GPUs, as mgpu gpus counts them" },
+    { "MGPU_NUM_GPUS", "how many" },
+    { "MGPU_JOB_ID", "its number" },
+    { "MGPU_JOB_NAME", "its name" },
+    { "MGPU_NODE", "the node it runs on" },
+    { "MGPU_ATTEMPT", "1, and more after it was put back into the queue" },
+    { "MGPU_ARRAY_INDEX", "of an element of an array: which one" },
+    { 0 },
+};
+
+static const struct topic_row time_rows[] = {
+    { "moments: -b, --deadline, --until, --from", NULL },
+    { "18:00", "the next one" },
+    { "Fri 18:00", "in quotes; also today, tomorrow" },
+    { "+2h", "from now" },
+    { "now", "at once" },
+    { "2026-11-22", "the start of that day" },
+    { "2026-11-22 14:00", "in quotes" },
+    { "2026-11-22T14:00:00Z", "RFC 3339; without an offset it is meant in your time zone" },
+    { "spans: -t, --timeout, --for, --grace, --idle-timeout", NULL },
+    { "90m", "with the units ms, s, m, h, d" },
+    { "1.5h", "parts too" },
+    { "3600", "a bare number is seconds" },
+    { "1:30:00", "hours:minutes:seconds" },
+    { "2-00:00:00", "days-hours:minutes:seconds" },
+    { 0 },
+};
+
+static const struct topic_row size_rows[] = {
+    { "8G", "8 GiB; units are B, K, M, G and T, each 1024 of the one before" },
+    { "8GiB", "the same" },
+    { "1.5G", "parts too" },
+    { "512", "a bare number is MiB" },
+    { 0 },
+};
+
+static const struct topic_row job_rows[] = {
+    { "42", "its number" },
+    { "42-45", "a range; those of it that exist" },
+    { "42.3", "an element of an array" },
+    { "42.0-9", "several elements" },
+    { "train", "your newest job of that name" },
+    { "@", "your newest job" },
+    { 0 },
+};
+
+static const struct topic_row request_rows[] = {
+    { "-g 2", "two GPUs, wherever they fit best" },
+    { "-g 0", "none" },
+    { "-g 0.5", "half of one, which others may share" },
+    { "-g 2:h200", "two of that model; 2:a100|h100 allows both" },
+    { "-G 0,2-3", "exactly these, in this order" },
+    { "-G gpu1:0,1;gpu2:0", "the same with nodes; in quotes" },
+    { "--gpu-allow 0-3", "any of these" },
+    { "-m 8G", "8 GiB on a GPU, which may then be shared" },
+    { 0 },
+};
+
+/* The table of a list, below the verb that prints it. */
+static void print_columns_of(const struct command *command, FILE *out)
+{
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        print_columns_of(command->actions[i], out);
+    if (command->list == NULL)
+        return;
+    (void)fprintf(out, "mgpu %s\n", command->name);
+    for (const struct list_column *column = command->list->columns; column->name != NULL; column++)
+        (void)fprintf(out, "  %-18s %s\n", column->name, column->help);
+}
+
+static void print_columns(FILE *out)
+{
+    for (size_t i = 0; commands[i] != NULL; i++)
+        print_columns_of(commands[i], out);
+}
+
+static void print_aliases_of(const struct command *command, FILE *out)
+{
+    for (size_t i = 0; command->aliases[i] != NULL; i++)
+        (void)fprintf(out, "  %-18s %s\n", command->aliases[i], command->name);
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        print_aliases_of(command->actions[i], out);
+}
+
+static void print_aliases(FILE *out)
+{
+    for (size_t i = 0; commands[i] != NULL; i++)
+        print_aliases_of(commands[i], out);
+}
+
+const struct topic topics[] = {
+    { "jobs", "Ways to name a job", job_rows, "Of an array the name is that of the whole array.", NULL },
+    { "requests", "Ways to ask for GPUs", request_rows,
+        "mgpu submit --dry-run ... says when it would start, without submitting it.", NULL },
+    { "time", "Ways to write moments and spans of time", time_rows, NULL, NULL },
+    { "sizes", "Ways to write memory", size_rows, NULL, NULL },
+    { "reasons", "Why jobs wait, in the words of mgpu why and ps", NULL,
+        "mgpu why JOB says which of them hold for a job, and until when.", why_print_codes },
+    { "columns", "Columns of lists, for -o and --sort", NULL,
+        "-o id,state chooses them; --sort=-wait,id orders by them, with a minus the other way round.",
+        print_columns },
+    { "exit-codes", "Exit statuses", exit_rows, NULL, NULL },
+    { "environment", "Variables that mgpu reads, and those of jobs", environment_rows, NULL, NULL },
+    { "aliases", "Other names of commands", NULL, NULL, print_aliases },
+    { 0 },
+};
+
+const struct topic *topics_find(const char *name)
+{
+    for (const struct topic *topic = topics; topic->name != NULL; topic++)
+        if (strcmp(topic->name, name) == 0)
+            return topic;
+    return NULL;
+}
+
+static void print_row(const struct topic_row *row, FILE *out)
+{
+    if (row->meaning == NULL)
+        (void)fprintf(out, "%s\n", row->word);
+    else
+        (void)fprintf(out, "  %-22s %s\n", row->word, row->meaning);
+}
+
+void topics_print(const struct topic *topic, FILE *out)
+{
+    (void)fprintf(out, "%s\n\n", topic->help);
+    for (const struct topic_row *row = topic->rows; row != NULL && row->word != NULL; row++)
+        print_row(row, out);
+    if (topic->print != NULL)
+        topic->print(out);
+    if (topic->notes != NULL)
+        (void)fprintf(out, "\n%s\n", topic->notes);
+}

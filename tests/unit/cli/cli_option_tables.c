@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Walks the option tables of all verbs. Each option with a value is tried with wrong ones, through the verb
+ * itself and where no mgpud is: it must be refused before anything is asked, with a sentence that names it.
+ * The same rows are held against man/mgpu.1.scd.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "run_verb.h"
+
+#define HELP_MAX 86U // characters of a line of help, so that it fits beside the option
+#define PAGE_MAX (1U << 20)
+
+enum wrong { WRONG_EMPTY = 1, WRONG_RUBBISH = 2, WRONG_LARGE = 4, WRONG_UNIT = 8 };
+#define WRONG_NOT_EMPTY (WRONG_RUBBISH | WRONG_LARGE | WRONG_UNIT)
+
+static const struct {
+    enum wrong kind;
+    const char *value;
+} wrongs[] = {
+    { WRONG_EMPTY, "" },
+    { WRONG_RUBBISH, "!rubbish" },
+    { WRONG_LARGE, "99999999999999999999" },
+    { WRONG_UNIT, "5parsecs" },
+};
+
+/* Options whose value is text: only an empty one is wrong. */
+static const char *const texts[] = { "socket", "name", "user", "users", "reason", "chdir", "setup",
+    "env-setup-cmd", "after", "module", "conda", "venv", NULL };
+
+/* Files; -o of lists is no such thing. */
+static bool is_text(const struct option_row *row)
+{
+    if (strcmp(row->argument, "FILE") == 0)
+        return true;
+    if (strcmp(row->argument, "SEQ") == 0)
+        return false;
+    for (size_t i = 0; texts[i] != NULL; i++)
+        if (strcmp(texts[i], row->name) == 0)
+            return true;
+    return false;
+}
+
+typedef void visit_fn(const struct command *command, const struct option_row *row, void *arg);
+
+static void visit_rows(const struct command *command, visit_fn *visit, void *arg)
+{
+    for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
+        for (const struct option_row *row = command->tables[i]; row->name != NULL; row++)
+            visit(command, row, arg);
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
+        visit_rows(command->actions[i], visit, arg);
+}
+
+static void visit_all(visit_fn *visit, void *arg)
+{
+    for (const struct option_row *row = call_global_rows; row->name != NULL; row++)
+        visit(&command_version, row, arg);
+    for (size_t i = 0; commands[i] != NULL; i++)
+        visit_rows(commands[i], visit, arg);
+}
+
+/* An operand with which the verb would ask mgpud. */
+static const char *operand_of(const struct command *command)
+{
+    return command->takes_nothing ? NULL : "1";
+}
+
+static bool is_named_so(const char *text, const struct option_row *row)
+{
+    char letter[] = { '-', row->letter, '\0' };
+    _cleanup_free_ char *full = xasprintf("--%s", row->name);
+    const char *at = row->letter == 0 ? NULL : strstr(text, letter);
+    return strstr(text, full) != NULL || (at != NULL && !isalnum((unsigned char)at[2]));
+}
+
+/* Of a row that is another name for one before it, either name will do. */
+static bool is_named(const char *text, const struct command *command, const struct option_row *row)
+{
+    for (size_t t = 0; row->help == NULL && t < COMMAND_TABLES && command->tables[t] != NULL; t++)
+        for (const struct option_row *other = command->tables[t]; other->name != NULL; other++)
+            if (other->set == row->set && is_named_so(text, other))
+                return true;
+    return is_named_so(text, row);
+}
+
+static void try_wrong_values(const struct command *command, const struct option_row *row, void *arg)
+{
+    unsigned *failures = arg;
+    for (size_t i = 0; row->argument != NULL && i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+        _cleanup_free_ char *option = xasprintf("--%s=%s", row->name, wrongs[i].value);
+        _cleanup_free_ char *verb = xstrdup(command->name);
+        const char *operand = operand_of(command);
+        _cleanup_free_ char *job = xstrdup(operand == NULL ? "" : operand);
+        char *argv[] = { verb, option, operand == NULL ? NULL : job, NULL };
+        int status = 0;
+        if ((wrongs[i].kind & WRONG_NOT_EMPTY) != 0 && is_text(row))
+            continue;
+        _cleanup_free_ char *said = run_verb(command, operand == NULL ? 2 : 3, argv, &status);
+        bool is_refused = status == 2 || (status == 125 && command->is_job_status);
+        if (is_refused && is_named(said, command, row) && strstr(said, NOBODY_HERE) == NULL)
+            continue;
+        (*failures)++;
+        print_error("mgpu %s %s: status %d, %s", command->name, option, status, said);
+    }
+}
+
+static void wrong_values_are_refused_by_the_name_of_the_option(void **state)
+{
+    unsigned failures = 0;
+    (void)state;
+    visit_all(try_wrong_values, &failures);
+    assert_int_equal(failures, 0);
+}
+
+static void check_help(const struct command *command, const struct option_row *row, void *arg)
+{
+    unsigned *failures = arg;
+    if (row->help == NULL)
+        return;
+    size_t length = strlen(row->help);
+    if (length > 0 && length <= HELP_MAX && row->help[length - 1] != '.')
+        return;
+    (*failures)++;
+    print_error("mgpu %s --%s: '%s' has %zu characters\n", command->name, row->name, row->help, length);
+}
+
+static void help_is_one_line_without_a_period(void **state)
+{
+    unsigned failures = 0;
+    (void)state;
+    visit_all(check_help, &failures);
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        const char *help = commands[i]->help;
+        bool is_good = strlen(help) > 0 && strlen(help) <= HELP_MAX && help[strlen(help) - 1] != '.';
+        failures += is_good ? 0 : 1;
+        if (!is_good)
+            print_error("mgpu %s: '%s'\n", commands[i]->name, help);
+    }
+    assert_int_equal(failures, 0);
+}
+
+static void names_and_letters_are_given_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; commands[i] != NULL; i++)
+        for (size_t k = i + 1; commands[k] != NULL; k++)
+            assert_string_not_equal(commands[i]->name, commands[k]->name);
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        bool seen[128] = { false };
+        for (size_t t = 0; t < COMMAND_TABLES && commands[i]->tables[t] != NULL; t++)
+            for (const struct option_row *row = commands[i]->tables[t]; row->name != NULL; row++) {
+                assert_false(row->letter != 0 && seen[(unsigned char)row->letter]);
+                seen[(unsigned char)row->letter] = true;
+            }
+    }
+}
+
+/* --- the man page --- */
+
+static char *read_page(void)
+{
+    char *text = xcalloc(1, PAGE_MAX);
+    FILE *file = fopen(MAN_PAGE, "re");
+    assert_non_null(file);
+    assert_true(fread(text, 1, PAGE_MAX - 1, file) > 0);
+    (void)fclose(file);
+    return text;
+}
+
+/* Does `text` have `word`, with nothing after it that would make it another word? */
+static bool has_word(const char *text, size_t length, const char *word)
+{
+    size_t size = strlen(word);
+    for (const char *p = text; (p = strstr(p, word)) != NULL && p < text + length; p++) {
+        bool is_begun = p > text && (isalnum((unsigned char)p[-1]) || p[-1] == '-');
+        if (!is_begun && !isalnum((unsigned char)p[size]) && p[size] != '-')
+            return true;
+    }
+    return false;
+}
+
+/* Is the option spoken of below a heading that names the verb? */
+static bool is_in_section(const char *page, const char *heading_word, const char *option)
+{
+    for (const char *p = page; (p = strstr(p, "\n# ")) != NULL;) {
+        const char *heading = p + 3, *end = strchr(heading, '\n');
+        const char *next = strstr(end, "\n# ");
+        size_t length = next == NULL ? strlen(end) : (size_t)(next - end);
+        if (has_word(heading, (size_t)(end - heading), heading_word) && has_word(end, length, option))
+            return true;
+        p = end;
+    }
+    return false;
+}
+
+/* Below the heading of the verb, or of another one that shares the row. */
+struct sharing {
+    const char *page, *option;
+    const struct option_row *row;
+    bool is_found;
+};
+
+static void look_below_heading(const struct command *command, const struct option_row *row, void *arg)
+{
+    struct sharing *sharing = arg;
+    _cleanup_free_ char *verb = xstrdup(command->name);
+    if (row != sharing->row || sharing->is_found)
+        return;
+    verb[strcspn(verb, " ")] = '\0';
+    for (char *p = verb; *p != '\0'; p++)
+        *p = (char)toupper((unsigned char)*p);
+    sharing->is_found = is_in_section(sharing->page, verb, sharing->option);
+}
+
+struct comparing {
+    const char *page;
+    unsigned failures;
+};
+
+static void look_for_option(const struct command *command, const struct option_row *row, void *arg)
+{
+    struct comparing *comparing = arg;
+    _cleanup_free_ char *option = xasprintf("--%s", row->name);
+    struct sharing sharing = { .page = comparing->page, .option = option, .row = row };
+    visit_all(look_below_heading, &sharing);
+    bool is_known = command->is_hidden || strcmp(row->name, "n") == 0 || sharing.is_found ||
+                    is_in_section(comparing->page, "LISTS", option) ||
+                    is_in_section(comparing->page, "EVERY COMMAND", option);
+    if (is_known)
+        return;
+    comparing->failures++;
+    print_error("man/mgpu.1.scd: no %s below a heading that names %s\n", option, command->name);
+}
+
+static void the_man_page_has_every_option_and_verb(void **state)
+{
+    _cleanup_free_ char *page = read_page();
+    struct comparing comparing = { .page = page };
+    (void)state;
+    visit_all(look_for_option, &comparing);
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        _cleanup_free_ char *line = xasprintf("\n*mgpu %s", commands[i]->name);
+        if (commands[i]->is_hidden || strstr(page, line) != NULL)
+            continue;
+        comparing.failures++;
+        print_error("man/mgpu.1.scd: mgpu %s is not in the synopsis\n", commands[i]->name);
+    }
+    assert_int_equal(comparing.failures, 0);
+}
+
+struct seeking {
+    const char *name;
+    bool is_found;
+};
+
+static void seek(const struct command *command, const struct option_row *row, void *arg)
+{
+    struct seeking *seeking = arg;
+    (void)command;
+    seeking->is_found |= strcmp(row->name, seeking->name) == 0;
+}
+
+/* Those of mgpud stand behind its name, or here. */
+static void the_man_page_has_no_option_that_does_not_exist(void **state)
+{
+    static const char *const others[] = { "foreign", NULL };
+    _cleanup_free_ char *page = read_page();
+    unsigned failures = 0;
+    (void)state;
+    for (const char *p = page; (p = strstr(p, "*--")) != NULL;) {
+        p += strlen("*--");
+        _cleanup_free_ char *name = xstrndup(p, strspn(p, "abcdefghijklmnopqrstuvwxyz-"));
+        struct seeking seeking = { .name = name, .is_found = name[0] == '\0' };
+        for (size_t i = 0; others[i] != NULL; i++)
+            seeking.is_found |= strcmp(others[i], name) == 0;
+        visit_all(seek, &seeking);
+        failures += seeking.is_found ? 0 : 1;
+        if (!seeking.is_found)
+            print_error("man/mgpu.1.scd: there is no option --%s\n", name);
+    }
+    assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_values_are_refused_by_the_name_of_the_option),
+        cmocka_unit_test(help_is_one_line_without_a_period),
+        cmocka_unit_test(names_and_letters_are_given_once),
+        cmocka_unit_test(the_man_page_has_every_option_and_verb),
+        cmocka_unit_test(the_man_page_has_no_option_that_does_not_exist),
+    };
+    (void)setenv("HOME", "/nonexistent", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
