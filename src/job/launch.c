@@ -49,6 +49,10 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(27, RECORD_U32, struct launch_spec, pids_max, 0),
     RECORD_FIELD(29, RECORD_U32, struct launch_spec, numa, 0),
     RECORD_SUBLIST(28, struct launch_spec, devices, LAUNCH_DEVICES_MAX, &device_rule_record),
+    RECORD_FIELD(60, RECORD_DURATION, struct launch_spec, time_limit_ms, 0),
+    RECORD_FIELD(61, RECORD_DURATION, struct launch_spec, grace_ms, 0),
+    RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),
+    RECORD_FIELD(63, RECORD_DURATION, struct launch_spec, warn_before_ms, 0),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
