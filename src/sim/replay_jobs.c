@@ -66,10 +66,12 @@ static int describe(
     const struct replay *replay, const struct job *job, struct sched_job_spec *ret, struct error *err)
 {
     const struct job *array = replay_find(replay, job->array_job);
+    int64_t submit_ms = array != NULL ? array->submitted_ms : job->submitted_ms; // an element has waited as long
+    int64_t begin_ms = job->retry_ms > job->ask.begin_ms ? job->retry_ms : job->ask.begin_ms;
     *ret = (struct sched_job_spec){
         .id = job->id,
-        .submit_ms = array != NULL ? array->submitted_ms : job->submitted_ms,
-        .begin_ms = job->ask.begin_ms,
+        .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,
+        .begin_ms = begin_ms,
         .deadline_ms = job->ask.deadline_ms,
         .hold = job->hold,
         .array = job->array_job,
@@ -208,14 +210,16 @@ static int tell_stop(
     return 0;
 }
 
-/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+/* It comes back as another one: preemptible because it was idle, with another time limit, or in another place.
+ * What it waited for is over. */
 static int stop_run(struct replay *replay, const struct job *job, struct error *err)
 {
     struct sched_look look;
     struct job *own = replay_find(replay, job->id);
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
-        look.key->is_preemptible == job->ask.preemptible)
+        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+            job->queued_ms != replay->at_ms))
         return 0;
     char *after = take_ptr(own->ask.after);
     int r = enqueue(replay, job, true, err);
@@ -257,7 +261,10 @@ static int tell_ended(
 static int tell_edited(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    return enqueue(replay, job, true, err);
+    if (job->state == JOB_QUEUED)
+        return enqueue(replay, job, true, err);
+    sched_relimit(replay->sched, replay->at_ms, job->id, job->ask.time_limit_ms);
+    return 0;
 }
 
 static int tell_hold(
