@@ -48,6 +48,24 @@ struct empty_request {
     bool unused;
 };
 
+/* POST /jobs/ID/signal */
+struct signal_request {
+    char *signal; // "USR1", or a number as text
+};
+
+/* POST /jobs/ID/requeue */
+struct requeue_request {
+    int64_t grace_s; // between SIGTERM and SIGKILL; negative: the job's, else the controller's default
+};
+
+/* POST /jobs/ID/retry */
+struct retry_request {
+    char *submit_key; // as of a submit, or NULL
+};
+
+extern const struct record_type retry_request_record;
+extern const struct record_type signal_request_record;
+extern const struct record_type requeue_request_record;
 extern const struct record_type cancel_request_record;
 extern const struct record_type empty_request_record;
 extern const struct record_type mark_request_record;
