@@ -178,14 +178,16 @@ static void back_off(struct core *core, const struct job *job)
     sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
 }
 
-/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+/* It comes back as another one: preemptible because it was idle, with another time limit, or in another
+ * place. What it waited for is over. */
 static void stop_run(struct core *core, const struct job *job)
 {
     struct sched_look look;
     struct core_job *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
-        look.key->is_preemptible == job->ask.preemptible)
+        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+            job->queued_ms != core->now_ms))
         return;
     char *after = take_ptr(entry->job->ask.after);
     core_enqueue(core, entry, NULL, true);
@@ -213,6 +215,12 @@ static void on_ended(struct core *core, const struct job *job, const struct job_
     sched_withdraw(core->sched, core->now_ms, job->id); // given up while it waited
 }
 
+/* Of a job that waits core_enqueue() tells. */
+static void on_edited(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_relimit(core->sched, core->now_ms, job->id, job->ask.time_limit_ms);
+}
+
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_block(core->sched, core->now_ms, job->id, job->hold,
@@ -230,6 +238,7 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
     [EVENT_RETURNED] = on_returned,
     [EVENT_REQUEUED] = on_requeued,
     [EVENT_ENDED] = on_ended,
+    [EVENT_EDITED] = on_edited,
     [EVENT_HELD] = on_hold,
     [EVENT_RELEASED] = on_hold,
     [EVENT_IDLE] = on_idle,

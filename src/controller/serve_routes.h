@@ -14,6 +14,11 @@ void handle_why(struct request *request);          // serve_why.c
 void handle_hold(struct request *request);         // serve_rules.c
 void handle_release(struct request *request);      // serve_rules.c
 void handle_edit(struct request *request);         // serve_rules.c
+void handle_signal(struct request *request);       // serve_control.c
+void handle_suspend(struct request *request);      // serve_control.c
+void handle_continue(struct request *request);     // serve_control.c
+void handle_requeue(struct request *request);      // serve_control.c
+void handle_retry(struct request *request);        // serve_retry.c
 void handle_pause(struct request *request);        // serve_cluster.c
 void handle_resume(struct request *request);       // serve_cluster.c
 void handle_policy(struct request *request);       // serve_cluster.c
