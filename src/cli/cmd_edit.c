@@ -112,8 +112,8 @@ static void print_keys(FILE *out)
 const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
-    .help = "Change what waiting jobs ask for",
-    .detail = "An empty value, or none, is the default. A job that runs cannot be changed.",
+    .help = "Change what waiting jobs ask for, or the time limit of running ones",
+    .detail = "An empty value, or none, is the default. Of a job that runs only the time limit can be changed.",
     .takes_jobs = true,
     .run = run,
     .print_words = print_words,

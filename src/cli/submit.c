@@ -134,6 +134,39 @@ static int set_idle_ok(void *target, const char *value, struct error *err)
     return set(target, "idle_ok", "--idle-ok", "yes", err);
 }
 
+static int set_grace(void *target, const char *value, struct error *err)
+{
+    return set(target, "grace", "--grace", value, err);
+}
+
+static int set_signal(void *target, const char *value, struct error *err)
+{
+    return set(target, "warn_signal", "--signal", value, err);
+}
+
+static int set_on_timeout(void *target, const char *value, struct error *err)
+{
+    bool is_requeue = strcmp(value, "requeue") == 0;
+    if (!is_requeue && strcmp(value, "kill") != 0)
+        return error_set(err, -EINVAL, "--on-timeout: '%.60s' is neither kill nor requeue", value);
+    return set(target, "requeue_on_timeout", "--on-timeout", is_requeue ? "yes" : "no", err);
+}
+
+static int set_max_requeues(void *target, const char *value, struct error *err)
+{
+    return set(target, "max_requeues", "--max-requeues", value, err);
+}
+
+static int set_retry(void *target, const char *value, struct error *err)
+{
+    return set(target, "retry", "--retry", value, err);
+}
+
+static int set_retry_on(void *target, const char *value, struct error *err)
+{
+    return set(target, "retry_on", "--retry-on", value, err);
+}
+
 /* Names become numbers when mgpud can be asked. */
 static int set_after(void *target, const char *value, struct error *err)
 {
@@ -212,6 +245,13 @@ const struct option_row submit_rows[] = {
     { 0, "gpus-per-node", "N", "GPUs on each node", set_gpus_per_node },
     { 't', "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00; bare = seconds", set_time_limit },
     { 0, "time-limit", "TIME", NULL, set_time_limit },
+    { 0, "signal", "SIGNAL[@TIME]", "warn it before its time is up: USR1@60 (60s)", set_signal },
+    { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (10s)", set_grace },
+    { 0, "on-timeout", "kill|requeue", "when its time is up: end it, or queue it again (kill)",
+        set_on_timeout },
+    { 0, "max-requeues", "N", "so often at most (10)", set_max_requeues },
+    { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
+    { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },
     { 'p', "priority", "N", "higher runs first (0)", set_priority },
     { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
     { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },
@@ -330,7 +370,7 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     return add_text(request, "cwd", joined, err);
 }
 
-static int add_key(json_t *request, struct error *err)
+int submit_add_key(json_t *request, struct error *err)
 {
     uint8_t bytes[KEY_BYTES];
     char key[2 * KEY_BYTES + 1] = "";
@@ -374,7 +414,7 @@ int submit_build(const struct submit_options *options, int argc, char **argv, js
     r = add_directory(request, options->directory, err);
     if (r < 0)
         return r;
-    r = add_key(request, err);
+    r = submit_add_key(request, err);
     if (r < 0)
         return r;
     json_t *env = json_object();
@@ -420,7 +460,7 @@ static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct err
     _cleanup_json_ json_t *request = json_object();
     int r = add_options(request, call->options, err);
     if (r == 0)
-        r = add_key(request, err);
+        r = submit_add_key(request, err);
     if (r < 0)
         return r;
     bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;

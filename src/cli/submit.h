@@ -39,6 +39,9 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
  */
 int submit_dry(struct call *call, int argc, char **argv, struct error *err);
 
+/* A random submit key: with it the request can be repeated without harm. */
+int submit_add_key(json_t *request, struct error *err);
+
 /* Sends a lease for this process, with the options of lease_rows; as submit_job. */
 extern const struct option_row lease_rows[];
 int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err);
