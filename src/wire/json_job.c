@@ -483,7 +483,7 @@ static const struct {
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
-    { { "preemptions", "integer|null", "times it was put back" }, make_preemptions },
+    { { "preemptions", "integer|null", "times it was put back to give way" }, make_preemptions },
     { { "restarts", "integer|null",
           "times it was put back otherwise: asked for, its time was up, or it failed" },
         make_restarts },

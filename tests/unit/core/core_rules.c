@@ -272,7 +272,7 @@ static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **sta
     bench_settle(b);
     pass_time(b, 61000); // its shepherd has its grace to end it
     assert_int_equal(state_of(b, 11), JOB_RUNNING);
-    pass_time(b, 20000);
+    pass_time(b, 35000);
     assert_int_equal(state_of(b, 11), JOB_STOPPING);
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
     (void)bench_exited(b, 1, launch, END_CANCELLED, 143);
