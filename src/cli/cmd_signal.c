@@ -13,7 +13,7 @@
 #include "cli/jobs_each.h"
 #include "cli/selector.h"
 #include "cli/talk.h"
-#include "job/signals.h"
+#include "base/signals.h"
 
 /* One of the verbs: the last component of its path, its body, and what is said when it is done. */
 struct deed {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_routes.h"
-#include "job/signals.h"
+#include "base/signals.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "job/signals.h"
+#include "base/signals.h"
 
 #define EXIT_CODE_MAX 255
 

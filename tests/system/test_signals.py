@@ -4,6 +4,7 @@ limit and after a failure."""
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -401,3 +402,37 @@ def test_the_journal_of_all_this_can_be_replayed(make_instance, gate, bell, plac
     done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', f'{place}/journal'], check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done
+
+
+# --- what is shown, and cancel by filter ---
+
+def test_show_lists_the_attempts_and_their_logs(box, place):
+    script = f'test -e {place}/ok && exit 0; touch {place}/ok; exit 75'
+    job = box.submit('--retry', '2', '--retry-on', '75', '--signal', 'USR1@5', '-t', '1h', '-o', f'{place}/out.%a',
+                     '--', 'sh', '-c', script)
+    box.wait(job)
+    out = box.mgpu('show', job, check=True).out
+    assert 'tried again up to 2 times' in out and 'warned by USR1@5' in out
+    assert re.search(rf'^attempt +1: failed, exit 75, {place}/out.1$', out, re.M), out
+    assert box.job(job)['log'] == f'{place}/out.2'
+
+
+def test_cancel_takes_those_in_a_state(box, gate, bell):
+    running = box.submit('--', *trap(bell, gate))
+    bell.wait()
+    box.wait(running, 'running')
+    suspended = box.submit('--', *trap(bell, gate))
+    bell.wait()
+    box.wait(suspended, 'running')
+    box.mgpu('suspend', suspended, check=True)
+    held = box.submit('--hold', '--', 'true')
+    box.mgpu('cancel', '-y', '-s', 'held', check=True)
+    assert box.wait(held)['state'] == 'cancelled'
+    box.mgpu('cancel', '-y', '-s', 'suspended', check=True)
+    assert box.wait(suspended)['state'] == 'cancelled'
+    assert box.job(running)['state'] == 'running'
+    box.mgpu('cancel', '-y', '-u', box.client.name, '-s', 'queued,running', check=True)
+    assert box.wait(running)['state'] == 'cancelled'
+    done = box.mgpu('cancel', '-y', '-s', 'done')
+    assert done.code == 2 and 'no state of a job that has not ended' in done.err, done
+    assert box.mgpu('cancel', '-s', 'held').code == 2  # cannot ask

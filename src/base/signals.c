@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The C library names them only since glibc 2.32, and not for a static program. */
-#include "job/signals.h"
+#include "base/signals.h"
 
 #include <signal.h>
 #include <stddef.h>
@@ -43,10 +43,8 @@ static const char *const names[NSIG] = {
 
 static int find_number(const char *text)
 {
-    if (strlen(text) > 2)
-        return 0;
-    int number = atoi(text);
-    return number > 0 && number < NSIG ? number : 0;
+    long number = strtol(text, NULL, 10);
+    return number > 0 && number < NSIG ? (int)number : 0;
 }
 
 int signal_find(const char *text)
