@@ -53,7 +53,8 @@ struct agent_effects {
     /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */
     void (*look)(void *arg, const struct message_look *request);
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
-    int (*set_terms)(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+    int (*set_terms)(
+        void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */

@@ -113,7 +113,8 @@ const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
     .help = "Change what waiting jobs ask for, or the time limit of running ones",
-    .detail = "An empty value, or none, is the default. Of a job that runs only the time limit can be changed.",
+    .detail =
+        "An empty value, or none, is the default. Of a job that runs only the time limit can be changed.",
     .takes_jobs = true,
     .run = run,
     .print_words = print_words,

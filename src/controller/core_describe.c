@@ -99,11 +99,10 @@ int core_describe(const struct core *core, const struct job *job, const struct c
     const struct core_job *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
     int64_t submit_ms =
         array != NULL ? array->job->submitted_ms : job->submitted_ms; // an element has waited as long
-    int64_t begin_ms = job->retry_ms > job->ask.begin_ms ? job->retry_ms : job->ask.begin_ms;
     *ret = (struct description){ .spec = {
         .id = job->id,
         .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,
-        .begin_ms = begin_ms,
+        .begin_ms = ask->begin_ms,
         .deadline_ms = ask->deadline_ms,
         .hold = job->hold,
         .array = job->array_job,

@@ -108,6 +108,13 @@ const struct sched_callbacks core_callbacks = {
 
 /* --- what it is told --- */
 
+/* It failed, and its next try has a time. */
+static void await_retry(struct core *core, const struct job *job)
+{
+    if (job->retry_ms > core->now_ms)
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
+}
+
 void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
 {
     struct description description;
@@ -122,6 +129,8 @@ void core_enqueue(struct core *core, struct core_job *entry, const struct core_f
         sched_edit(core->sched, core->now_ms, &description.spec);
     else
         sched_submit(core->sched, core->now_ms, &description.spec);
+    if (!is_known)
+        await_retry(core, entry->job); // at a start
     /* It hears at once of what can never come true. */
     for (size_t i = description.n_open; i < description.spec.n_after; i++)
         sched_settle(
@@ -207,6 +216,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
     stop_run(core, job);
+    await_retry(core, job);
 }
 
 static void on_ended(struct core *core, const struct job *job, const struct job_event *event)

@@ -18,12 +18,12 @@
 #define ASK_BOOT_MAX      64U
 #define ASK_SHARE_WHOLE   1000U // thousandths of one GPU
 #define ASK_PRIORITY_MAX  1000
-#define ASK_PID_MAX       0x3fffffU         // as many as Linux can number
-#define ASK_CPUS_MAX      65536U            // whole CPUs of one node
-#define ASK_MEMORY_MIN    (16U << 20)       // bytes; with less no command starts
-#define ASK_IDLE_MIN_MS   1000              // the GPUs are looked at once a second
-#define ASK_AFTER_MAX     1000U             // jobs one job can wait for
-#define ASK_REQUEUES      10U                // when the job says nothing
+#define ASK_PID_MAX       0x3fffffU   // as many as Linux can number
+#define ASK_CPUS_MAX      65536U      // whole CPUs of one node
+#define ASK_MEMORY_MIN    (16U << 20) // bytes; with less no command starts
+#define ASK_IDLE_MIN_MS   1000        // the GPUs are looked at once a second
+#define ASK_AFTER_MAX     1000U       // jobs one job can wait for
+#define ASK_REQUEUES      10U         // when the job says nothing
 #define ASK_REQUEUES_MAX  1000U
 #define ASK_RETRY_MAX     100U
 #define ASK_WARN_MAX      64U

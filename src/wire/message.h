@@ -14,10 +14,8 @@
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
  *
- *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent, and
- *                                                                repeated after every HELLO
- *                             <─────── LOOK (at a process)
- *   PROCESS (who it is, or: it is over) >
+ *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
+ * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
  */
 #pragma once
 

@@ -365,6 +365,7 @@ def test_a_start_that_fails_is_tried_as_often_as_asked(box):
 def test_a_job_that_waits_for_its_next_try_can_be_cancelled(box):
     job = box.submit('--retry', '100', '--retry-on', '1', '--', 'false')
     until(lambda: (box.job(job)['retries'] or 0) >= 2, 'it was tried again')
+    until(lambda: box.job(job)['reason'] == 'backoff', 'it waits for its next try')
     box.mgpu('cancel', job, check=True)
     assert box.wait(job)['state'] == 'cancelled'
 
