@@ -182,6 +182,48 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
     return 0;
 }
 
+/* Of an attempt that is over, or that is being stopped, nothing is changed any more. */
+static struct attempt *find_running(
+    const struct agent_core *core, const struct spool_id *id, uint64_t token, struct error *err, int *ret)
+{
+    struct attempt *attempt = find(core, id);
+    *ret = attempt != NULL ? check_token(attempt, token, err) : 0;
+    return *ret == 0 && attempt != NULL && attempt->want <= WANT_RUN ? attempt : NULL;
+}
+
+static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_signal *order = message;
+    struct spool_id id = ID_OF(order);
+    int r = 0;
+    const struct attempt *attempt = find_running(core, &id, order->token, err, &r);
+    if (attempt == NULL)
+        return r;
+    r = core->effects.command(core->effects.arg, &id, order->signal, -1);
+    if (r < 0)
+        log_warning("job %" PRIu64 ": signal %u could not be sent: %s", id.job, order->signal, strerror(-r));
+    return 0;
+}
+
+static int on_terms(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_terms *order = message;
+    struct spool_id id = ID_OF(order);
+    int r = 0;
+    const struct attempt *attempt = find_running(core, &id, order->token, err, &r);
+    if (attempt == NULL)
+        return r;
+    struct error why = { 0 };
+    struct spool_terms terms = {
+        .magic = SPOOL_TERMS_MAGIC,
+        .is_suspended = order->is_suspended,
+        .time_limit_ms = order->time_limit_ms,
+    };
+    if (core->effects.set_terms(core->effects.arg, &id, &terms, &why) < 0)
+        log_error("job %" PRIu64 ": %s", id.job, why.message);
+    return 0;
+}
+
 static int on_forget(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_forget *forget = message;
@@ -221,17 +263,6 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
     return 0;
 }
 
-/* It is said once: a shepherd that is not there has nobody to signal. */
-static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
-{
-    const struct message_signal *wish = message;
-    struct spool_id id = ID_OF(wish);
-    const struct attempt *attempt = find(core, &id);
-    if (attempt != NULL && attempt->token == wish->token)
-        (void)core->effects.command(core->effects.arg, &id, wish->signal, -1);
-    return 0;
-}
-
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -247,6 +278,7 @@ static const struct {
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
     { MESSAGE_OPEN_GUEST, LINK_OBEYING, on_open_guest },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
+    { MESSAGE_TERMS, LINK_OBEYING, on_terms },
 };
 
 int agent_core_message(

@@ -55,6 +55,9 @@ struct agent_effects {
     void (*arm)(void *arg, int64_t boot_ms);
     /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */
     void (*look)(void *arg, const struct message_look *request);
+    /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
+    int (*set_terms)(
+        void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */

@@ -250,6 +250,13 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
     return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
 }
 
+static int effect_set_terms(
+    void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
+{
+    struct effects *effects = arg;
+    return launcher_set_terms(effects->parts.launcher, id, terms, err);
+}
+
 static void effect_kill(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
@@ -339,6 +346,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .settle_nogo = effect_settle_nogo,
         .command = effect_command,
         .kill = effect_kill,
+        .set_terms = effect_set_terms,
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
         .open_log = effect_open_log,

@@ -264,6 +264,8 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
     spec->is_output_default = false;
     spec->is_guest = true;
+    spec->time_limit_ms = 0; // it ends with the job
+    spec->warn_signal = 0;
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;
     spec->tty_columns = request->columns;

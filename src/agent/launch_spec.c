@@ -177,6 +177,16 @@ static void set_identity(
         ((struct group_id *)ret->groups.items)[i].gid = user->groups[i];
 }
 
+/* The request was checked before it was stored: one that cannot be read asks for nothing. */
+static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
+{
+    struct error ignored;
+    int signal = 0;
+    if (ask->warn_signal != NULL &&
+        parse_warn_signal(ask->warn_signal, &signal, &ret->warn_before_ms, &ignored) == 0)
+        ret->warn_signal = (uint32_t)signal;
+}
+
 static int check(const struct launch_spec *spec, struct error *err)
 {
     if (strlen(spec->output) >= SPEC_PATH_MAX ||
@@ -212,7 +222,10 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
         .tty_columns = job->tty_columns,
+        .time_limit_ms = job->ask.time_limit_ms,
+        .grace_ms = job->ask.grace_ms,
     };
+    set_warning(&job->ask, ret);
     set_identity(launch, user, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);
     strings_copy(&ret->command, &job->command);

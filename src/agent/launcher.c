@@ -430,11 +430,9 @@ int launcher_adopt(
     return start(launcher, id, true, ret, err);
 }
 
-int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms)
+static int send_command(
+    const struct launcher *launcher, const struct spool_id *id, const struct spool_command *command)
 {
-    struct spool_command command = {
-        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms
-    };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char name[SPOOL_NAME_SIZE];
     spool_name(id, name);
@@ -445,8 +443,28 @@ int launcher_command(struct launcher *launcher, const struct spool_id *id, int s
     if (fd < 0)
         return -errno;
     ssize_t n = sendto(
-        fd, &command, sizeof(command), MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
+        fd, command, sizeof(*command), MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
     return n < 0 ? -errno : 0;
+}
+
+int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms)
+{
+    struct spool_command command = {
+        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms
+    };
+    return send_command(launcher, id, &command);
+}
+
+int launcher_set_terms(
+    struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
+{
+    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    int r = fd < 0 ? fd : file_write(fd, SPOOL_TERMS, terms, sizeof(*terms), false);
+    if (r < 0)
+        return error_set_errno(err, r, "its new terms cannot be written to the spool");
+    struct spool_command look = { .magic = SPOOL_LOOK_MAGIC, .grace_ms = -1 };
+    (void)send_command(launcher, id, &look); // nobody listens: who adopts it reads them
+    return 0;
 }
 
 /* --- the end --- */

@@ -84,6 +84,11 @@ int launcher_adopt(
 /* Sends a command to the step's shepherd. -ECONNREFUSED or -ENOENT when there is none. */
 int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms);
 
+/* Writes the spool file "terms" and tells the step's shepherd to look at it; one that adopts it later looks
+ * by itself. */
+int launcher_set_terms(
+    struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+
 /* After FORGET, or after "nogo" was reported: removes the cell, the spool directory and a copied exit record.
  * The directory goes last. -EBUSY while a process of the step lives, and nothing is removed then. */
 int launcher_discard(struct launcher *launcher, const struct spool_id *id);

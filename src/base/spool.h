@@ -34,6 +34,7 @@
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
 #define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
+#define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_NOTIFY    "notify"
 
 struct spool_id {
@@ -50,6 +51,15 @@ struct spool_command {
     int64_t grace_ms; // then SIGKILL after this long; < 0: only the signal, the job goes on
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
+#define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one
+
+/* Host byte order: it never leaves the boot. */
+struct spool_terms {
+    uint32_t magic; // SPOOL_TERMS_MAGIC
+    uint32_t is_suspended;
+    int64_t time_limit_ms; // from the start; 0: none
+};
+#define SPOOL_TERMS_MAGIC 0x6d67706dU
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);

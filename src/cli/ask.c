@@ -175,6 +175,38 @@ static int read_gpus_per_node(
     return read_integer(what, text, 1, ASK_GPUS_MAX, ret, err);
 }
 
+static int read_requeues(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    (void)client;
+    return read_integer(what, text, 1, ASK_REQUEUES_MAX, ret, err);
+}
+
+static int read_retry(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    (void)client;
+    return read_integer(what, text, 0, ASK_RETRY_MAX, ret, err);
+}
+
+static int read_warn_signal(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    int signal = 0;
+    int64_t before_ms = 0;
+    int r = parse_warn_signal(text, &signal, &before_ms, err);
+    return r < 0 ? name_option("warn_signal", what, err) : read_text(client, what, text, ret, err);
+}
+
+static int read_codes(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    _cleanup_free_ uint32_t *codes = NULL;
+    size_t count = 0;
+    int r = parse_id_list(text, what, 255, &codes, &count, err);
+    return r < 0 ? r : read_text(client, what, text, ret, err);
+}
+
 static int read_cpus(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -323,6 +355,13 @@ const struct ask_key ask_keys[] = {
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
     { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
     { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },
+    { "warn_signal", "signal", "SIGNAL[@TIME]", "a warning before its time is up: USR1@60",
+        read_warn_signal },
+    { "grace", NULL, "TIME", "between SIGTERM and SIGKILL when it is ended", read_duration },
+    { "requeue_on_timeout", NULL, "yes|no", "goes back to the queue when its time is up", read_flag },
+    { "max_requeues", NULL, "N", "so often at most", read_requeues },
+    { "retry", NULL, "N", "tries after one that failed", read_retry },
+    { "retry_on", NULL, "LIST", "also after these exit codes: 75,137", read_codes },
     { 0 },
 };
 

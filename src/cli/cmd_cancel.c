@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/job_columns.h"
 #include "cli/jobs_each.h"
 #include "cli/option_text.h"
 #include "cli/selector.h"
@@ -23,7 +24,7 @@
 struct cancel_options {
     bool has_grace, is_all, is_yes, is_kill;
     int64_t grace_ms;
-    const char *user, *name;
+    const char *user, *name, *states;
 };
 
 static struct cancel_options *options_of(void *target)
@@ -72,10 +73,40 @@ static int set_name(void *target, const char *value, struct error *err)
     return option_text("-n", value, &options_of(target)->name, err);
 }
 
+/* Those of the API, and what lists call parts of them. */
+static const char *const state_words[] = { "queued", "held", "starting", "running", "suspended", "stopping",
+    NULL };
+
+static bool is_in(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = list; *p != '\0'; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
+        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == '\0'))
+            return true;
+    return false;
+}
+
+static int set_states(void *target, const char *value, struct error *err)
+{
+    for (const char *p = value; p != NULL; p = strchr(p, ',') != NULL ? strchr(p, ',') + 1 : NULL) {
+        _cleanup_free_ char *word = xstrndup(p, strcspn(p, ","));
+        size_t i = 0;
+        while (state_words[i] != NULL && strcmp(state_words[i], word) != 0)
+            i++;
+        if (state_words[i] != NULL)
+            continue;
+        (void)error_set(err, -EINVAL, "-s: '%.60s' is no state of a job that has not ended", word);
+        return error_hint(err, "one or more of queued,held,starting,running,suspended,stopping");
+    }
+    options_of(target)->states = value;
+    return 0;
+}
+
 static const struct option_row rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (10s)", set_grace },
     { 0, "all", NULL, "all of your jobs that have not ended", set_all },
-    { 'u', "user", "USER", "with --all: that user's (for operators)", set_user },
+    { 'u', "user", "USER", "that user's (for operators)", set_user },
+    { 's', "state", "LIST", "your jobs in these states: queued,held,running,suspended", set_states },
     { 'n', "name", "GLOB", "your jobs whose name fits", set_name },
     { 0, "kill", NULL, "of an adopted process: end it, too; else it is only let go", set_kill },
     { 'y', "yes", NULL, "do not ask", set_yes },
@@ -93,15 +124,28 @@ static void build_filter(const struct cancel_options *options, struct buffer *pa
     }
 }
 
+static bool fits(const json_t *job, const struct cancel_options *options)
+{
+    const char *state = field_text(job, "state");
+    return options->states == NULL || is_in(options->states, state != NULL ? state : "") ||
+           is_in(options->states, job_state_shown(job));
+}
+
+static bool has_filter(const struct cancel_options *options)
+{
+    return options->is_all || options->name != NULL || options->user != NULL || options->states != NULL;
+}
+
 /* The waiting ones come first, the newest before those that they may wait for, so that nothing starts only
  * because something else was cancelled. */
-static void add_in_order(const json_t *found, struct strings *jobs)
+static void add_in_order(const json_t *found, const struct cancel_options *options, struct strings *jobs)
 {
     for (size_t i = json_array_size(found); i > 0; i--)
-        if (field_is(json_array_get(found, i - 1), "state", "queued"))
+        if (field_is(json_array_get(found, i - 1), "state", "queued") &&
+            fits(json_array_get(found, i - 1), options))
             strings_take(jobs, field_shown(json_array_get(found, i - 1), "id"));
     for (size_t i = 0; i < json_array_size(found); i++)
-        if (!field_is(json_array_get(found, i), "state", "queued"))
+        if (!field_is(json_array_get(found, i), "state", "queued") && fits(json_array_get(found, i), options))
             strings_take(jobs, field_shown(json_array_get(found, i), "id"));
 }
 
@@ -113,7 +157,7 @@ static int find_live(struct call *call, struct strings *jobs, struct error *err)
     int r = client_get(&call->client, buffer_text(&path), &answer, err);
     if (r < 0)
         return r;
-    add_in_order(json_object_get(answer, "jobs"), jobs);
+    add_in_order(json_object_get(answer, "jobs"), call->options, jobs);
     return 0;
 }
 
@@ -139,7 +183,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     if (options->is_kill)
         (void)json_object_set_new(body, "kill", json_true());
     int r = client_call(&call->client, "POST", path, body, &job, err);
-    if (r == -EALREADY && (options->is_all || options->name != NULL))
+    if (r == -EALREADY && has_filter(options))
         return 0; // it ended meanwhile, such as an element with its array
     if (r < 0)
         return r;
@@ -155,14 +199,9 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
 
 static int check(const struct cancel_options *options, int argc, struct error *err)
 {
-    bool has_filter = options->is_all || options->name != NULL;
-    if (has_filter && argc > 0)
-        return error_set(err, -EINVAL, "give jobs, or --all or -n, but not both");
-    if (options->user != NULL && !has_filter) {
-        (void)error_set(err, -EINVAL, "-u needs --all or -n");
-        return error_hint(err, "mgpu cancel --all -u %.60s", options->user);
-    }
-    if (has_filter && !options->is_yes && isatty(STDIN_FILENO) != 1) {
+    if (has_filter(options) && argc > 0)
+        return error_set(err, -EINVAL, "give jobs, or --all, -n, -s or -u, but not both");
+    if (has_filter(options) && !options->is_yes && isatty(STDIN_FILENO) != 1) {
         (void)error_set(err, -EINVAL, "cannot ask whether to cancel them: standard input is no terminal");
         return error_hint(err, "add -y to cancel without asking");
     }
@@ -172,12 +211,12 @@ static int check(const struct cancel_options *options, int argc, struct error *e
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct cancel_options *options = call->options;
-    bool has_filter = options->is_all || options->name != NULL;
     _cleanup_strings_ struct strings jobs = { 0 };
     int r = check(options, argc, err);
     if (r < 0)
         return r;
-    r = has_filter ? find_live(call, &jobs, err) : selector_resolve(&call->client, argc, argv, &jobs, err);
+    r = has_filter(options) ? find_live(call, &jobs, err)
+                            : selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     if (jobs.count == 0) {

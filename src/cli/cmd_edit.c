@@ -126,9 +126,10 @@ static void print_keys(FILE *out)
 const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
-    .help = "Change what waiting jobs ask for",
+    .help = "Change what waiting jobs ask for, or the time limit of running ones",
     .option_hint = "what is to be changed has no dashes: mgpu edit 42 priority=5; keys: mgpu help edit",
-    .detail = "An empty value, or none, is the default. A job that runs cannot be changed.",
+    .detail =
+        "An empty value, or none, is the default. Of a job that runs only the time limit can be changed.",
     .takes_jobs = true,
     .run = run,
     .job_states = "queued,held",

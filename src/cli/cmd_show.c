@@ -134,12 +134,27 @@ static void append_span_of(struct buffer *out, const json_t *job, const char *na
     buffer_printf(out, "%s%s", words, text);
 }
 
+static void append_text_of(struct buffer *out, const json_t *job, const char *name, const char *label)
+{
+    if (!field_is_known(job, name))
+        return;
+    _cleanup_free_ char *text = field_shown(job, name);
+    buffer_printf(out, "%s%s", label, text);
+}
+
 static void print_request(const struct page *page)
 {
     struct buffer text = { 0 };
     _cleanup_free_ char *request = why_request(page->job);
     buffer_append_text(&text, request);
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
+    append_text_of(&text, page->job, "warn_signal", ", warned by ");
+    append_span_of(&text, page->job, "grace_s", ", grace ");
+    if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
+        buffer_append_text(&text, ", queued again when its time is up");
+    if (field_integer(page->job, "retry", 0) > 0)
+        buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
+    append_text_of(&text, page->job, "retry_on", ", also after exit ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
@@ -162,6 +177,34 @@ static void print_time(const struct page *page, const char *label, const char *n
     print_line(page, label, text);
 }
 
+static void print_count(const struct page *page, const char *label, const char *name, const char *more)
+{
+    int64_t count = field_integer(page->job, name, 0);
+    if (count > 0)
+        (void)fprintf(page->out, "%-10s %" PRId64 " time%s%s\n", label, count, count == 1 ? "" : "s", more);
+}
+
+/* Attempts after the first, what each came to, and where its output is. */
+static void print_tries(const struct page *page)
+{
+    size_t i = 0;
+    const json_t *event = NULL;
+    print_count(page, "restarted", "restarts", "");
+    print_count(page, "retried", "retries", " of these, because it had failed");
+    print_time(page, "next try", "retry_at");
+    print_time(page, "suspended", "suspended_at");
+    json_array_foreach(json_object_get(page->job, "events"), i, event)
+    {
+        if (!field_is(event, "type", "requeued"))
+            continue;
+        _cleanup_free_ char *cause = text_escape(field_text(event, "cause"), WORD_MAX);
+        _cleanup_free_ char *log =
+            field_is_known(event, "log") ? field_shown(event, "log") : xstrdup("no output");
+        (void)fprintf(page->out, "%-10s %" PRId64 ": %s, exit %" PRId64 ", %s\n", "attempt",
+            field_integer(event, "attempt", 0), cause, field_integer(event, "exit_code", 0), log);
+    }
+}
+
 /* What its start depends on besides resources, and its place in an array. */
 static void print_conditions(const struct page *page)
 {
@@ -174,6 +217,7 @@ static void print_conditions(const struct page *page)
         print_field(page, "not begun", "array_left");
     else if (left != NULL)
         print_line(page, "not begun", "none: all elements have started");
+    print_tries(page);
     if (field_integer(page->job, "preemptions", 0) > 0)
         (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "gave way",
             field_integer(page->job, "preemptions", 0),

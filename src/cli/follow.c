@@ -107,7 +107,7 @@ static void post(struct follow *follow, const char *action, const char *body)
 static const struct {
     const char *action, *body, *text;
 } escalation[] = {
-    { "/signal", "{\"signal\":2}", "gets SIGINT; Ctrl-C again within 2 s asks it to end" },
+    { "/signal", "{\"signal\":\"INT\"}", "gets SIGINT; Ctrl-C again within 2 s asks it to end" },
     { "/cancel", "{}", "is asked to end (SIGTERM); Ctrl-C again kills it now" },
     { "/cancel", "{\"grace_s\":0}", "is being killed; Ctrl-C again does not wait for it" },
 };

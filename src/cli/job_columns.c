@@ -30,6 +30,7 @@ static const struct {
     { "starting", "◔", ">", COLOR_GREEN, false },
     { "running", "●", "*", COLOR_GREEN, false },
     { "stopping", "◍", "<", COLOR_YELLOW, false },
+    { "suspended", "◫", "z", COLOR_MAGENTA, false },
     { "done", "✓", "+", COLOR_DIM, true },
     { "failed", "✗", "x", COLOR_RED, true },
     { "cancelled", "⊘", "-", COLOR_DIM, true },
@@ -45,6 +46,8 @@ bool job_is_held(const json_t *job)
 const char *job_state_shown(const json_t *job)
 {
     const char *state = field_text(job, "state");
+    if (field_is(job, "state", "running") && field_is_known(job, "suspended_at"))
+        return "suspended";
     return job_is_held(job) ? "held" : state == NULL ? "-" : state;
 }
 

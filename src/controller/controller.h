@@ -43,7 +43,8 @@ struct controller_options {
     struct outside_settings outside;
     struct health_settings health;
     struct idle_policy idle;
-    struct core_account *accounts; // of users and groups with limits of their own
+    int64_t max_time_ms, default_time_ms; // 0: none
+    struct core_account *accounts;        // of users and groups with limits of their own
     size_t n_accounts;
     struct roles *roles;        // who may do what; NULL: administrators and users
     struct setting_note *notes; // of all that was set

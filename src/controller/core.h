@@ -68,10 +68,12 @@ struct core_account {
 };
 
 struct core_options {
-    uint32_t admin_uid;     // besides root
-    size_t queue_max;       // jobs not done, of all users
-    size_t recent_done_max; // ended jobs kept in memory
-    int64_t grace_ms;       // between SIGTERM and SIGKILL when a cancel names none
+    uint32_t admin_uid;      // besides root
+    size_t queue_max;        // jobs not done, of all users
+    size_t recent_done_max;  // ended jobs kept in memory
+    int64_t grace_ms;        // between SIGTERM and SIGKILL when a cancel names none
+    int64_t max_time_ms;     // the longest time limit; 0: any
+    int64_t default_time_ms; // of jobs that ask for none; 0: none
     struct sched_settings sched;
     struct outside_settings outside;
     struct health_settings health;
@@ -133,7 +135,20 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
     bool is_release, void *request);
 
-/* Replaces what a queued job asks for; `name` NULL: it stays. As core_hold, and as core_submit. */
+/*
+ * What runs: a signal to all of it (SIGSTOP and SIGCONT are core_suspend), standing still and going on, and
+ * back to the end of the queue. Of an array, the elements to which that can be done. -ENOENT, -EPERM, -EINVAL
+ * (a lease), -EALREADY (it does not run), -EHOSTDOWN (its node is away: a signal is not kept for later).
+ */
+void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int signal, void *request);
+void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, bool is_continue, void *request);
+void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int64_t grace_ms, void *request); // `grace_ms` < 0: the default
+
+/* Replaces what a queued job asks for, or the time limit of a running one; `name` NULL: it stays. As
+ * core_hold, and as core_submit. */
 void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a job's durable state to what the agents must hear: starting wants LAUNCH, stopping wants STOP.
- * Messages may be lost with their link; after the next HELLO the same function says them again, and agents
- * take each of them twice without harm.
+ * From a job's durable state to what the agents must hear: starting wants LAUNCH, stopping wants STOP,
+ * running wants TERMS when they are not those of its LAUNCH any more. Messages may be lost with their link;
+ * after the next HELLO the same function says them again, and agents take each of them twice without harm.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -86,6 +86,7 @@ static void send_launch(struct core *core, struct core_job *entry, uint32_t link
     struct job_spec spec = *owner->spec; // borrowed; edits since the submit count
     spec.ask = job->ask;
     spec.name = job->name;
+    spec.ask.grace_ms = core_grace_ms(core, &job->ask);
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
@@ -105,6 +106,24 @@ static void send_launch(struct core *core, struct core_job *entry, uint32_t link
     free(grants);
 }
 
+int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
+{
+    return ask->grace_ms > 0 ? ask->grace_ms : core->options.grace_ms;
+}
+
+/* What differs from what LAUNCH said. */
+static void send_terms(struct core *core, const struct job *job, uint32_t link)
+{
+    struct message_terms terms = {
+        .job = job->id,
+        .attempt = job->attempt,
+        .token = job->token,
+        .time_limit_ms = job->ask.time_limit_ms,
+        .is_suspended = job->suspended_ms != 0,
+    };
+    core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
+}
+
 static void send_stop(struct core *core, const struct core_job *entry, uint32_t link)
 {
     const struct job *job = entry->job;
@@ -113,7 +132,7 @@ static void send_stop(struct core *core, const struct core_job *entry, uint32_t 
         .attempt = job->attempt,
         .token = job->token,
         .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
-        .grace_ms = entry->grace_ms < 0 ? core->options.grace_ms : entry->grace_ms,
+        .grace_ms = entry->grace_ms < 0 ? core_grace_ms(core, &job->ask) : entry->grace_ms,
     };
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
 }
@@ -132,6 +151,8 @@ void core_act(struct core *core, struct core_job *entry)
         send_launch(core, entry, node->link);
     else if (job->state == JOB_STOPPING)
         send_stop(core, entry, node->link);
+    else if (job->terms > 0)
+        send_terms(core, job, node->link);
     else if (entry->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
         core_drop_spec(core, spec_owner(entry));
 }

@@ -41,6 +41,15 @@ struct batch *core_batch(struct core *core)
     return core->open;
 }
 
+/* Nobody is signalled by a word that was meant for an attempt before. */
+static void send_signal(struct core *core, const struct held *held)
+{
+    const struct job *job = core_job(core, held->job);
+    const struct core_node *node = job != NULL ? core_find_node(core, job->node) : NULL;
+    if (node != NULL && node->is_up && job->token == held->signal.token)
+        core->effects.send(core->effects.arg, node->link, &message_signal_record, &held->signal);
+}
+
 static void let_go(struct core *core, struct held *held)
 {
     struct core_job *entry = NULL;
@@ -58,6 +67,7 @@ static void let_go(struct core *core, struct held *held)
         core->last_durable_event = held->event.seq;
         core->effects.publish(core->effects.arg, &held->event, core_job(core, held->event.job));
         break;
+    case HELD_SIGNAL: send_signal(core, held); break;
     case HELD_FORGET:
         core->effects.send(core->effects.arg, held->link, &message_forget_record, &held->forget);
         break;

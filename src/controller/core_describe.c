@@ -97,9 +97,11 @@ int core_describe(const struct core *core, const struct job *job, const struct c
 {
     const struct job_ask *ask = &job->ask;
     const struct core_job *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
+    int64_t submit_ms =
+        array != NULL ? array->job->submitted_ms : job->submitted_ms; // an element has waited as long
     *ret = (struct description){ .spec = {
         .id = job->id,
-        .submit_ms = array != NULL ? array->job->submitted_ms : job->submitted_ms, // an element has waited as long
+        .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,
         .begin_ms = ask->begin_ms,
         .deadline_ms = ask->deadline_ms,
         .hold = job->hold,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of a job that waits: hold, release, edit. */
+/* Changes of a job that waits: hold, release, edit; and of the time limit of one that runs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -109,6 +109,51 @@ static int check_edit(const struct core *core, const struct identity *who, const
     return r == -ENOENT ? err->code = -EINVAL : r;
 }
 
+/* Only an operator gives a running job more time than others could count on. */
+static int check_running(const struct core *core, const struct identity *who, const struct job *job,
+    const struct job_ask *ask, const char *name, struct error *err)
+{
+    int r = core_check_control(core, who, job->id, core_find(core, job->id), err);
+    if (r < 0)
+        return r;
+    struct job_ask same = *ask; // borrowed
+    same.time_limit_ms = job->ask.time_limit_ms;
+    if (name != NULL || !job_ask_equal(&same, &job->ask)) {
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " runs: only its time limit can be edited", job->id);
+        return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
+    }
+    r = job_ask_validate(ask, err);
+    if (r < 0)
+        return r;
+    int64_t limit_ms = ask->time_limit_ms, before_ms = job->ask.time_limit_ms;
+    bool is_longer = before_ms != 0 && (limit_ms == 0 || limit_ms > before_ms);
+    if (!is_longer || core_may(who, ACTION_MANAGE, NULL))
+        return 0;
+    (void)error_set(err, -EPERM,
+        "job %" PRIu64 " runs, and its time limit was counted on: it can be made shorter", job->id);
+    return error_hint(err, "operators may make it longer");
+}
+
+static void edit_running(struct core *core, struct core_job *entry, const struct identity *who,
+    const struct job_ask *ask, const char *name, void *request)
+{
+    struct core_answer answer = { .job = entry->job->id };
+    answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
+    if (answer.code == 0 && ask->time_limit_ms != entry->job->ask.time_limit_ms) {
+        struct job_ask copy;
+        job_ask_copy(&copy, ask);
+        struct job_event event = {
+            .type = EVENT_EDITED,
+            .attempt = entry->job->attempt,
+            .uid = who->uid,
+            .ask = { .items = &copy, .count = 1 },
+        };
+        core_change(core, entry, &event, NULL);
+        job_ask_clear(&copy);
+    }
+    core_reply(core, request, &answer);
+}
+
 void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
 {
@@ -117,6 +162,10 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     struct core_answer answer = { .job = id };
     uint32_t gpus = 0;
     core_begin(core, boot_ms, wall_ms);
+    if (entry != NULL && entry->job->state == JOB_RUNNING) {
+        edit_running(core, entry, who, ask, name, request);
+        return;
+    }
     answer.code = check_waiting(core, who, id, entry, "edited", &answer.err);
     if (answer.code == 0)
         answer.code = check_edit(core, who, entry->job, ask, facts, &gpus, &answer.err);
@@ -127,6 +176,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     struct job_ask copy;
     job_ask_copy(&copy, ask);
     copy.gpus = gpus;
+    copy.time_limit_ms = core_limit_of(core, ask);
     struct job_event event = {
         .type = EVENT_EDITED,
         .uid = who->uid,

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a job at a time of its own: its deadline while it waits, its time limit while it runs. A
- * binary heap of the jobs that have one, by the boot clock; time limits run on that clock alone, so that a
- * clock that is set neither lengthens nor ends a job.
+ * What happens to a job at a time of its own: its deadline while it waits, its time limit while it runs. The
+ * limit is its shepherd's to keep; here it is kept for those that have none, and of those whose shepherd does
+ * not, it is known at least that they should be over. A binary heap of the jobs that have one, by the boot
+ * clock; time limits run on that clock alone, so that a clock that is set neither lengthens nor ends a job.
  */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "controller/core_private.h"
+
+#define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
 static void place(struct job_timers *timers, size_t at, struct core_job *entry)
 {
@@ -62,6 +65,13 @@ static void set(struct core *core, struct core_job *entry, int64_t due_ms)
     sift_up(timers, timers->count++, entry);
 }
 
+/* On the wall clock. */
+static int64_t limit_ends_ms(const struct core *core, const struct job *job)
+{
+    int64_t ends_ms = job->started_ms + job->ask.time_limit_ms;
+    return job->ask.lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, &job->ask) + SHEPHERD_LATE_MS;
+}
+
 static bool has_deadline(const struct job *job)
 {
     return job->state == JOB_QUEUED && job->ask.deadline_ms != 0 &&
@@ -75,8 +85,9 @@ void core_set_due(struct core *core, struct core_job *entry)
         set(core, entry, core->boot_ms + job->ask.deadline_ms - core->now_ms);
     else if (job->state != JOB_RUNNING || job->ask.time_limit_ms == 0)
         core_clear_due(core, entry);
-    else if (entry->timer == 0)
-        set(core, entry, core->boot_ms + job->started_ms + job->ask.time_limit_ms - core->now_ms);
+    else if (entry->timer == 0 || entry->limit_ms != job->ask.time_limit_ms)
+        set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
+    entry->limit_ms = job->ask.time_limit_ms;
 }
 
 int64_t core_next_due(const struct core *core)
@@ -92,14 +103,27 @@ void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum
     core_change(core, entry, &event, NULL);
 }
 
+/* As its shepherd would have said it. */
+static void end_at_limit(struct core *core, struct core_job *entry)
+{
+    struct job_event event = { .attempt = entry->job->attempt,
+        .end = END_TIME_LIMIT,
+        .type = EVENT_PREEMPTED,
+        .wall_ms = core->now_ms };
+    entry->grace_ms = -1;
+    if (job_goes_on_after(entry->job, &event, 0))
+        core_change(core, entry, &event, NULL);
+    else
+        core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);
+}
+
 void core_run_due(struct core *core)
 {
     while (core_next_due(core) <= core->boot_ms) {
         struct core_job *entry = core->timers.heap[0];
         core_clear_due(core, entry);
         if (!has_deadline(entry->job)) {
-            entry->grace_ms = -1;
-            core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);
+            end_at_limit(core, entry);
         } else if (entry->job->ask.deadline_ms <= core->now_ms) {
             core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
         } else {

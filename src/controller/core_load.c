@@ -65,7 +65,7 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
 
 void core_load_job(struct core *core, struct job *job)
 {
-    const int64_t times[] = { job->submitted_ms, job->started_ms, job->ended_ms };
+    const int64_t times[] = { job->submitted_ms, job->queued_ms, job->started_ms, job->ended_ms };
     struct core_job *entry = job_table_add(&core->jobs, job);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;

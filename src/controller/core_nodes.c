@@ -44,7 +44,8 @@ static struct core_node *find_or_add(struct core *core, const char *name)
     return node;
 }
 
-/* The attempt is over. A job that gave way goes back to the queue, unless the end was its own. */
+/* The attempt is over. A job that gave way goes back to the queue, unless the end was its own; so does one
+ * that asked to go on after such an end. */
 static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
@@ -56,8 +57,13 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT ? core_idle_text(core, job) : NULL;
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
+    event->wall_ms = core->now_ms;
     bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
-    event->type = job->is_requeued && !is_own_end ? EVENT_REQUEUED : EVENT_ENDED;
+    bool goes_back = job->is_requeued && !is_own_end;
+    uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
+    if (goes_back)
+        event->cause = job->requeue_cause;
+    event->type = goes_back || job_goes_on_after(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
     event->text = text;
     core_drop_usage(entry);

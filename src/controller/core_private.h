@@ -14,6 +14,7 @@ struct core_job {
     uint64_t changed_in;     // batch of its latest change: it may be acted on when that one is durable
     int64_t grace_ms;        // of the latest cancel; -1: the default
     int64_t due_ms;          // boot clock: its deadline while it waits, its time limit while it runs
+    int64_t limit_ms;        // the time limit that due_ms follows from
     size_t timer;            // its place in the heap of those plus 1; 0: none is set
     bool is_fetching;        // its spec was asked for
     bool kills_process;      // a lease: the next stop is meant for its process too
@@ -53,16 +54,17 @@ void key_table_add(struct key_table *table, uint64_t key_hash, uint64_t job, uin
 void key_table_clear(struct key_table *table);
 
 /* What waits for a batch to be durable. */
-enum held_kind { HELD_REPLY, HELD_ACT, HELD_PUBLISH, HELD_FORGET };
+enum held_kind { HELD_REPLY, HELD_ACT, HELD_PUBLISH, HELD_FORGET, HELD_SIGNAL };
 
 struct held {
     enum held_kind kind;
     void *request;              // reply; NULL when it was forgotten meanwhile
     struct core_answer *answer; // reply
     struct job_event event;     // publish, owned
-    uint64_t job;               // act
+    uint64_t job;               // act, signal
     uint32_t link;              // forget
     struct message_forget forget;
+    struct message_signal signal;
     struct held *next;
 };
 
@@ -221,6 +223,8 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     const struct core_facts *facts, void *request);
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
     const struct core_job *entry, struct error *err);
+/* What it asks for, or what the site has for those that ask for nothing. */
+int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
 int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
     int32_t priority_before, struct error *err);
 
@@ -276,6 +280,9 @@ void core_drop_spec(struct core *core, struct core_job *entry);
 /* --- core_usage.c --- */
 void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
 void core_drop_usage(struct core_job *entry);
+
+/* How long a job has between SIGTERM and SIGKILL when nobody says otherwise. */
+int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 
 /* --- core_idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "controller/core_private.h"
 
 bool core_may(const struct identity *who, enum action action, const struct job *job)
@@ -40,12 +41,23 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
     if (ask->priority > free_ride && !who->may_raise && !core_may(who, ACTION_RAISE, NULL)) {
         (void)error_set(
             err, -EPERM, "a priority of %d is above the default, which you may not give", ask->priority);
-        return error_hint(err, "0 and below are free; operators may give more (roles and priority-group of mgpud)");
+        return error_hint(
+            err, "0 and below are free; operators may give more (roles and priority-group of mgpud)");
     }
     if (ask->idle_ok && core->options.idle.is_ok_for_operators && !who->may_raise &&
         !core_may(who, ACTION_MANAGE, NULL)) {
         (void)error_set(err, -EPERM, "idle_ok is not yours to ask for here");
         return error_hint(err, "only those who may give priorities may keep GPUs unused (mgpud --idle-ok)");
+    }
+    if (core->options.max_time_ms != 0 && ask->lease_pid == 0 &&
+        ask->time_limit_ms > core->options.max_time_ms) {
+        char asked[32], most[32];
+        format_duration(ask->time_limit_ms, asked, sizeof(asked));
+        format_duration(core->options.max_time_ms, most, sizeof(most));
+        (void)error_set(err, -ERANGE, "a time limit of %s is asked for; the longest here is %s", asked, most);
+        return error_hint(err,
+            "-t %" PRId64 "s, and a longer job in parts that go on where the last one ended",
+            core->options.max_time_ms / 1000);
     }
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
@@ -72,6 +84,14 @@ static int check_submit(
     return 0;
 }
 
+int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
+{
+    if (ask->time_limit_ms != 0 || ask->lease_pid != 0)
+        return ask->time_limit_ms;
+    int64_t usual_ms = core->options.default_time_ms, most_ms = core->options.max_time_ms;
+    return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
+}
+
 /* The job as it would be, and what the scheduler thinks of it. */
 static int make_job(const struct core *core, const struct identity *who, const struct job_spec *spec,
     const struct core_facts *facts, struct job **ret, struct description *ret_description, struct error *err)
@@ -84,6 +104,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->uid = who->uid;
     job->gid = who->gid;
     job->submitted_ms = core->now_ms;
+    job->ask.time_limit_ms = core_limit_of(core, &job->ask);
     r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
     if (r < 0)
         return r;

@@ -108,6 +108,13 @@ const struct sched_callbacks core_callbacks = {
 
 /* --- what it is told --- */
 
+/* It failed, and its next try has a time. */
+static void await_retry(struct core *core, const struct job *job)
+{
+    if (job->retry_ms > core->now_ms)
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
+}
+
 void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
 {
     struct description description;
@@ -122,6 +129,8 @@ void core_enqueue(struct core *core, struct core_job *entry, const struct core_f
         sched_edit(core->sched, core->now_ms, &description.spec);
     else
         sched_submit(core->sched, core->now_ms, &description.spec);
+    if (!is_known)
+        await_retry(core, entry->job); // at a start
     /* It hears at once of what can never come true. */
     for (size_t i = description.n_open; i < description.spec.n_after; i++)
         sched_settle(
@@ -178,14 +187,16 @@ static void back_off(struct core *core, const struct job *job)
     sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
 }
 
-/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+/* It comes back as another one: preemptible because it was idle, with another time limit, or in another
+ * place. What it waited for is over. */
 static void stop_run(struct core *core, const struct job *job)
 {
     struct sched_look look;
     struct core_job *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
-        look.key->is_preemptible == job->ask.preemptible)
+        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+            job->queued_ms != core->now_ms))
         return;
     char *after = take_ptr(entry->job->ask.after);
     core_enqueue(core, entry, NULL, true);
@@ -205,12 +216,19 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
     stop_run(core, job);
+    await_retry(core, job);
 }
 
 static void on_ended(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_ended(core->sched, core->now_ms, job->id, learnt_run_ms(event));
     sched_withdraw(core->sched, core->now_ms, job->id); // given up while it waited
+}
+
+/* Of a job that waits core_enqueue() tells. */
+static void on_edited(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_relimit(core->sched, core->now_ms, job->id, job->ask.time_limit_ms);
 }
 
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
@@ -230,6 +248,7 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
     [EVENT_RETURNED] = on_returned,
     [EVENT_REQUEUED] = on_requeued,
     [EVENT_ENDED] = on_ended,
+    [EVENT_EDITED] = on_edited,
     [EVENT_HELD] = on_hold,
     [EVENT_RELEASED] = on_hold,
     [EVENT_IDLE] = on_idle,

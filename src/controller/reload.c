@@ -24,6 +24,8 @@ struct core_options reload_core_options(const struct controller *controller)
         .outside = options->outside,
         .health = options->health,
         .idle = options->idle,
+        .max_time_ms = options->max_time_ms,
+        .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
     };
@@ -68,6 +70,8 @@ static void take_up(struct controller_options *options, struct controller_option
     options->outside = after.outside;
     options->health = after.health;
     options->idle = after.idle;
+    options->max_time_ms = after.max_time_ms;
+    options->default_time_ms = after.default_time_ms;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
     SWAP(priority_group);
     SWAP(accounts);

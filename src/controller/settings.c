@@ -18,6 +18,7 @@
 #include "controller/roles.h"
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
+#include "controller/settings_time.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
 #include "wire/gpu_spec.h"
@@ -242,7 +243,7 @@ static const struct option_row command_rows[] = {
 };
 
 static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, health_rows,
-    idle_rows, command_rows, NULL };
+    idle_rows, time_rows, command_rows, NULL };
 
 const struct settings_table settings_tables[] = {
     { setting_rows, false },
@@ -250,6 +251,7 @@ const struct settings_table settings_tables[] = {
     { outside_rows, true },
     { health_rows, true },
     { idle_rows, true },
+    { time_rows, true },
     { NULL, false },
 };
 

@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "job/array.h"
+#include "job/ask_tries.h"
 
 static const struct record_field ask_fields[] = { JOB_ASK_FIELDS(0) };
 
@@ -69,6 +70,8 @@ static int check_texts(const struct job_ask *ask, struct error *err)
         { "after", ask->after, ASK_AFTER_TEXT_MAX },
         { "array", ask->array, ASK_TEXT_MAX },
         { "lease_boot", ask->lease_boot, ASK_BOOT_MAX },
+        { "warn_signal", ask->warn_signal, ASK_WARN_MAX },
+        { "retry_on", ask->retry_on, ASK_TEXT_MAX },
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -227,5 +230,7 @@ int job_ask_validate(const struct job_ask *ask, struct error *err)
         r = check_times(ask, err);
     if (r == 0)
         r = check_rules(ask, err);
+    if (r == 0)
+        r = ask_check_tries(ask, err);
     return r == 0 ? check_lists(ask, err) : r;
 }

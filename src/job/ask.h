@@ -18,11 +18,17 @@
 #define ASK_BOOT_MAX      64U
 #define ASK_SHARE_WHOLE   1000U // thousandths of one GPU
 #define ASK_PRIORITY_MAX  1000
-#define ASK_PID_MAX       0x3fffffU         // as many as Linux can number
-#define ASK_CPUS_MAX      65536U            // whole CPUs of one node
-#define ASK_MEMORY_MIN    (16U << 20)       // bytes; with less no command starts
-#define ASK_IDLE_MIN_MS   1000              // the GPUs are looked at once a second
-#define ASK_AFTER_MAX     1000U             // jobs one job can wait for
+#define ASK_PID_MAX       0x3fffffU   // as many as Linux can number
+#define ASK_CPUS_MAX      65536U      // whole CPUs of one node
+#define ASK_MEMORY_MIN    (16U << 20) // bytes; with less no command starts
+#define ASK_IDLE_MIN_MS   1000        // the GPUs are looked at once a second
+#define ASK_AFTER_MAX     1000U       // jobs one job can wait for
+#define ASK_REQUEUES      10U         // when the job says nothing
+#define ASK_REQUEUES_MAX  1000U
+#define ASK_RETRY_MAX     100U
+#define ASK_WARN_MAX      64U
+#define ASK_WARN_MS       60000 // before the end, when only a signal is named
+#define ASK_GRACE_MAX_MS  (24LL * 3600 * 1000)
 #define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
 
 struct job_ask {
@@ -45,7 +51,13 @@ struct job_ask {
     bool preemptible;        // may be put back into the queue when others need its GPUs
     bool cancel_if_never;    // given up when what it waits for can never come true
     bool idle_ok;            // may leave its GPUs unused
+    bool requeue_on_timeout; // goes back to the queue when its time is up
     int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
+    int64_t grace_ms;        // between SIGTERM and SIGKILL; 0: as the site says
+    char *warn_signal;       // "USR1@60": this signal so many seconds before its time is up; NULL: none
+    char *retry_on;          // "75,137": exit codes after which it is tried again; NULL: none
+    uint32_t max_requeues;   // so often it goes back to the queue at most; 0: ASK_REQUEUES
+    uint32_t retry;          // tries after the first that failed by no fault of its command, or by `retry_on`
     /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
     uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
     uint64_t lease_start; // its start time, without which a pid names nobody
@@ -82,8 +94,14 @@ struct job_ask {
         JOB_ASK_FIELD(47, RECORD_BOOL, base_, idle_ok, "idle_ok", 0),                                        \
         JOB_ASK_FIELD(50, RECORD_U32, base_, lease_pid, "lease_pid", 0),                                     \
         JOB_ASK_FIELD(51, RECORD_U64, base_, lease_start, "lease_start", 0),                                 \
-        JOB_ASK_FIELD(52, RECORD_STRING, base_, lease_boot, "lease_boot", ASK_BOOT_MAX)
-#define ASK_FIELDS         23U                   // rows of it
+        JOB_ASK_FIELD(52, RECORD_STRING, base_, lease_boot, "lease_boot", ASK_BOOT_MAX),                     \
+        JOB_ASK_FIELD(60, RECORD_DURATION, base_, grace_ms, "grace", 0),                                     \
+        JOB_ASK_FIELD(61, RECORD_STRING, base_, warn_signal, "warn_signal", ASK_WARN_MAX),                   \
+        JOB_ASK_FIELD(62, RECORD_BOOL, base_, requeue_on_timeout, "requeue_on_timeout", 0),                  \
+        JOB_ASK_FIELD(63, RECORD_U32, base_, max_requeues, "max_requeues", 0),                               \
+        JOB_ASK_FIELD(64, RECORD_U32, base_, retry, "retry", 0),                                             \
+        JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX)
+#define ASK_FIELDS         29U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;
@@ -118,3 +136,9 @@ struct ask_after {
 /* "41:ok,42,43:fail"; without a kind it is ok. The caller frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 const char *after_kind_name(enum after_kind kind);
+
+/* "USR1@60", "SIGUSR1@2m" or "USR1": the signal, and how long before the end it comes. */
+int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms, struct error *err);
+
+/* True when the list names this exit code. */
+bool ask_retries_on(const struct job_ask *ask, int32_t exit_code);

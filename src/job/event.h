@@ -61,6 +61,9 @@ struct job_event {
     struct record_list usage;  // ended, requeued: at most one struct job_usage
     uint32_t idle_level;       // idle: enum idle_level
     int64_t idle_ms;           // idle: for how long it has used nothing
+    uint32_t cause;            // preempted, requeued: enum requeue_cause
+    int64_t retry_ms;          // requeued: not before this time, wall clock; 0: at once
+    uint32_t sent;             // signalled: the signal
 };
 
 extern const struct record_type job_event_record;

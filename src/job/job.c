@@ -121,6 +121,23 @@ static void forget_idleness(struct job *job)
     job->idle_told_ms = 0;
 }
 
+static void forget_terms(struct job *job)
+{
+    job->suspended_ms = 0;
+    job->terms = 0;
+    job->requeue_cause = REQUEUE_PREEMPTED;
+}
+
+/* Who gives way keeps the place in the queue; who asked for another try stands behind those that wait. */
+static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
+{
+    if (cause == REQUEUE_PREEMPTED)
+        return;
+    job->restarts++;
+    job->retries += cause == REQUEUE_FAILED;
+    job->queued_ms = wall_ms;
+}
+
 /* The attempt is over and the job waits for the next one. */
 static void go_back(struct job *job)
 {
@@ -130,6 +147,8 @@ static void go_back(struct job *job)
         job->ask.preemptible = true;
     job->is_requeued = false;
     forget_idleness(job);
+    forget_terms(job);
+    job->retry_ms = 0;
     gpu_grants_clear(&job->grants);
     job->token = 0;
     job->started_ms = 0;
@@ -142,7 +161,9 @@ static void go_back(struct job *job)
 static void on_returned(struct job *job, const struct job_event *event)
 {
     bool is_over = job->state == JOB_STOPPING && !job->is_requeued;
+    uint32_t cause = job->is_requeued ? job->requeue_cause : REQUEUE_PREEMPTED;
     go_back(job);
+    note_restart(job, cause, event->wall_ms);
     set_text(&job->text, event->text);
     if (!is_over)
         return;
@@ -164,6 +185,7 @@ static void on_ended(struct job *job, const struct job_event *event)
     job->ended_ms = event->wall_ms;
     job->is_requeued = false;
     forget_idleness(job);
+    forget_terms(job);
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
@@ -180,6 +202,7 @@ static void on_ended(struct job *job, const struct job_event *event)
 static void on_edited(struct job *job, const struct job_event *event)
 {
     take_ask(job, event);
+    job->terms += job->state == JOB_RUNNING;
     set_text(&job->name, event->name);
 }
 
@@ -196,7 +219,25 @@ static void on_released(struct job *job, const struct job_event *event)
 static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
+    job->requeue_cause = event->cause;
     set_text(&job->text, event->text);
+}
+
+static void on_suspended(struct job *job, const struct job_event *event)
+{
+    if (job->suspended_ms == 0)
+        job->suspended_ms = event->wall_ms;
+    job->terms++;
+}
+
+static void on_continued(struct job *job, const struct job_event *event)
+{
+    job->suspended_ms = 0;
+    job->terms++;
+}
+
+static void on_signalled(struct job *job, const struct job_event *event)
+{
 }
 
 static void on_idle(struct job *job, const struct job_event *event)
@@ -210,7 +251,10 @@ static void on_idle(struct job *job, const struct job_event *event)
 
 static void on_requeued(struct job *job, const struct job_event *event)
 {
+    job->is_requeued = true; // also when nobody had asked for it
     go_back(job);
+    note_restart(job, event->cause, event->wall_ms);
+    job->retry_ms = event->retry_ms;
     set_text(&job->log_path, event->log_path);
     free(take_ptr(job->text)); // why it gave way is over with the attempt
     set_text(&job->text, event->text);
@@ -258,6 +302,9 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_SPLIT] = on_split,
     [EVENT_MEMBER] = on_member,
     [EVENT_IDLE] = on_idle,
+    [EVENT_SUSPENDED] = on_suspended,
+    [EVENT_CONTINUED] = on_continued,
+    [EVENT_SIGNALLED] = on_signalled,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -282,6 +329,9 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_PREEMPTED:
     case EVENT_REQUEUED:
     case EVENT_IDLE:
+    case EVENT_SUSPENDED:
+    case EVENT_CONTINUED:
+    case EVENT_SIGNALLED:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
     }
@@ -319,6 +369,8 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
         if (event->ask.count != 1)
             return "it has no request";
         return has_same_indexes(job, event) ? NULL : "the indexes of an array stay";
+    case EVENT_PREEMPTED:
+    case EVENT_REQUEUED: return event->cause >= REQUEUE_CAUSES ? "there is no such cause" : NULL;
     case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "there is no such element left";
     case EVENT_IDLE: return event->idle_level >= IDLE_LEVELS ? "there is no such level" : NULL;
     case EVENT_MEMBER: return job->array_open > 0 ? NULL : "no element is open";
@@ -381,6 +433,9 @@ static const char *find_broken_rule(const struct job *job)
         return "only a job that runs leaves its GPUs unused";
     if ((job->idle_level != IDLE_NONE) != (job->idle_told_ms != 0))
         return "it is known since when a job leaves its GPUs unused";
+    if ((job->suspended_ms != 0 || job->terms != 0) && job->state != JOB_RUNNING &&
+        job->state != JOB_STOPPING)
+        return "only a job that runs is suspended, or has other terms";
     if ((job->state == JOB_DONE) != (job->end != END_NONE))
         return "a job has an end exactly when it is done";
     if (job->state == JOB_DONE && job->ended_ms == 0)

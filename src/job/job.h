@@ -25,6 +25,10 @@ struct job {
     struct job_ask ask;
     uint32_t hold;        // HOLD_ bits; it waits while one is set
     uint32_t preemptions; // times it was put back into the queue
+    uint32_t restarts;    // of those: not to give way to others
+    uint32_t retries;     // of those: because it had failed
+    int64_t queued_ms;    // wall clock: since when it waits in its present place; 0: since its submit
+    int64_t retry_ms;     // wall clock: not before this time is its next attempt; 0: at once
     /* An array never runs itself: its elements are split off it, each a job of its own. */
     char *array_left;      // of an array: the indexes not split off yet; NULL: not an array
     uint32_t array_open;   // elements split off that are not done
@@ -33,6 +37,7 @@ struct job {
     uint64_t array_job; // 0: not an element
     uint32_t array_index;
     bool is_requeued;         // stopping: it goes back to the queue at its end
+    uint32_t requeue_cause;   // and why: enum requeue_cause
     enum job_end stop_reason; // the end that it gets by the stop that was asked for; END_NONE: none was
     char *name;               // as shown
     char *summary;            // start of the command line
@@ -45,6 +50,8 @@ struct job {
     uint64_t memory;           // host memory booked on each of its nodes
     uint32_t cpu_milli;        // and thousandths of a CPU
     char *log_path;
+    int64_t suspended_ms; // wall clock: since when it stands still; 0: it does not
+    uint32_t terms;       // times its running attempt was suspended, continued or given another time limit
     uint32_t idle_level;  // enum idle_level: how far its attempt has got by not using its GPUs
     int64_t idle_told_ms; // wall clock: since when that is not IDLE_NONE; 0: it is
     /* When done. */
@@ -76,6 +83,15 @@ bool job_next_state(const struct job *job, const struct job_event *event, enum j
  * the event speaks of another attempt: -EPROTO with a sentence.
  */
 int job_apply(struct job *job, const struct job_event *event, struct error *err);
+
+/* How much earlier or later it may wait for its next try than the doubled time says: 0 to this. */
+#define RETRY_JITTER_MAX 1000U
+
+/*
+ * True when the attempt whose end `end` tells is to be followed by another one, as the job asked: fills in
+ * `cause` and `retry_ms`, as of end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
+ */
+bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t jitter);
 
 /* What must hold in each state; for tests and --fsck. Returns 0 or -EBADMSG with the rule that is broken. */
 int job_invariant(const struct job *job, struct error *err);

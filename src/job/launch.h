@@ -52,6 +52,10 @@ struct launch_spec {
     uint32_t numa;                     // 1 + NUMA node of its first GPU; 0: not known
     struct record_list devices;        // struct device_rule; empty: every device
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
+    int64_t time_limit_ms;             // from the start of the command; 0: none
+    int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
+    uint32_t warn_signal;              // sent before the limit; 0: none
+    int64_t warn_before_ms;            // so long before
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
     bool is_tty;             // it has a terminal

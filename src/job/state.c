@@ -14,7 +14,11 @@
  * A running job whose shepherd died before the gate opened goes back to queued in the same way as a starting
  * one. Where `stopping` leads is decided by what was asked for: a stop ends in done, a preemption in queued,
  * and a stop that comes after a preemption takes the way back away. While it is queued a job can be edited,
- * held and released; while it runs it is noted when it leaves its GPUs unused (idle).
+ * held and released; while it runs its time limit can be edited, and it can be suspended, continued and
+ * signalled, and it is noted when it leaves its GPUs unused (idle).
+ *
+ * An attempt that is over by itself can be followed by another one (requeued from starting and running): the
+ * job used up its time, or failed, and asked to go on.
  *
  * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
  * tells it that such a job is done; it is done with the last of them. A stop gives up what is left of it; it
@@ -55,11 +59,17 @@ static const struct {
     { JOB_STARTING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "it gives way while it starts" },
     { JOB_STARTING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "this attempt never ran; the next one may" },
     { JOB_STARTING, EVENT_ENDED, ALWAYS, JOB_DONE, "over before `started` was heard" },
+    { JOB_STARTING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "over before that, and to be tried again" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while it runs" },
     { JOB_RUNNING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "it gives way" },
     { JOB_RUNNING, EVENT_IDLE, ALWAYS, JOB_RUNNING, "for how long it leaves its GPUs unused matters now" },
+    { JOB_RUNNING, EVENT_EDITED, ALWAYS, JOB_RUNNING, "its time limit is another one now" },
+    { JOB_RUNNING, EVENT_SUSPENDED, ALWAYS, JOB_RUNNING, "it stands still and keeps what it holds" },
+    { JOB_RUNNING, EVENT_CONTINUED, ALWAYS, JOB_RUNNING, "it goes on" },
+    { JOB_RUNNING, EVENT_SIGNALLED, ALWAYS, JOB_RUNNING, "somebody sent it a signal" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
+    { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "over, and to be tried again" },
     { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
     { JOB_STOPPING, EVENT_STOP, GOES_ON, JOB_STOPPING, "cancelled while it gives way" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
@@ -93,6 +103,16 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_MEMBER] = "member",
     [EVENT_CLUSTER] = "cluster",
     [EVENT_IDLE] = "idle",
+    [EVENT_SUSPENDED] = "suspended",
+    [EVENT_CONTINUED] = "continued",
+    [EVENT_SIGNALLED] = "signalled",
+};
+
+static const char *const cause_names[REQUEUE_CAUSES] = {
+    [REQUEUE_PREEMPTED] = "preempted",
+    [REQUEUE_ASKED] = "asked",
+    [REQUEUE_TIME_LIMIT] = "time_limit",
+    [REQUEUE_FAILED] = "failed",
 };
 
 static const char *const end_names[END_KINDS] = {
@@ -152,6 +172,11 @@ const char *job_event_name(enum job_event_type type)
 const char *job_end_name(enum job_end end)
 {
     return name_of(end_names, END_KINDS, end);
+}
+
+const char *requeue_cause_name(enum requeue_cause cause)
+{
+    return name_of(cause_names, REQUEUE_CAUSES, cause);
 }
 
 enum job_state job_state_from_name(const char *name)

@@ -30,6 +30,9 @@ enum job_event_type {
     EVENT_MEMBER,    // an element of this array is done
     EVENT_CLUSTER,   // of job 0: the cluster changed
     EVENT_IDLE,      // it has not used its GPUs for long, or uses them again
+    EVENT_SUSPENDED, // all of it is to stand still; it keeps what it holds
+    EVENT_CONTINUED, // and is to go on
+    EVENT_SIGNALLED, // somebody sent it a signal
     EVENT_TYPES,
 };
 
@@ -53,6 +56,15 @@ enum job_end {
     END_KINDS,
 };
 
+/* Why an attempt is over and its job waits for the next one. */
+enum requeue_cause {
+    REQUEUE_PREEMPTED,  // it gave way to others: it keeps its place
+    REQUEUE_ASKED,      // by somebody who may control it
+    REQUEUE_TIME_LIMIT, // it used up its time, and asked to go on later
+    REQUEUE_FAILED,     // it failed in a way in which it asked to be tried again
+    REQUEUE_CAUSES,
+};
+
 /*
  * Returns true and the next state when `type` may happen in `state`. `goes_on`: there is more to come after
  * this event, because the attempt is put back into the queue or elements of the array are left or open.
@@ -62,6 +74,7 @@ bool job_transition(enum job_state state, enum job_event_type type, bool goes_on
 const char *job_state_name(enum job_state state);
 const char *job_event_name(enum job_event_type type);
 const char *job_end_name(enum job_end end);
+const char *requeue_cause_name(enum requeue_cause cause);
 
 /* The value of that name, or the count (JOB_STATES, ...) when there is none. */
 enum job_state job_state_from_name(const char *name);

@@ -241,6 +241,7 @@ void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec
     if (job == NULL || job->run != NULL)
         return;
     sched_leave_queue(sched, job);
+    job->entry.submit_ms = spec->submit_ms;
     sched_depend_no_more(sched, job);
     struct sched_job old = *job;
     sched_join_class(sched, job, &spec->key);
@@ -250,6 +251,21 @@ void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec
     sched_depend(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
+    sched->is_dirty = true;
+}
+
+void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t limit_ms)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run == NULL || job->class->key.limit_ms == limit_ms)
+        return;
+    struct sched_job old = *job;
+    struct class_key key = job->class->key;
+    key.limit_ms = limit_ms;
+    sched_join_class(sched, job, &key);
+    sched_leave_class(sched, &old);
+    sched_run_expect(sched, job->run);
     sched->is_dirty = true;
 }
 

@@ -112,6 +112,8 @@ void sched_block(
     struct sched *sched, int64_t now_ms, uint64_t job, uint32_t set, uint32_t clear, int64_t until_ms);
 /* Its key, begin, deadline, dependencies or elements have changed; it keeps its submit time. */
 void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);
+/* A running job may run for so long from now on; 0: without a limit. */
+void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t limit_ms);
 
 /* A job that runs already (a restart): books its allocation. `spec->elements` is 0. */
 void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec,

@@ -262,6 +262,7 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     }
     if (!shepherd->terminal.is_open)
         shepherd->log_start = log_size(shepherd->log_fd);
+    shepherd->gate_ms = clock_boot_ms();
     (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");
     watch_step(shepherd, ending);

@@ -51,12 +51,13 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
+    enum job_end stopped = ending->is_timed_out ? END_TIME_LIMIT : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
-        return ending->stop_signal != 0 ? END_CANCELLED : END_UNKNOWN;
+        return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
         return END_START_FAILED;
     if (ending->stop_signal != 0)
-        return END_CANCELLED;
+        return stopped;
     if (status->step == STEP_SETUP)
         return END_SETUP_FAILED;
     return WIFSIGNALED(status->wait_status) ? END_SIGNAL : END_EXIT;

@@ -7,6 +7,7 @@
  *   terminal.c  the terminal, and T, the process that moves its bytes
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
+ *   terms.c   S: how long the step may run, whether it stands still
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
@@ -49,6 +50,7 @@ struct shepherd {
     int init_pidfd;   // -1 when I is gone (or, adopting, was never there)
     int log_fd;       // to ask for its size, and for a tail that I left to us; -1 when adopting
     off_t log_start;  // its size when the gate opened: this step's output begins there
+    int64_t gate_ms;  // boot clock: when it did; 0: not by this shepherd
     pid_t init_pid;   // 0 when unknown
     bool is_adopting; // I and J are not our children
     char *log_path;   // absolute; what I opened

@@ -10,7 +10,8 @@
  * REST    the command is over; what it left behind is being killed
  *
  * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
- * the init itself. The init comes last because it alone holds the exit status of the command.
+ * the init itself. The init comes last because it alone holds the exit status of the command. At its time
+ * limit the step is stopped as if the agent had said so.
  */
 #include "shepherd/watch.h"
 
@@ -29,6 +30,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/terms.h"
 #include "shepherd/tree.h"
 
 #define INIT_GRACE_MS 2000 // between SIGKILL for the command and SIGKILL for its init
@@ -49,6 +51,8 @@ struct watch {
     bool is_executed;   // I has said so: signals reach the command
     int waiting_signal; // came before that
     bool is_waiting_stop;
+    bool is_suspended; // and all of it was told to stand still
+    struct terms terms;
 };
 
 static struct tree step_tree(const struct watch *watch)
@@ -126,18 +130,20 @@ static void obey(struct watch *watch, const struct spool_command *command)
     watch->stage = STOP_SIGNALLED;
 }
 
-static bool is_command(const struct spool_command *command, ssize_t length)
-{
-    return length == (ssize_t)sizeof(*command) && command->magic == SPOOL_COMMAND_MAGIC &&
-           command->signal > 0 && command->signal < (uint32_t)NSIG;
-}
+/* --- standing still, and the time limit --- */
 
-static void on_command(struct watch *watch)
+/* A process that forks while the others are stopped has a child that the first round missed. */
+#define SUSPEND_ROUNDS 3
+
+static void settle_suspension(struct watch *watch)
 {
-    struct spool_command command;
-    ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
-    if (is_command(&command, n))
-        obey(watch, &command);
+    bool is_wanted = watch->terms.is_suspended;
+    if (watch->is_suspended == is_wanted || !watch->is_executed || watch->phase == WATCH_REST ||
+        watch->stage != STOP_NONE)
+        return;
+    watch->is_suspended = is_wanted;
+    for (int i = 0; i < (is_wanted ? SUSPEND_ROUNDS : 1); i++)
+        (void)signal_step(watch, is_wanted ? SIGSTOP : SIGCONT);
 }
 
 /* I says that the command runs, or is gone without a word. */
@@ -150,6 +156,49 @@ static void on_executed(struct watch *watch)
     if (watch->waiting_signal != 0)
         deliver(watch, watch->waiting_signal, watch->is_waiting_stop);
     watch->waiting_signal = 0;
+    settle_suspension(watch);
+}
+
+static void keep_limit(struct watch *watch)
+{
+    if (watch->phase == WATCH_REST || watch->stage != STOP_NONE) {
+        terms_close(&watch->terms);
+        return;
+    }
+    if (!watch->is_executed)
+        on_executed(watch);
+    enum terms_due due = terms_next(&watch->terms);
+    if (due == DUE_WARNING && watch->is_executed)
+        (void)signal_step(watch, (int)watch->terms.spec->warn_signal);
+    if (due != DUE_END)
+        return;
+    watch->ending->is_timed_out = true;
+    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+}
+
+static void on_terms(struct watch *watch)
+{
+    int64_t limit_ms = watch->terms.limit_ms;
+    terms_read(&watch->terms, watch->shepherd->spool_fd);
+    if (limit_ms != watch->terms.limit_ms)
+        keep_limit(watch);
+    settle_suspension(watch);
+}
+
+static bool is_command(const struct spool_command *command, ssize_t length)
+{
+    return length == (ssize_t)sizeof(*command) && command->magic == SPOOL_COMMAND_MAGIC &&
+           command->signal > 0 && command->signal < (uint32_t)NSIG;
+}
+
+static void on_command(struct watch *watch)
+{
+    struct spool_command command;
+    ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
+    if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_LOOK_MAGIC)
+        on_terms(watch);
+    else if (is_command(&command, n))
+        obey(watch, &command);
 }
 
 /* A guest's viewer has pressed Ctrl-C, or gone. T itself may have been killed: its terminal is gone then. */
@@ -300,6 +349,7 @@ enum source {
     SOURCE_CGROUP,
     SOURCE_TERMINAL,
     SOURCE_HOST,
+    SOURCE_LIMIT,
     SOURCES,
 };
 
@@ -307,13 +357,15 @@ static void turn(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;
     bool is_rest = watch->phase == WATCH_REST;
+    bool awaits_start = !watch->is_executed && (watch->waiting_signal != 0 || watch->terms.is_suspended);
     struct pollfd sources[SOURCES] = {
         [SOURCE_PROCESS] = { watch->phase == WATCH_INIT ? shepherd->init_pidfd : watch->leader_pidfd, POLLIN,
             0 },
         [SOURCE_CTL] = { shepherd->ctl_fd, POLLIN, 0 },
         [SOURCE_TIMER] = { watch->timer_fd, POLLIN, 0 },
         /* Only a command that waits makes "executed" worth waking up for. */
-        [SOURCE_CHANNEL] = { watch->waiting_signal != 0 ? shepherd->channel_fd : -1, POLLIN, 0 },
+        [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
+        [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
@@ -343,6 +395,18 @@ static void turn(struct watch *watch)
         on_host_gone(watch);
     if (sources[SOURCE_TIMER].revents != 0)
         on_timer(watch);
+    if (sources[SOURCE_LIMIT].revents != 0)
+        keep_limit(watch);
+}
+
+/* By the clock of who opened the gate, which may have been another shepherd. */
+static int64_t started_ms(const struct shepherd *shepherd)
+{
+    struct init_status status;
+    if (shepherd->gate_ms != 0)
+        return shepherd->gate_ms;
+    bool is_known = init_read_status(shepherd->status_fd, &status) == 0 && status.started_boot_ms != 0;
+    return is_known ? status.started_boot_ms : clock_boot_ms();
 }
 
 void watch_step(struct shepherd *shepherd, struct ending *ending)
@@ -357,16 +421,20 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     };
     if (shepherd->cgroup_fd >= 0)
         watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    terms_open(&watch.terms, shepherd, started_ms(shepherd));
     if (shepherd->init_pidfd < 0)
         on_init_gone(&watch);
     else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
+    keep_limit(&watch);
+    settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
             end_rest(&watch);
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
+    terms_close(&watch.terms);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
     closep(&watch.leader_pidfd);

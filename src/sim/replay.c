@@ -137,7 +137,9 @@ static bool is_decision(const struct job_event *event)
     const struct cluster_change *change = change_of(event);
     if (change != NULL)
         return change->kind == CHANGE_UNRESERVE && change->text != NULL; // somebody else's has no reason
-    return event->type == EVENT_ALLOCATED || event->type == EVENT_PREEMPTED;
+    bool gives_way =
+        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED; // else somebody asked
+    return event->type == EVENT_ALLOCATED || gives_way;
 }
 
 static bool is_settings(const struct job_event *event)

@@ -66,9 +66,11 @@ static int describe(
     const struct replay *replay, const struct job *job, struct sched_job_spec *ret, struct error *err)
 {
     const struct job *array = replay_find(replay, job->array_job);
+    int64_t submit_ms =
+        array != NULL ? array->submitted_ms : job->submitted_ms; // an element has waited as long
     *ret = (struct sched_job_spec){
         .id = job->id,
-        .submit_ms = array != NULL ? array->submitted_ms : job->submitted_ms,
+        .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,
         .begin_ms = job->ask.begin_ms,
         .deadline_ms = job->ask.deadline_ms,
         .hold = job->hold,
@@ -107,6 +109,13 @@ static int read_after(const struct replay *replay, const struct job *job, struct
     return 0;
 }
 
+/* It failed, and its next try has a time. */
+static void await_retry(struct replay *replay, const struct job *job)
+{
+    if (job->retry_ms > replay->at_ms)
+        sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
+}
+
 /* `is_edit`: the scheduler has it already. */
 static int enqueue(struct replay *replay, const struct job *job, bool is_edit, struct error *err)
 {
@@ -120,6 +129,8 @@ static int enqueue(struct replay *replay, const struct job *job, bool is_edit, s
     spec.n_after = count;
     if (r == 0)
         (is_edit ? sched_edit : sched_submit)(replay->sched, replay->at_ms, &spec);
+    if (r == 0 && !is_edit)
+        await_retry(replay, job); // at a start
     for (size_t i = n_open; r == 0 && i < count; i++)
         sched_settle(replay->sched, replay->at_ms, after[i].job, after[i].kind == AFTER_FAIL);
     request_clear(&spec.key.request);
@@ -208,14 +219,16 @@ static int tell_stop(
     return 0;
 }
 
-/* A job that gave way because it was idle comes back as a preemptible one. What it waited for is over. */
+/* It comes back as another one: preemptible because it was idle, with another time limit, or in another
+ * place. What it waited for is over. */
 static int stop_run(struct replay *replay, const struct job *job, struct error *err)
 {
     struct sched_look look;
     struct job *own = replay_find(replay, job->id);
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
-        look.key->is_preemptible == job->ask.preemptible)
+        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+            job->queued_ms != replay->at_ms))
         return 0;
     char *after = take_ptr(own->ask.after);
     int r = enqueue(replay, job, true, err);
@@ -242,7 +255,9 @@ static int tell_returned(
 static int tell_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    return stop_run(replay, job, err);
+    int r = stop_run(replay, job, err);
+    await_retry(replay, job);
+    return r;
 }
 
 static int tell_ended(
@@ -257,7 +272,10 @@ static int tell_ended(
 static int tell_edited(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    return enqueue(replay, job, true, err);
+    if (job->state == JOB_QUEUED)
+        return enqueue(replay, job, true, err);
+    sched_relimit(replay->sched, replay->at_ms, job->id, job->ask.time_limit_ms);
+    return 0;
 }
 
 static int tell_hold(

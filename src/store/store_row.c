@@ -85,6 +85,13 @@ static const struct column columns[] = {
     COLUMN(COLUMN_USAGE, usage),
     COLUMN(COLUMN_U32, idle_level),
     COLUMN(COLUMN_64, idle_told_ms),
+    COLUMN(COLUMN_U32, restarts),
+    COLUMN(COLUMN_U32, retries),
+    COLUMN(COLUMN_64, queued_ms),
+    COLUMN(COLUMN_64, retry_ms),
+    COLUMN(COLUMN_U32, requeue_cause),
+    COLUMN(COLUMN_64, suspended_ms),
+    COLUMN(COLUMN_U32, terms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -265,8 +272,8 @@ int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
                 err, r, "database: job %" PRIu64 " has a damaged value in '%s'", job->id, columns[i].name);
     }
     if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS ||
-        job->stop_reason >= END_KINDS || job->idle_level >= IDLE_LEVELS || job->name == NULL ||
-        job->summary == NULL)
+        job->stop_reason >= END_KINDS || job->idle_level >= IDLE_LEVELS ||
+        job->requeue_cause >= REQUEUE_CAUSES || job->name == NULL || job->summary == NULL)
         return error_set(err, -EUCLEAN, "database: the row of job %" PRIu64 " is damaged", job->id);
     *ret = take_ptr(job);
     return 0;

@@ -20,7 +20,7 @@
 #include "job/state.h"
 #include "store/store_sql.h"
 
-static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && EVENT_IDLE == 14 &&
+static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 &&
                    END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 &&
                    END_IDLE_TIMEOUT == 13,
     "these numbers are on disk");
@@ -136,7 +136,14 @@ static const char scheduler[] =
 /* What the latest attempt of a job made of its GPUs, and what followed from not using them. */
 static const char usage[] = "ALTER TABLE jobs ADD COLUMN usage BLOB;"
                             "ALTER TABLE jobs ADD COLUMN idle_level INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;";
+                            "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN queued_ms INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN retry_ms INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN requeue_cause INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN suspended_ms INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN terms INTEGER NOT NULL DEFAULT 0;";
 
 const struct schema_step store_schema_steps[] = {
     { 1, tables },

@@ -166,6 +166,9 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_MEMBER] = { update_job, insert_event },
     [EVENT_CLUSTER] = { insert_event },
     [EVENT_IDLE] = { update_job, insert_event },
+    [EVENT_SUSPENDED] = { update_job, insert_event },
+    [EVENT_CONTINUED] = { update_job, insert_event },
+    [EVENT_SIGNALLED] = { update_job, insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)

@@ -68,6 +68,28 @@ static void add_idle(json_t *object, const struct job_event *event, struct usern
     (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
+static void add_requeue(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_reason(object, event, names);
+    (void)json_object_set_new(
+        object, "cause", json_string(requeue_cause_name((enum requeue_cause)event->cause)));
+    (void)json_object_set_new(object, "not_before", json_text_time(event->retry_ms));
+    if (event->cause == REQUEUE_ASKED && event->type == EVENT_PREEMPTED)
+        add_user(object, event, names);
+    if (event->type == EVENT_REQUEUED && event->end != END_NONE) {
+        (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
+        (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
+        (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
+        (void)json_object_set_new(object, "log", json_text_string(event->log_path));
+    }
+}
+
+static void add_signal(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_user(object, event, names);
+    (void)json_object_set_new(object, "signal", json_integer(event->sent));
+}
+
 static void add_change(json_t *object, const struct job_event *event, struct usernames *names)
 {
     const struct cluster_change *change = event->change.items;
@@ -79,6 +101,12 @@ static void add_change(json_t *object, const struct job_event *event, struct use
     (void)json_object_set_new(object, "node", json_text_string(change->node));
     (void)json_object_set_new(object, "uuid", json_text_string(change->uuid));
     (void)json_object_set_new(object, "message", json_text_string(change->text));
+}
+
+/* Only of a job that waits or runs. */
+static const char *after_edit(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(event->attempt > 0 ? JOB_RUNNING : JOB_QUEUED);
 }
 
 static const char *now_queued(const struct job_event *event, const struct job *job)
@@ -158,15 +186,18 @@ static const struct {
     [EVENT_STOP] = { after_stop, add_stop },
     [EVENT_RETURNED] = { after_return, add_reason },
     [EVENT_ENDED] = { after_end, add_end },
-    [EVENT_EDITED] = { now_queued, add_user },
+    [EVENT_EDITED] = { after_edit, add_user },
     [EVENT_HELD] = { now_queued, add_hold },
     [EVENT_RELEASED] = { now_queued, add_hold },
-    [EVENT_PREEMPTED] = { after_preemption, add_reason },
-    [EVENT_REQUEUED] = { now_queued, add_reason },
+    [EVENT_PREEMPTED] = { after_preemption, add_requeue },
+    [EVENT_REQUEUED] = { now_queued, add_requeue },
     [EVENT_SPLIT] = { now_queued, add_element },
     [EVENT_MEMBER] = { after_member, add_member },
     [EVENT_CLUSTER] = { no_state, add_change },
     [EVENT_IDLE] = { still_running, add_idle },
+    [EVENT_SUSPENDED] = { still_running, add_user },
+    [EVENT_CONTINUED] = { still_running, add_user },
+    [EVENT_SIGNALLED] = { still_running, add_signal },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

@@ -249,7 +249,58 @@ static json_t *make_hold(const struct json_job_view *view)
 
 static json_t *make_preemptions(const struct json_job_view *view)
 {
-    return json_or_null(view->job->preemptions);
+    return json_or_null(view->job->preemptions - view->job->restarts);
+}
+
+static json_t *make_restarts(const struct json_job_view *view)
+{
+    return json_or_null(view->job->restarts);
+}
+
+static json_t *make_retries(const struct json_job_view *view)
+{
+    return json_or_null(view->job->retries);
+}
+
+static json_t *make_retry_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->state == JOB_QUEUED ? view->job->retry_ms : 0);
+}
+
+static json_t *make_suspended_at(const struct json_job_view *view)
+{
+    return json_text_time(view->job->state == JOB_RUNNING ? view->job->suspended_ms : 0);
+}
+
+static json_t *make_grace_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.grace_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
+static json_t *make_warn_signal(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.warn_signal);
+}
+
+static json_t *make_requeue_on_timeout(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.requeue_on_timeout);
+}
+
+static json_t *make_max_requeues(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.max_requeues);
+}
+
+static json_t *make_retry(const struct json_job_view *view)
+{
+    return json_or_null(view->job->ask.retry);
+}
+
+static json_t *make_retry_on(const struct json_job_view *view)
+{
+    return json_text_string(view->job->ask.retry_on);
 }
 
 static json_t *make_command(const struct json_job_view *view)
@@ -432,7 +483,20 @@ static const struct {
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
-    { { "preemptions", "integer|null", "times it was put back" }, make_preemptions },
+    { { "preemptions", "integer|null", "times it was put back to give way" }, make_preemptions },
+    { { "restarts", "integer|null",
+          "times it was put back otherwise: asked for, its time was up, or it failed" },
+        make_restarts },
+    { { "retries", "integer|null", "of those: because it had failed" }, make_retries },
+    { { "retry_at", "string|null", "not before this time it is tried again" }, make_retry_at },
+    { { "suspended_at", "string|null", "since when it is suspended" }, make_suspended_at },
+    { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
+    { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
+    { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },
+        make_requeue_on_timeout },
+    { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },
+    { { "retry", "integer|null", "tries after a failed one" }, make_retry },
+    { { "retry_on", "string|null", "exit codes after which it is tried again" }, make_retry_on },
     { { "command", "string", "one line as a shell would take it, cut at 160 bytes" }, make_command },
     { { "node", "string|null", "where its latest attempt is or was" }, make_node },
     { { "granted", "array",

@@ -60,6 +60,24 @@ static void add_end(json_t *object, const struct job_event *event, uint64_t stem
     (void)json_object_set_new(object, "run_ms", json_integer(event->run_ms));
 }
 
+static void add_cause(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "cause", json_integer(event->cause));
+}
+
+static void add_requeued(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    add_end(object, event, stem);
+    add_cause(object, event, stem);
+    (void)json_object_set_new(object, "retry_ms", json_integer(event->retry_ms));
+}
+
+static void add_signal(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "uid", json_integer(event->uid));
+    (void)json_object_set_new(object, "sent", json_integer(event->sent));
+}
+
 static void add_stop(json_t *object, const struct job_event *event, uint64_t stem)
 {
     enum job_end reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
@@ -112,11 +130,15 @@ static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uin
     [EVENT_EDITED] = add_edit,
     [EVENT_HELD] = add_hold,
     [EVENT_RELEASED] = add_hold,
-    [EVENT_REQUEUED] = add_end,
+    [EVENT_PREEMPTED] = add_cause,
+    [EVENT_REQUEUED] = add_requeued,
     [EVENT_SPLIT] = add_element,
     [EVENT_MEMBER] = add_member,
     [EVENT_CLUSTER] = add_change,
     [EVENT_IDLE] = add_idle,
+    [EVENT_SUSPENDED] = add_signal,
+    [EVENT_CONTINUED] = add_signal,
+    [EVENT_SIGNALLED] = add_signal,
 };
 
 json_t *json_journal_write(const struct job_event *event, uint64_t stem)
@@ -176,6 +198,9 @@ static const struct number_place places[] = {
     NUMBER("memory", memory),
     NUMBER("idle_level", idle_level),
     NUMBER("idle_ms", idle_ms),
+    NUMBER("cause", cause),
+    NUMBER("retry_ms", retry_ms),
+    NUMBER("sent", sent),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

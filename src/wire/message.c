@@ -123,6 +123,21 @@ static const struct record_field stop_fields[] = {
 const struct record_type message_stop_record =
     RECORD_TYPE(MESSAGE_STOP, "STOP", struct message_stop, stop_fields);
 
+static const struct record_field signal_fields[] = {
+    ATTEMPT_FIELDS(struct message_signal),
+    RECORD_FIELD(6, RECORD_U32, struct message_signal, signal, 0),
+};
+const struct record_type message_signal_record =
+    RECORD_TYPE(MESSAGE_SIGNAL, "SIGNAL", struct message_signal, signal_fields);
+
+static const struct record_field terms_fields[] = {
+    ATTEMPT_FIELDS(struct message_terms),
+    RECORD_FIELD(6, RECORD_I64, struct message_terms, time_limit_ms, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_terms, is_suspended, 0),
+};
+const struct record_type message_terms_record =
+    RECORD_TYPE(MESSAGE_TERMS, "TERMS", struct message_terms, terms_fields);
+
 static const struct record_field forget_fields[] = { ATTEMPT_FIELDS(struct message_forget) };
 const struct record_type message_forget_record =
     RECORD_TYPE(MESSAGE_FORGET, "FORGET", struct message_forget, forget_fields);
@@ -213,13 +228,6 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_guest_record =
     RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
 
-static const struct record_field signal_fields[] = {
-    ATTEMPT_FIELDS(struct message_signal),
-    RECORD_FIELD(6, RECORD_U32, struct message_signal, signal, 0),
-};
-const struct record_type message_signal_record =
-    RECORD_TYPE(MESSAGE_SIGNAL, "SIGNAL", struct message_signal, signal_fields);
-
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -243,6 +251,7 @@ static const struct record_type *const types[] = {
     &message_open_terminal_record,
     &message_open_guest_record,
     &message_signal_record,
+    &message_terms_record,
 };
 
 const struct record_type *message_type(uint16_t id)

@@ -15,8 +15,8 @@
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
  *
- *                             <─────── LOOK (at a process)
- *   PROCESS (who it is, or: it is over) >
+ *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
+ * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
  */
 #pragma once
 
@@ -51,9 +51,10 @@ enum message_id {
     MESSAGE_STREAM,
     MESSAGE_LOOK,
     MESSAGE_PROCESS,
+    MESSAGE_SIGNAL = 120,
+    MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
-    MESSAGE_SIGNAL,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -189,6 +190,21 @@ struct message_stop {
     int64_t grace_ms;
 };
 
+struct message_signal { // once: a lost one is not said again
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    uint32_t signal;
+};
+
+struct message_terms { // how a running attempt is kept from now on
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+    int64_t time_limit_ms; // from its start; 0: none
+    uint32_t is_suspended;
+};
+
 struct message_forget { // the end is committed: the spool directory may go
     uint64_t job;
     uint32_t attempt, step, task;
@@ -270,19 +286,14 @@ struct message_open_guest {
     uint32_t rows, columns;
 };
 
-struct message_signal { // the job goes on, unless the signal ends it
-    uint64_t job;
-    uint32_t attempt, step, task;
-    uint64_t token;
-    uint32_t signal;
-};
-
 /* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
 extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
 extern const struct record_type message_launch_record;
 extern const struct record_type message_stop_record;
 extern const struct record_type message_forget_record;
+extern const struct record_type message_signal_record;
+extern const struct record_type message_terms_record;
 extern const struct record_type message_started_record;
 extern const struct record_type message_exited_record;
 extern const struct record_type message_returned_record;
@@ -293,7 +304,6 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
-extern const struct record_type message_signal_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

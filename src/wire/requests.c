@@ -61,7 +61,19 @@ const struct record_type exec_request_record =
     RECORD_TYPE(230, "exec request", struct exec_request, exec_fields);
 
 static const struct record_field signal_fields[] = {
-    RECORD_FIELD(1, RECORD_U32, struct signal_request, signal, 0),
+    RECORD_FIELD(1, RECORD_STRING, struct signal_request, signal, 16),
 };
 const struct record_type signal_request_record =
-    RECORD_TYPE(231, "signal request", struct signal_request, signal_fields);
+    RECORD_TYPE(260, "signal request", struct signal_request, signal_fields);
+
+static const struct record_field requeue_fields[] = {
+    RECORD_FIELD(1, RECORD_I64, struct requeue_request, grace_s, 0),
+};
+const struct record_type requeue_request_record =
+    RECORD_TYPE(261, "requeue request", struct requeue_request, requeue_fields);
+
+static const struct record_field retry_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct retry_request, submit_key, 128),
+};
+const struct record_type retry_request_record =
+    RECORD_TYPE(262, "retry request", struct retry_request, retry_fields);

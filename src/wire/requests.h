@@ -52,16 +52,29 @@ struct exec_request {
     uint32_t rows, columns;
 };
 
-/* POST /jobs/ID/signal */
-struct signal_request {
-    uint32_t signal;
-};
-
 /* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
 struct empty_request {
     bool unused;
 };
 
+/* POST /jobs/ID/signal */
+struct signal_request {
+    char *signal; // "USR1", or a number as text
+};
+
+/* POST /jobs/ID/requeue */
+struct requeue_request {
+    int64_t grace_s; // between SIGTERM and SIGKILL; negative: the job's, else the controller's default
+};
+
+/* POST /jobs/ID/retry */
+struct retry_request {
+    char *submit_key; // as of a submit, or NULL
+};
+
+extern const struct record_type retry_request_record;
+extern const struct record_type signal_request_record;
+extern const struct record_type requeue_request_record;
 extern const struct record_type cancel_request_record;
 extern const struct record_type empty_request_record;
 extern const struct record_type mark_request_record;
@@ -69,4 +82,3 @@ extern const struct record_type policy_request_record;
 extern const struct record_type reserve_request_record;
 extern const struct record_type token_request_record;
 extern const struct record_type exec_request_record;
-extern const struct record_type signal_request_record;

@@ -101,6 +101,10 @@ static void on_command_end(void *arg, uint64_t number, void *object)
     struct spooled *entry = object;
     if (!entry->is_running)
         return;
+    if (entry->is_suspended && !entry->is_stopped) {
+        entry->is_overdue = true;
+        return;
+    }
     entry->is_running = false;
     entry->has_status = true; // the user's init writes it, whoever else is dead
     if (entry->shepherd != 0)
@@ -253,10 +257,24 @@ static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_
     struct spooled *entry = find(node, id);
     if (entry == NULL || entry->shepherd == 0)
         return -EAGAIN;
+    if (grace_ms < 0)
+        return 0; // only a signal
     if (!entry->is_running)
         return entry->is_gated ? -EAGAIN : 0;
     entry->is_stopped = true;
     world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
+    return 0;
+}
+
+static int set_terms(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
+{
+    struct spooled *entry = find(arg, id);
+    struct node *node = arg;
+    if (entry == NULL)
+        return 0;
+    entry->is_suspended = terms->is_suspended != 0;
+    if (entry->is_overdue && !entry->is_suspended)
+        world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
     return 0;
 }
 
@@ -315,6 +333,7 @@ void node_start_agent(struct node *node)
         .settle_nogo = settle_nogo,
         .command = command,
         .kill = kill_left_overs,
+        .set_terms = set_terms,
         .remove = remove_attempt,
         .save_epoch = save_epoch,
         .open_log = open_log,

@@ -24,6 +24,8 @@ struct spooled {
     bool is_gated;     // the user's init waits at the gate
     bool is_running;   // the command was executed and has not ended
     bool is_stopped;   // a stop was asked for
+    bool is_suspended; // its command stands still
+    bool is_overdue;   // and would have ended by now
     int32_t exit_code; // what the command returns
     uint32_t executions;
     struct launch_exit exit;

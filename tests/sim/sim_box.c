@@ -255,6 +255,9 @@ static struct job_spec *make_spec(const struct ask *ask)
     spec->ask.idle_ok = spec->ask.gpus > 0 && kind % 23 == 0;
     if (spec->ask.gpus > 0 && !spec->ask.idle_ok && kind % 3 == 0)
         spec->ask.idle_timeout_ms = 1000;
+    spec->ask.retry = kind % 6 == 0 ? 2 : 0;
+    if (spec->ask.retry > 0 && kind % 4 == 0)
+        spec->ask.retry_on = xstrdup("1-3");
     spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
     if (ask->after != 0)
         spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
@@ -297,7 +300,23 @@ static void cancel(void *arg, uint64_t number, void *object)
     turn(box);
 }
 
-/* Holds what waits, and lets go again until nothing is held. */
+/* Does something to what runs; of an array, to its elements. */
+static void control(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    const struct ask *ask = object;
+    int64_t now = box->world.now_ms;
+    if (ask->job == 0 || box->core == NULL)
+        return;
+    switch (world_random(&box->world) % 4) {
+    case 0: core_requeue(box->core, now, now, &client, ask->job, 0, NULL); break;
+    case 1: core_signal(box->core, now, now, &client, ask->job, 10, NULL); break;
+    default: core_suspend(box->core, now, now, &client, ask->job, false, NULL); break;
+    }
+    turn(box);
+}
+
+/* Holds what waits, and lets go again until nothing is held or suspended. */
 static void release(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
@@ -311,6 +330,7 @@ static void release(void *arg, uint64_t number, void *object)
                 core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, element, true, NULL);
         }
         core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
+        core_suspend(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
         turn(box);
         const struct job *job = core_job(box->core, ask->job);
         if (job == NULL || job->state == JOB_DONE)
@@ -380,6 +400,8 @@ static void on_client(void *arg, uint64_t number, void *object)
     if (world_one_in(&box->world, 6))
         world_later(&box->world, world_between(&box->world, 0, 40), hold, box, 0, ask, NULL);
     world_later(&box->world, world_between(&box->world, 0, 2000), release, box, 0, ask, NULL);
+    if (world_one_in(&box->world, 3))
+        world_later(&box->world, world_between(&box->world, 0, 600), control, box, 0, ask, NULL);
     if (world_one_in(&box->world, 3))
         world_later(&box->world, world_between(&box->world, 0, 40), cancel, box, 0, ask, NULL);
     world_later(&box->world, world_between(&box->world, 1, 800), on_client, box, 0, NULL, NULL);

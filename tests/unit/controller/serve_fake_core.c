@@ -217,6 +217,24 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     answer_job(job, request);
 }
 
+void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int signal, void *request)
+{
+    answer_job(job, request);
+}
+
+void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, bool is_continue, void *request)
+{
+    answer_job(job, request);
+}
+
+void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int64_t grace_ms, void *request)
+{
+    answer_job(job, request);
+}
+
 void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
 {
@@ -369,7 +387,9 @@ bool core_may(const struct identity *who, enum action action, const struct job *
 
 void settings_visit(const struct controller_options *options, settings_visit_fn *visit, void *arg)
 {
-    struct setting setting = { .key = "gpus", .value = "sim:2x8G", .origin = "/etc/x.yaml:3", .help = "GPUs" };
+    struct setting setting = {
+        .key = "gpus", .value = "sim:2x8G", .origin = "/etc/x.yaml:3", .help = "GPUs"
+    };
     visit(arg, &setting);
 }
 

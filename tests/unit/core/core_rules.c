@@ -261,7 +261,7 @@ static void an_element_that_waits_can_be_taken_out_of_its_array(void **state)
     assert_string_equal(core_job(b->core, 11)->array_left, "1-2");
 }
 
-static void a_time_limit_ends_a_job_with_124(void **state)
+static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **state)
 {
     struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
@@ -270,9 +270,9 @@ static void a_time_limit_ends_a_job_with_124(void **state)
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_started(b, 1, launch), 0);
     bench_settle(b);
-    pass_time(b, 50000);
+    pass_time(b, 61000); // its shepherd has its grace to end it
     assert_int_equal(state_of(b, 11), JOB_RUNNING);
-    pass_time(b, 11000);
+    pass_time(b, 35000);
     assert_int_equal(state_of(b, 11), JOB_STOPPING);
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
     (void)bench_exited(b, 1, launch, END_CANCELLED, 143);
@@ -439,7 +439,7 @@ int main(void)
         CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),
         CASE(a_cancelled_array_takes_its_elements_with_it),
         CASE(an_element_that_waits_can_be_taken_out_of_its_array),
-        CASE(a_time_limit_ends_a_job_with_124),
+        CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here),
         CASE(a_deadline_ends_a_job_that_still_waits),
         CASE(a_begin_time_is_waited_for),
         CASE(a_preemptible_job_gives_way_and_comes_back),

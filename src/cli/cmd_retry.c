@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu retry: submit copies of jobs that have ended. */
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/jobs_each.h"
+#include "cli/selector.h"
+#include "cli/submit.h"
+
+static int retry(struct call *call, const char *id, void *arg, struct error *err)
+{
+    (void)arg;
+    _cleanup_json_ json_t *body = json_object(), *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/retry", id);
+    int r = submit_renew_key(body, err);
+    if (r < 0)
+        return r;
+    r = client_call(&call->client, "POST", path, body, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+        return 0;
+    }
+    _cleanup_free_ char *shown = field_shown(job, "id");
+    (void)printf("%s\n", shown);
+    return 0;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_strings_ struct strings jobs = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    return r < 0 ? r : jobs_each(call, &jobs, retry, NULL);
+}
+
+const struct command command_retry = {
+    .name = "retry",
+    .usage = "JOB...",
+    .help = "Submit copies of jobs that have ended, and print their ids",
+    .detail = "A copy asks for what the job asked for at its end, but waits for no job and no time.",
+    .takes_jobs = true,
+    .run = run,
+};

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu signal, suspend, continue, requeue: what is done with jobs that run. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/jobs_each.h"
+#include "cli/selector.h"
+#include "cli/talk.h"
+#include "base/signals.h"
+
+/* One of the verbs: the last component of its path, its body, and what is said when it is done. */
+struct deed {
+    const char *action;
+    const char *done;
+    json_t *body;
+};
+
+static int post(struct call *call, const char *id, void *arg, struct error *err)
+{
+    const struct deed *deed = arg;
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/%s", id, deed->action);
+    int r = client_call(&call->client, "POST", path, deed->body, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
+        (void)fprintf(stderr, "  job %s %s\n", id, deed->done);
+    }
+    return 0;
+}
+
+static int do_each(struct call *call, int argc, char **argv, const char *action, const char *done,
+    json_t *body, struct error *err)
+{
+    _cleanup_strings_ struct strings jobs = { 0 };
+    struct deed deed = { .action = action, .done = done, .body = body };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    return r < 0 ? r : jobs_each(call, &jobs, post, &deed);
+}
+
+/* --- signal --- */
+
+static int run_signal(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    if (argc < 2) {
+        (void)error_set(err, -EINVAL, "no signal is named");
+        return error_hint(err, "mgpu signal %.60s USR1", argc > 0 ? argv[0] : "JOB");
+    }
+    const char *word = argv[argc - 1];
+    int signal = signal_find(word);
+    if (signal == 0) {
+        (void)error_set(err, -EINVAL, "'%.60s' is no signal", word);
+        return error_hint(err, "the signal comes last: mgpu signal %.60s USR1", argv[0]);
+    }
+    (void)json_object_set_new(body, "signal", json_string(word));
+    const char *name = signal_name(signal);
+    _cleanup_free_ char *done =
+        name != NULL ? xasprintf("got SIG%s", name) : xasprintf("got signal %d", signal);
+    return do_each(call, argc - 1, argv, "signal", done, body, err);
+}
+
+const struct command command_signal = {
+    .name = "signal",
+    .usage = "JOB... SIGNAL",
+    .help = "Send a signal to all processes of running jobs",
+    .detail = "SIGNAL is a name such as USR1, or a number. STOP and CONT suspend and continue the job.",
+    .takes_jobs = true,
+    .run = run_signal,
+};
+
+/* --- suspend, continue --- */
+
+static int run_suspend(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    int status = do_each(call, argc, argv, "suspend", "is suspended", body, err);
+    if (status == EXIT_OK && !call->is_quiet && !call->is_json)
+        talk_line(
+            "it keeps its GPUs and their memory, and its time limit goes on; mgpu continue lets it go on");
+    return status;
+}
+
+static int run_continue(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    return do_each(call, argc, argv, "continue", "goes on", body, err);
+}
+
+const struct command command_suspend = {
+    .name = "suspend",
+    .usage = "JOB...",
+    .help = "Let running jobs stand still; they keep their GPUs",
+    .detail = "All processes of the job get SIGSTOP. Its time limit goes on.",
+    .takes_jobs = true,
+    .run = run_suspend,
+};
+
+const struct command command_continue = {
+    .name = "continue",
+    .usage = "JOB...",
+    .help = "Let suspended jobs go on",
+    .takes_jobs = true,
+    .run = run_continue,
+};
+
+/* --- requeue --- */
+
+struct requeue_options {
+    bool has_grace;
+    int64_t grace_ms;
+};
+
+static int set_grace(void *target, const char *value, struct error *err)
+{
+    struct requeue_options *options = ((struct call *)target)->options;
+    int r = parse_duration(value, "--grace", &options->grace_ms, err);
+    options->has_grace = r == 0;
+    return r;
+}
+
+static const struct option_row requeue_rows[] = {
+    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else 10s)", set_grace },
+    { 0 },
+};
+
+static int run_requeue(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct requeue_options *options = call->options;
+    _cleanup_json_ json_t *body = json_object();
+    if (options->has_grace)
+        (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
+    return do_each(call, argc, argv, "requeue", "goes back to the end of the queue", body, err);
+}
+
+const struct command command_requeue = {
+    .name = "requeue",
+    .usage = "[OPTIONS] JOB...",
+    .help = "End running jobs and queue them again, at the end",
+    .detail = "The job keeps its id and gets its next attempt. A job that has ended: mgpu retry.",
+    .tables = { requeue_rows },
+    .options_size = sizeof(struct requeue_options),
+    .takes_jobs = true,
+    .run = run_requeue,
+};

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of run, submit, shell and adopt: each becomes a member of the request, or is kept until it can.
+ */
+#include "cli/submit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/ask.h"
+#include "cli/env_file.h"
+#include "cli/environment.h"
+#include "cli/field.h"
+#include "cli/option_text.h"
+
+static struct submit_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+{
+    struct submit_options *options = options_of(target);
+    if (options->ask == NULL)
+        options->ask = json_object();
+    return ask_set(options->ask, NULL, key, option, value, err);
+}
+
+static int set_gpus(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpus", "-g", value, err);
+}
+
+static int set_gpu_ids(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpu_ids", "-G", value, err);
+}
+
+static int set_gpu_allow(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpu_allow", "--gpu-allow", value, err);
+}
+
+static int set_gpu_mem(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpu_mem", "-m", value, err);
+}
+
+static int set_cpus(void *target, const char *value, struct error *err)
+{
+    return set(target, "cpus", "-c", value, err);
+}
+
+static int set_memory(void *target, const char *value, struct error *err)
+{
+    return set(target, "memory", "-M", value, err);
+}
+
+static int set_nodes(void *target, const char *value, struct error *err)
+{
+    return set(target, "nodes", "-N", value, err);
+}
+
+static int set_gpus_per_node(void *target, const char *value, struct error *err)
+{
+    return set(target, "gpus_per_node", "--gpus-per-node", value, err);
+}
+
+static int set_time_limit(void *target, const char *value, struct error *err)
+{
+    return set(target, "time_limit", "-t", value, err);
+}
+
+static int set_priority(void *target, const char *value, struct error *err)
+{
+    return set(target, "priority", "-p", value, err);
+}
+
+static int set_begin(void *target, const char *value, struct error *err)
+{
+    return set(target, "begin", "--begin", value, err);
+}
+
+static int set_deadline(void *target, const char *value, struct error *err)
+{
+    return set(target, "deadline", "--deadline", value, err);
+}
+
+static int set_array(void *target, const char *value, struct error *err)
+{
+    return set(target, "array", "--array", value, err);
+}
+
+static int set_name(void *target, const char *value, struct error *err)
+{
+    return set(target, "name", "-J", value, err);
+}
+
+static int set_cancel_if_never(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "cancel_if_never", "--cancel-if-never", "yes", err);
+}
+
+static int set_preemptible(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "preemptible", "--preemptible", "yes", err);
+}
+
+static int set_idle_timeout(void *target, const char *value, struct error *err)
+{
+    return set(target, "idle_timeout", "--idle-timeout", value, err);
+}
+
+static int set_idle_ok(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "idle_ok", "--idle-ok", "yes", err);
+}
+
+static int set_grace(void *target, const char *value, struct error *err)
+{
+    return set(target, "grace", "--grace", value, err);
+}
+
+static int set_signal(void *target, const char *value, struct error *err)
+{
+    return set(target, "warn_signal", "--signal", value, err);
+}
+
+static int set_on_timeout(void *target, const char *value, struct error *err)
+{
+    bool is_requeue = strcmp(value, "requeue") == 0;
+    if (!is_requeue && strcmp(value, "kill") != 0)
+        return error_set(err, -EINVAL, "--on-timeout: '%.60s' is neither kill nor requeue", value);
+    return set(target, "requeue_on_timeout", "--on-timeout", is_requeue ? "yes" : "no", err);
+}
+
+static int set_max_requeues(void *target, const char *value, struct error *err)
+{
+    return set(target, "max_requeues", "--max-requeues", value, err);
+}
+
+static int set_retry(void *target, const char *value, struct error *err)
+{
+    return set(target, "retry", "--retry", value, err);
+}
+
+static int set_retry_on(void *target, const char *value, struct error *err)
+{
+    return set(target, "retry_on", "--retry-on", value, err);
+}
+
+/* Names become numbers when mgpud can be asked. */
+static int set_after(void *target, const char *value, struct error *err)
+{
+    const char *jobs = NULL;
+    int r = option_text("--after", value, &jobs, err);
+    if (r == 0)
+        strings_add(&options_of(target)->after, jobs);
+    return r;
+}
+
+static int set_hold(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_held = true;
+    return 0;
+}
+
+static int set_dry(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    if (((struct call *)target)->layer != NULL)
+        return error_set(err, -EINVAL, "--dry-run belongs on the command line");
+    options_of(target)->is_dry = true;
+    return 0;
+}
+
+static int set_directory(void *target, const char *value, struct error *err)
+{
+    return option_text("-C", value, &options_of(target)->directory, err);
+}
+
+static int set_env(void *target, const char *value, struct error *err)
+{
+    const char *equals = strchr(value, '=');
+    if (equals == NULL || equals == value) {
+        (void)error_set(err, -EINVAL, "-e: '%.60s' is not NAME=VALUE", value);
+        return error_hint(err, "your own environment is passed on anyway");
+    }
+    _cleanup_free_ char *name = xstrndup(value, (size_t)(equals - value));
+    strings_set_env(&options_of(target)->env, name, equals + 1);
+    return 0;
+}
+
+/* A file is read once for all jobs of a call: it may be a pipe. */
+static int set_env_file(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    struct submit_options *options = options_of(target);
+    int r = option_text("--env-file", value, &value, err);
+    if (r < 0)
+        return r;
+    json_t *variables = json_object_get(call->env_files, value);
+    if (variables == NULL) {
+        r = env_file_read(value, &variables, err);
+        if (r < 0)
+            return r;
+        if (call->env_files == NULL)
+            call->env_files = json_object();
+        if (json_object_set_new(call->env_files, value, variables) < 0)
+            return error_set(err, -EINVAL, "--env-file: the name of the file is not UTF-8 text");
+    }
+    if (options->env_files == NULL)
+        options->env_files = json_object();
+    return json_object_update(options->env_files, variables);
+}
+
+static int set_export(void *target, const char *value, struct error *err)
+{
+    options_of(target)->export = value;
+    return environment_check(value, err);
+}
+
+static int set_conda(void *target, const char *value, struct error *err)
+{
+    return option_text("--conda", value, &options_of(target)->setup.conda, err);
+}
+
+static int set_venv(void *target, const char *value, struct error *err)
+{
+    return option_text("--venv", value, &options_of(target)->setup.venv, err);
+}
+
+static int set_module(void *target, const char *value, struct error *err)
+{
+    strings_add(&options_of(target)->setup.modules, value);
+    return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--module: the name of the module is empty");
+}
+
+static int set_setup(void *target, const char *value, struct error *err)
+{
+    return option_text("-E", value, &options_of(target)->setup.command, err);
+}
+
+static int set_output(void *target, const char *value, struct error *err)
+{
+    return option_text("-o", value, &options_of(target)->output, err);
+}
+
+static int set_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_tty = true;
+    options_of(target)->is_never_tty = false;
+    return 0;
+}
+
+static int set_no_tty(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_never_tty = true;
+    options_of(target)->is_tty = false;
+    return 0;
+}
+
+/* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
+ */
+static int refuse_n(void *target, const char *value, struct error *err)
+{
+    (void)target;
+    return error_set(err, -EINVAL, "-n is not an option here; for %.20s GPUs use -g %.20s", value, value);
+}
+
+const struct option_row submit_rows[] = {
+    { 'g', "gpus", "N|0.5|N:TYPE", "GPUs: a number, 0 for none, a part of one, or of a model: 2:h200 (1)",
+        set_gpus },
+    { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
+    { 0, "node-gpu-ids", "LIST", NULL, set_gpu_ids },
+    { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
+    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared: 8G; bare = MiB",
+        set_gpu_mem },
+    { 0, "mem", "SIZE", NULL, set_gpu_mem },
+    { 'c', "cpus", "N", "CPUs needed on each node: 8, 2.5", set_cpus },
+    { 'M', "ram", "SIZE", "host memory needed on each node: 64G; bare = MiB", set_memory },
+    { 'N', "nodes", "N", "exactly so many nodes (as few as possible)", set_nodes },
+    { 0, "gpus-per-node", "N", "GPUs on each node", set_gpus_per_node },
+    { 't', "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00; bare = seconds", set_time_limit },
+    { 0, "time-limit", "TIME", NULL, set_time_limit },
+    { 0, "signal", "SIGNAL[@TIME]", "warn it before its time is up: USR1@60 (60s)", set_signal },
+    { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (10s)", set_grace },
+    { 0, "on-timeout", "kill|requeue", "when its time is up: end it, or queue it again (kill)",
+        set_on_timeout },
+    { 0, "max-requeues", "N", "so often at most (10)", set_max_requeues },
+    { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
+    { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },
+    { 'p', "priority", "N", "higher runs first (0)", set_priority },
+    { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
+    { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },
+    { 'a', "array", "LIST", "many jobs of one command: 0-99, 0-99:2, at most 8 at a time: 0-99%8",
+        set_array },
+    { 'A', "after", "JOB[:ok|any|fail]", "start when that job has ended so (ok); may be repeated",
+        set_after },
+    { 0, "cancel-if-never", NULL, "give it up when what it waits for can never come true",
+        set_cancel_if_never },
+    { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
+    { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
+    { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
+    { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },
+    { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
+    { 'J', "name", "NAME", "name in lists", set_name },
+    { 'C', "chdir", "DIR", "run there instead of here", set_directory },
+    { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
+    { 0, "env-file", "FILE", "set the variables of its NAME=VALUE lines; may be repeated", set_env_file },
+    { 0, "export", "all|minimal|NAMES", "which of your variables it gets: minimal, or these too (all)",
+        set_export },
+    { 0, "module", "NAME", "load an environment module; may be repeated", set_module },
+    { 0, "conda", "ENV", "activate a conda environment", set_conda },
+    { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
+    { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
+    { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
+    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
+    { 'T', "tty", NULL, "run it on a terminal of its own, which mgpu attach joins", set_tty },
+    { 0, "no-tty", NULL, "not on a terminal, wherever this is typed", set_no_tty },
+    { 'n', "n", "N", NULL, refuse_n },
+    { 0 },
+};
+
+const struct option_row lease_rows[] = {
+    { 'g', "gpus", "N|0.5", "how many GPUs (those that the process is on)", set_gpus },
+    { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", set_gpu_ids },
+    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which others may then share: 8G", set_gpu_mem },
+    { 'c', "cpus", "N", "CPUs to count as used: 8, 2.5", set_cpus },
+    { 'M', "ram", "SIZE", "host memory to count as used: 64G; bare = MiB", set_memory },
+    { 't', "time", "TIME", "let go of it after so long: 90m, 4h; bare = seconds", set_time_limit },
+    { 'p', "priority", "N", "while it waits: higher comes first (0)", set_priority },
+    { 0, "deadline", "TIME", "give it up when it has not begun by then", set_deadline },
+    { 'J', "name", "NAME", "name in lists (that of its program)", set_name },
+    { 0 },
+};
+
+void submit_options_clear(void *arg)
+{
+    struct submit_options *options = arg;
+    json_release(&options->ask);
+    strings_clear(&options->after);
+    strings_clear(&options->env);
+    strings_clear(&options->sweeps);
+    strings_clear(&options->setup.modules);
+    json_release(&options->env_files);
+}

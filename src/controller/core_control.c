@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can be done with a running job: a signal, standing still, going back to the queue. Each is an event
+ * first, so that the log says who did it, and reaches the agent when that is durable. With an array it is
+ * done to each of its elements that it can be done to.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+struct control {
+    const char *done; // completes "cannot be"
+    bool needs_node;  // its node must be there to hear of it
+    bool (*is_possible)(const struct job *job);
+    void (*act)(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument);
+};
+
+static int check_job(
+    const struct core *core, const struct control *control, const struct job *job, struct error *err)
+{
+    if (job->ask.lease_pid != 0) {
+        (void)error_set(err, -EINVAL,
+            "job %" PRIu64 " is a lease: mgpu did not start its process, and it cannot be %s", job->id,
+            control->done);
+        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask.lease_pid);
+    }
+    if (!control->is_possible(job)) {
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
+            job_state_name(job->state), control->done);
+        return job->state == JOB_STOPPING ? err->code : error_hint(err, "mgpu show %" PRIu64, job->id);
+    }
+    const struct core_node *node = core_find_node(core, job->node);
+    if (control->needs_node && (node == NULL || !node->is_up)) {
+        (void)error_set(err, -EHOSTDOWN, "node %s of job %" PRIu64 " is not connected", job->node, job->id);
+        return error_hint(err, "mgpu nodes; try again when it is there");
+    }
+    return 0;
+}
+
+/* All elements that can; the array is refused when none can. */
+static int act_on_elements(struct core *core, const struct control *control, struct core_job *array,
+    const struct identity *who, int64_t argument, struct error *err)
+{
+    size_t count = 0;
+    struct error ignored;
+    struct core_job *after = NULL;
+    for (struct core_job *member = array->members; member != NULL; member = after) {
+        after = member->member_after;
+        if (check_job(core, control, member->job, &ignored) < 0)
+            continue;
+        control->act(core, member, who, argument);
+        count++;
+    }
+    if (count > 0)
+        return 0;
+    return error_set(
+        err, -EALREADY, "no element of array %" PRIu64 " can be %s now", array->job->id, control->done);
+}
+
+static void control_job(struct core *core, const struct control *control, const struct identity *who,
+    uint64_t id, int64_t argument, void *request)
+{
+    struct core_job *entry = core_find(core, id);
+    struct core_answer answer = { .job = id };
+    answer.code = core_check_control(core, who, id, entry, &answer.err);
+    if (answer.code == 0 && job_is_array(entry->job))
+        answer.code = act_on_elements(core, control, entry, who, argument, &answer.err);
+    else if (answer.code == 0 && (answer.code = check_job(core, control, entry->job, &answer.err)) == 0)
+        control->act(core, entry, who, argument);
+    core_reply(core, request, &answer);
+}
+
+static bool is_running(const struct job *job)
+{
+    return job->state == JOB_RUNNING;
+}
+
+static void send_signal(struct core *core, struct core_job *entry, const struct identity *who, int64_t signal)
+{
+    const struct job *job = entry->job;
+    struct job_event event = {
+        .type = EVENT_SIGNALLED, .attempt = job->attempt, .uid = who->uid, .sent = (uint32_t)signal
+    };
+    core_change(core, entry, &event, NULL);
+    core_hold_back(core,
+        (struct held){ .kind = HELD_SIGNAL,
+            .job = job->id,
+            .signal = {
+                .job = job->id, .attempt = job->attempt, .token = job->token, .signal = (uint32_t)signal } });
+}
+
+/* --- suspend, continue --- */
+
+static void suspend(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument)
+{
+    struct job_event event = {
+        .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
+    };
+    if (entry->job->suspended_ms == 0)
+        core_change(core, entry, &event, NULL);
+}
+
+/* What others stopped goes on by the signal alone. */
+static void go_on(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument)
+{
+    struct job_event event = {
+        .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
+    };
+    if (entry->job->suspended_ms != 0)
+        core_change(core, entry, &event, NULL);
+    else
+        send_signal(core, entry, who, SIGCONT);
+}
+
+static const struct control suspending = { "suspended", false, is_running, suspend };
+static const struct control continuing = { "continued", false, is_running, go_on };
+
+void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, bool is_continue, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    control_job(core, is_continue ? &continuing : &suspending, who, job, 0, request);
+}
+
+/* --- signals --- */
+
+static const struct control signalling = { "signalled", true, is_running, send_signal };
+
+void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int signal, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    const struct control *control = signal == SIGSTOP   ? &suspending
+                                    : signal == SIGCONT ? &continuing
+                                                        : &signalling;
+    control_job(core, control, who, job, signal, request);
+}
+
+/* --- requeue --- */
+
+static bool is_started(const struct job *job)
+{
+    return job->state == JOB_STARTING || job->state == JOB_RUNNING;
+}
+
+static void requeue(struct core *core, struct core_job *entry, const struct identity *who, int64_t grace_ms)
+{
+    char text[] = "it was put back into the queue";
+    struct job_event event = { .type = EVENT_PREEMPTED,
+        .attempt = entry->job->attempt,
+        .uid = who->uid,
+        .cause = REQUEUE_ASKED,
+        .text = text };
+    entry->grace_ms = grace_ms;
+    core_change(core, entry, &event, NULL);
+}
+
+static const struct control requeueing = { "put back into the queue", false, is_started, requeue };
+
+void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t id, int64_t grace_ms, void *request)
+{
+    const struct core_job *entry = core_find(core, id);
+    core_begin(core, boot_ms, wall_ms);
+    if (entry == NULL || entry->job->state != JOB_DONE) {
+        control_job(core, &requeueing, who, id, grace_ms, request);
+        return;
+    }
+    struct core_answer answer = { .job = id };
+    answer.code = core_check_control(core, who, id, entry, &answer.err);
+    if (answer.code == -EALREADY)
+        (void)error_hint(&answer.err, "mgpu retry %" PRIu64 " submits a copy of it", id);
+    core_reply(core, request, &answer);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* POST /jobs/ID/signal, suspend, continue and requeue: what is done with a job that runs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "base/signals.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+
+static void reply_job(struct request *request, const struct job *job)
+{
+    jobs_reply(request, 200, job);
+}
+
+static void on_changed(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, request->job, reply_job);
+}
+
+/* What is over is said here: the core may have forgotten it. */
+static int check_live(const struct job *job, struct error *err)
+{
+    if (job->state != JOB_DONE)
+        return 0;
+    (void)error_set(err, -EALREADY, "job %" PRIu64 " has already ended", job->id);
+    return error_hint(err, "mgpu retry %" PRIu64 " submits a copy of it", job->id);
+}
+
+static int read_body(
+    struct request *request, const struct record_type *type, void *ret, json_t **ret_body, struct error *err)
+{
+    int r = request_parse_body(request, ret_body, err);
+    return r == 0 ? json_record_read(type, *ret_body, ret, err) : r;
+}
+
+static int read_signal(struct request *request, int *ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct signal_request wish = { 0 };
+    int r = read_body(request, &signal_request_record, &wish, &body, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *name = wish.signal;
+    *ret = name != NULL ? signal_find(name) : 0;
+    if (*ret != 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "signal: %s%.60s", name != NULL ? "there is no signal " : "it is missing",
+        name != NULL ? name : "");
+    return error_hint(err, "a name such as USR1, or a number");
+}
+
+static void send_signal(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    int signal = 0;
+    if (!jobs_check(request, ACTION_CONTROL, job, "signal it"))
+        return;
+    int r = read_signal(request, &signal, &err);
+    if (r == 0)
+        r = check_live(job, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->on_answer = on_changed;
+    core_signal(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
+        signal, request);
+}
+
+static void set_suspended(struct request *request, const struct job *job, bool is_continue)
+{
+    struct error err = { 0 };
+    struct empty_request nothing = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    if (!jobs_check(request, ACTION_CONTROL, job, is_continue ? "continue it" : "suspend it"))
+        return;
+    int r = read_body(request, &empty_request_record, &nothing, &body, &err);
+    if (r == 0)
+        r = check_live(job, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->on_answer = on_changed;
+    core_suspend(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
+        is_continue, request);
+}
+
+static void suspend(struct request *request, const struct job *job)
+{
+    set_suspended(request, job, false);
+}
+
+static void go_on(struct request *request, const struct job *job)
+{
+    set_suspended(request, job, true);
+}
+
+static int read_grace(struct request *request, int64_t *ret_ms, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct requeue_request wish = { .grace_s = -1 };
+    int r = read_body(request, &requeue_request_record, &wish, &body, err);
+    if (r < 0)
+        return r;
+    bool is_given = json_is_integer(json_object_get(body, "grace_s"));
+    if (is_given && (wish.grace_s < 0 || wish.grace_s > LIMIT_GRACE_S))
+        return error_set(
+            err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", wish.grace_s, LIMIT_GRACE_S);
+    *ret_ms = is_given ? wish.grace_s * 1000 : -1;
+    return 0;
+}
+
+static void requeue(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    int64_t grace_ms = -1;
+    if (!jobs_check(request, ACTION_CONTROL, job, "put it back into the queue"))
+        return;
+    int r = read_grace(request, &grace_ms, &err);
+    if (r == 0)
+        r = check_live(job, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->on_answer = on_changed;
+    core_requeue(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
+        grace_ms, request);
+}
+
+void handle_signal(struct request *request)
+{
+    jobs_find(request, request->job, send_signal);
+}
+
+void handle_suspend(struct request *request)
+{
+    jobs_find(request, request->job, suspend);
+}
+
+void handle_continue(struct request *request)
+{
+    jobs_find(request, request->job, go_on);
+}
+
+void handle_requeue(struct request *request)
+{
+    jobs_find(request, request->job, requeue);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* POST /jobs/ID/retry: a new job that asks for what an ended one asked for; 201 when that is durable. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_rights.h"
+#include "controller/serve_routes.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+
+struct retry {
+    struct retry_request wish;
+    struct job_ask ask; // of the old job, with its edits
+    char *name;
+};
+
+static void release_retry(struct request *request)
+{
+    struct retry *retry = request->work;
+    free(retry->wish.submit_key);
+    job_ask_clear(&retry->ask);
+    free(retry->name);
+    free(retry);
+}
+
+static void reply_created(struct request *request, const struct job *job)
+{
+    jobs_reply(request, 201, job);
+}
+
+static void on_submitted(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, answer->job, reply_created);
+}
+
+/* The times and jobs that the old one waited for are over. */
+static void renew(struct job_spec *spec, const struct retry *retry)
+{
+    job_ask_clear(&spec->ask);
+    job_ask_copy(&spec->ask, &retry->ask);
+    free(take_ptr(spec->ask.after));
+    spec->ask.begin_ms = 0;
+    spec->ask.deadline_ms = 0;
+    free(spec->name);
+    spec->name = xstrdup(retry->name);
+    free(spec->submit_key);
+    spec->submit_key = xstrdup(retry->wish.submit_key);
+    spec->hold = false;
+}
+
+static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+{
+    struct request *request = arg;
+    struct error err = { 0 };
+    if (request_is_over(request)) {
+        job_spec_free(spec);
+    } else if (spec == NULL) {
+        (void)error_set(&err, -ENOENT, "what job %" PRIu64 " ran is not known any more", request->job);
+        request_reply_problem(request, &err);
+    } else {
+        renew(spec, request->work);
+        if (spec->ask.priority > 0)
+            request->who.may_raise = rights_may_raise(request);
+        request->on_answer = on_submitted;
+        core_submit(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec,
+            NULL, request);
+    }
+    request_unref(request);
+}
+
+static int check(const struct request *request, const struct job *job, struct error *err)
+{
+    if (request->who.uid != job->uid) {
+        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", job->id, job->uid);
+        return error_hint(err, "a copy would be yours: only its owner may submit one");
+    }
+    if (job->state != JOB_DONE) {
+        (void)error_set(
+            err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
+        return error_hint(err, "mgpu requeue %" PRIu64 " ends it and queues it again", job->id);
+    }
+    if (job->ask.lease_pid != 0)
+        return error_set(
+            err, -EINVAL, "job %" PRIu64 " was a lease: there is no command to run again", job->id);
+    if (store_is_full(request->serve->controller->store))
+        return error_set(err, -ENOSPC, "there is no space left to store new jobs");
+    return 0;
+}
+
+static void begin_retry(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    struct retry *retry = request->work;
+    _cleanup_json_ json_t *body = NULL;
+    int r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&retry_request_record, body, &retry->wish, &err);
+    if (r == 0)
+        r = check(request, job, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    job_ask_copy(&retry->ask, &job->ask);
+    retry->name = xstrdup(job->name);
+    request_ref(request);
+    /* An element runs what its array was asked to run. */
+    store_fetch_spec(
+        request->serve->controller->store, job->array_job != 0 ? job->array_job : job->id, on_spec, request);
+}
+
+void handle_retry(struct request *request)
+{
+    request->work = xcalloc(1, sizeof(struct retry));
+    request->release = release_retry;
+    jobs_find(request, request->job, begin_retry);
+}

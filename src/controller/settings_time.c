@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Each time is a duration, or "none". */
+#include "controller/settings_time.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "controller/controller.h"
+
+static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
+{
+    int64_t ms = 0;
+    bool is_none = strcmp(value, "none") == 0;
+    int r = is_none ? 0 : parse_duration(value, what, &ms, err);
+    if (r < 0)
+        return r;
+    if (ms == 0 && !is_none) {
+        (void)error_set(err, -ERANGE, "%s: '%.40s' leaves no time at all", what, value);
+        return error_hint(err, "write none for no limit");
+    }
+    *field = ms;
+    return 0;
+}
+
+static int set_max(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    return set_time(&options->max_time_ms, "--max-time", value, err);
+}
+
+static int set_default(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    return set_time(&options->default_time_ms, "--default-time", value, err);
+}
+
+const struct option_row time_rows[] = {
+    { 0, "max-time", "TIME|none", "the longest time limit that a job may have", set_max, "none" },
+    { 0, "default-time", "TIME|none", "time limit of jobs that ask for none", set_default, "none" },
+    { 0, NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/ask_tries.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "base/signals.h"
+
+#define EXIT_CODE_MAX 255
+
+int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms, struct error *err)
+{
+    const char *at = strchr(text, '@');
+    _cleanup_free_ char *name = at != NULL ? xstrndup(text, (size_t)(at - text)) : xstrdup(text);
+    int64_t before_ms = ASK_WARN_MS;
+    int signal = signal_find(name);
+    if (signal == 0) {
+        (void)error_set(err, -EINVAL, "warn_signal: '%.60s' is no signal", name);
+        return error_hint(err, "write USR1@60: SIGUSR1 sixty seconds before the end");
+    }
+    int r = at != NULL ? parse_duration(at + 1, "warn_signal", &before_ms, err) : 0;
+    if (r < 0)
+        return r;
+    if (before_ms <= 0)
+        return error_set(err, -ERANGE, "warn_signal: %.60s is not before the end", text);
+    *ret_signal = signal;
+    *ret_before_ms = before_ms;
+    return 0;
+}
+
+static int read_codes(const char *text, uint32_t **ret, size_t *ret_count, struct error *err)
+{
+    return parse_id_list(text, "retry_on", EXIT_CODE_MAX, ret, ret_count, err);
+}
+
+static int check_codes(const struct job_ask *ask, struct error *err)
+{
+    _cleanup_free_ uint32_t *codes = NULL;
+    size_t count = 0;
+    if (ask->retry_on == NULL)
+        return 0;
+    int r = read_codes(ask->retry_on, &codes, &count, err);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        if (codes[i] == 0)
+            return error_set(err, -EINVAL, "retry_on: 0 is the exit code of a success");
+    if (r == 0 && ask->retry == 0) {
+        (void)error_set(err, -EINVAL, "retry_on is given, but no number of tries");
+        return error_hint(err, "add retry: --retry 3");
+    }
+    return r;
+}
+
+static int check_warning(const struct job_ask *ask, struct error *err)
+{
+    int signal = 0;
+    int64_t before_ms = 0;
+    return ask->warn_signal != NULL ? parse_warn_signal(ask->warn_signal, &signal, &before_ms, err) : 0;
+}
+
+int ask_check_tries(const struct job_ask *ask, struct error *err)
+{
+    bool is_lease = ask->lease_pid != 0;
+    if (ask->grace_ms < 0 || ask->grace_ms > ASK_GRACE_MAX_MS)
+        return error_set(err, -ERANGE, "grace: %" PRId64 " ms is outside 0 to 24 h", ask->grace_ms);
+    if (ask->retry > ASK_RETRY_MAX)
+        return error_set(err, -ERANGE, "retry: %u is outside 0 to %u", ask->retry, ASK_RETRY_MAX);
+    if (ask->max_requeues > ASK_REQUEUES_MAX)
+        return error_set(
+            err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
+    if (is_lease && (ask->retry > 0 || ask->requeue_on_timeout || ask->warn_signal != NULL)) {
+        (void)error_set(
+            err, -EINVAL, "a lease is not tried again and gets no signals: mgpu did not start its process");
+        return error_hint(err, "leave out retry, requeue_on_timeout and warn_signal");
+    }
+    int r = check_warning(ask, err);
+    return r == 0 ? check_codes(ask, err) : r;
+}
+
+bool ask_retries_on(const struct job_ask *ask, int32_t exit_code)
+{
+    _cleanup_free_ uint32_t *codes = NULL;
+    size_t count = 0;
+    struct error err;
+    if (ask->retry_on == NULL || read_codes(ask->retry_on, &codes, &count, &err) < 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (exit_code == (int32_t)codes[i])
+            return true;
+    return false;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * When a job is tried again by itself. A command that fails is tried again only when the job named its exit
+ * code: what fails the same way each time would only keep others from the GPUs. A cancel is final.
+ *
+ * The wait between tries doubles, and differs from job to job, so that many that failed of the same cause do
+ * not come back together.
+ */
+#include "job/job.h"
+
+#define RETRY_FIRST_MS 1000
+#define RETRY_MAX_MS   600000
+
+static bool is_no_fault_of_its_own(const struct job_event *end)
+{
+    switch (end->end) {
+    case END_START_FAILED:
+    case END_UNKNOWN:
+    case END_REBOOT:
+    case END_GPU_FAULT: return true;
+    default: return false;
+    }
+}
+
+static bool has_code(const struct job_event *end)
+{
+    switch (end->end) {
+    case END_EXIT:
+    case END_SIGNAL:
+    case END_SETUP_FAILED:
+    case END_OOM: return true;
+    default: return false;
+    }
+}
+
+static bool wants_requeue(const struct job *job)
+{
+    uint32_t max = job->ask.max_requeues != 0 ? job->ask.max_requeues : ASK_REQUEUES;
+    return job->ask.requeue_on_timeout && job->restarts - job->retries < max;
+}
+
+static bool wants_retry(const struct job *job, const struct job_event *end)
+{
+    if (job->retries >= job->ask.retry)
+        return false;
+    return is_no_fault_of_its_own(end) || (has_code(end) && ask_retries_on(&job->ask, end->exit_code));
+}
+
+static int64_t wait_ms(uint32_t retries, uint32_t jitter)
+{
+    int64_t most_ms = retries < 10 ? (int64_t)RETRY_FIRST_MS << retries : RETRY_MAX_MS;
+    most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
+    return most_ms / 2 + most_ms / 2 * jitter / RETRY_JITTER_MAX;
+}
+
+bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t jitter)
+{
+    if (job->ask.lease_pid != 0 || job->stop_reason != END_NONE)
+        return false;
+    if (end->end == END_TIME_LIMIT && wants_requeue(job)) {
+        end->cause = REQUEUE_TIME_LIMIT;
+        return true;
+    }
+    if (!wants_retry(job, end))
+        return false;
+    end->cause = REQUEUE_FAILED;
+    end->retry_ms = end->wall_ms + wait_ms(job->retries, jitter);
+    return true;
+}

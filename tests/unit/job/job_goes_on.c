@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* After which ends a job is tried again by itself, how often, and when. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "job/job.h"
+
+static struct job_event ended(enum job_end end, int32_t exit_code)
+{
+    return (struct job_event){ .end = end, .exit_code = exit_code, .wall_ms = 1000000 };
+}
+
+static void without_a_wish_no_end_is_followed_by_another_try(void **state)
+{
+    struct job job = { .state = JOB_RUNNING };
+    for (int end = END_EXIT; end < END_KINDS; end++) {
+        struct job_event event = ended((enum job_end)end, 1);
+        assert_false(job_goes_on_after(&job, &event, 0));
+    }
+}
+
+static void what_is_no_fault_of_the_command_is_tried_again(void **state)
+{
+    static const enum job_end ends[] = { END_START_FAILED, END_UNKNOWN, END_REBOOT, END_GPU_FAULT };
+    struct job job = { .state = JOB_RUNNING, .ask = { .retry = 1 } };
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct job_event event = ended(ends[i], 125);
+        assert_true(job_goes_on_after(&job, &event, 0));
+        assert_int_equal(event.cause, REQUEUE_FAILED);
+    }
+}
+
+static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **state)
+{
+    char codes[] = "75,137";
+    struct job job = { .state = JOB_RUNNING, .ask = { .retry = 3, .retry_on = codes } };
+    struct job_event named = ended(END_EXIT, 75), other = ended(END_EXIT, 1), good = ended(END_EXIT, 0),
+                     killed = ended(END_OOM, 137), cancelled = ended(END_CANCELLED, 137);
+    assert_true(job_goes_on_after(&job, &named, 0));
+    assert_false(job_goes_on_after(&job, &other, 0));
+    assert_false(job_goes_on_after(&job, &good, 0));
+    assert_true(job_goes_on_after(&job, &killed, 0));
+    assert_false(job_goes_on_after(&job, &cancelled, 0));
+}
+
+static void a_job_that_was_stopped_is_not_tried_again(void **state)
+{
+    struct job job = {
+        .state = JOB_STOPPING, .stop_reason = END_CANCELLED, .ask = { .retry = 3, .requeue_on_timeout = true }
+    };
+    struct job_event lost = ended(END_REBOOT, 125), timed_out = ended(END_TIME_LIMIT, 143);
+    assert_false(job_goes_on_after(&job, &lost, 0));
+    assert_false(job_goes_on_after(&job, &timed_out, 0));
+}
+
+static void tries_are_counted(void **state)
+{
+    struct job job = { .state = JOB_RUNNING, .restarts = 2, .retries = 2, .ask = { .retry = 2 } };
+    struct job_event event = ended(END_REBOOT, 125);
+    assert_false(job_goes_on_after(&job, &event, 0));
+    job.ask.retry = 3;
+    assert_true(job_goes_on_after(&job, &event, 0));
+}
+
+static void requeues_after_the_time_limit_are_bounded_on_their_own(void **state)
+{
+    struct job job = { .state = JOB_RUNNING,
+        .restarts = ASK_REQUEUES + 1,
+        .retries = 2,
+        .ask = { .requeue_on_timeout = true } };
+    struct job_event event = ended(END_TIME_LIMIT, 143);
+    assert_true(job_goes_on_after(&job, &event, 0));
+    assert_int_equal(event.cause, REQUEUE_TIME_LIMIT);
+    assert_int_equal(event.retry_ms, 0);
+    job.restarts++;
+    assert_false(job_goes_on_after(&job, &event, 0));
+    job.ask.max_requeues = 20;
+    assert_true(job_goes_on_after(&job, &event, 0));
+}
+
+static void the_wait_doubles_and_differs(void **state)
+{
+    struct job job = { .state = JOB_RUNNING, .ask = { .retry = ASK_RETRY_MAX } };
+    for (job.retries = 0; job.retries < ASK_RETRY_MAX; job.retries++) {
+        struct job_event least = ended(END_REBOOT, 125), most = ended(END_REBOOT, 125);
+        assert_true(job_goes_on_after(&job, &least, 0));
+        assert_true(job_goes_on_after(&job, &most, RETRY_JITTER_MAX));
+        int64_t wait_ms = job.retries < 10 ? INT64_C(1000) << job.retries : 600000;
+        wait_ms = wait_ms < 600000 ? wait_ms : 600000;
+        assert_int_equal(most.retry_ms - most.wall_ms, wait_ms);
+        assert_int_equal(least.retry_ms - least.wall_ms, wait_ms / 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_wish_no_end_is_followed_by_another_try),
+        cmocka_unit_test(what_is_no_fault_of_the_command_is_tried_again),
+        cmocka_unit_test(a_failing_command_is_tried_again_only_for_a_named_exit_code),
+        cmocka_unit_test(a_job_that_was_stopped_is_not_tried_again),
+        cmocka_unit_test(tries_are_counted),
+        cmocka_unit_test(requeues_after_the_time_limit_are_bounded_on_their_own),
+        cmocka_unit_test(the_wait_doubles_and_differs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
