@@ -558,6 +558,7 @@ const struct list_column job_columns[] = {
     { "rss", "RSS", "most memory it used", "max_rss_bytes", true, 0, render_rss },
     { "log", "LOG", "file with its output", "log", false, 0, NULL },
     { "preempted", "PREEMPTED", "how often it gave way", "preemptions", true, 0, NULL },
+    { "restarts", "RESTARTS", "how often it was started again otherwise", "restarts", true, 0, NULL },
     { "idle", "IDLE", "for how long it has left its GPUs unused", "idle_s", true, 0, render_idle },
     { "pid", "PID", "the process that it is a lease for", "lease_pid", true, 0, NULL },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },

@@ -16,7 +16,7 @@ enum action {
     ACTION_GREET,   // version, limits, health: known or not
     ACTION_LOOK,    // lists of jobs, GPUs, nodes, users; why a job waits
     ACTION_SUBMIT,  // a job of one's own
-    ACTION_CONTROL, // a job: cancel, hold, release, edit
+    ACTION_CONTROL, // a job: cancel, hold, release, edit, signal, suspend, continue, requeue
     ACTION_READ,    // what a job wrote
     ACTION_RAISE,   // give a priority above the default
     ACTION_MANAGE,  // GPUs and nodes: pause, drain, resume; reservations

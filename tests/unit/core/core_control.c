@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* What is done with a job that runs: when it reaches the agent, and what it is refused for. */
+#include "bench.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+static int one, two, three;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
+static const struct identity operating = { .is_known = true, .uid = 1002, .role = ROLE_OPERATOR };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+static const struct sent *submit(struct bench *b, int64_t limit_ms, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.time_limit_ms = limit_ms;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+    return bench_sent(b, MESSAGE_LAUNCH, 11);
+}
+
+/* Job 11 runs on the only GPU. */
+static const struct sent *run_first(struct bench *b)
+{
+    const struct sent *launch = submit(b, 60000, &one);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    return launch;
+}
+
+static int code(struct bench *b, const void *request)
+{
+    bench_settle(b);
+    return bench_answer(b, request)->code;
+}
+
+static void a_signal_is_sent_when_it_is_durable(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    bench_turn(b);
+    assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
+    assert_int_equal(code(b, &two), 0);
+    assert_non_null(bench_sent(b, MESSAGE_SIGNAL, 11));
+}
+
+static void a_signal_to_a_node_that_is_away_is_refused(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    assert_int_equal(code(b, &two), -EHOSTDOWN);
+}
+
+static void a_suspension_is_said_again_after_every_hello(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
+    assert_int_equal(code(b, &two), 0);
+    assert_null(bench_sent(b, MESSAGE_TERMS, 11));
+    assert_true(core_job(b->core, 11)->suspended_ms > 0);
+    struct known_attempt known = {
+        .job = 11, .attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
+    };
+    assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_TERMS, 11));
+}
+
+static void what_does_not_run_is_refused(void **state)
+{
+    struct bench *b = *state;
+    (void)submit(b, 0, &one); // it starts
+    core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
+    assert_int_equal(code(b, &two), -EALREADY);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 99, SIGUSR1, &three);
+    assert_int_equal(code(b, &three), -ENOENT);
+}
+
+static void it_is_for_the_owner_and_for_operators(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b);
+    core_signal(b->core, b->now_ms, b->now_ms, &other, 11, SIGUSR1, &two);
+    assert_int_equal(code(b, &two), -EPERM);
+    core_signal(b->core, b->now_ms, b->now_ms, &operating, 11, SIGUSR1, &three);
+    assert_int_equal(code(b, &three), 0);
+}
+
+static void a_requeued_job_waits_behind_those_that_wait(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b);
+    (void)submit(b, 60000, &two);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+    assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
+    assert_int_equal(core_job(b->core, 11)->restarts, 1);
+}
+
+static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b);
+    struct job_ask less, more;
+    job_ask_copy(&less, &core_job(b->core, 11)->ask);
+    job_ask_copy(&more, &core_job(b->core, 11)->ask);
+    less.time_limit_ms = 30000;
+    more.time_limit_ms = 90000;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &more, NULL, NULL, &two);
+    assert_int_equal(code(b, &two), -EPERM);
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &less, NULL, NULL, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_non_null(bench_sent(b, MESSAGE_TERMS, 11));
+    assert_int_equal(core_job(b->core, 11)->ask.time_limit_ms, 30000);
+    int four;
+    core_edit(b->core, b->now_ms, b->now_ms, &operating, 11, &more, NULL, NULL, &four);
+    assert_int_equal(code(b, &four), 0);
+    assert_int_equal(core_job(b->core, 11)->ask.time_limit_ms, 90000);
+    job_ask_clear(&less);
+    job_ask_clear(&more);
+}
+
+#define CASE(test_) cmocka_unit_test_setup_teardown(test_, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_signal_is_sent_when_it_is_durable),
+        CASE(a_signal_to_a_node_that_is_away_is_refused),
+        CASE(a_suspension_is_said_again_after_every_hello),
+        CASE(what_does_not_run_is_refused),
+        CASE(it_is_for_the_owner_and_for_operators),
+        CASE(a_requeued_job_waits_behind_those_that_wait),
+        CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
