@@ -300,6 +300,15 @@ static void read_ecc(const struct amd_gpu *from, struct gpu_state *gpu)
     gpu->valid |= GPU_ECC;
 }
 
+static void read_energy(const struct amd_gpu *from, struct gpu_state *gpu)
+{
+    uint64_t microjoules = 0;
+    if (!read_number(from->hwmon, "energy1_input", 10, &microjoules))
+        return;
+    gpu->energy_mj = microjoules / 1000;
+    gpu->valid |= GPU_ENERGY;
+}
+
 static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     const struct amd *amd = state;
@@ -317,6 +326,7 @@ static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
     }
     for (size_t row = 0; row < sizeof(values) / sizeof(values[0]); row++)
         read_value(from, row, gpu);
+    read_energy(from, gpu);
     read_ecc(from, gpu);
     amd_kfd_processes(amd->sysfs, from->node->gpu_id, gpu);
 }

@@ -83,6 +83,7 @@ static int set_up(void **state)
     put_in(folder, "hwmon/hwmon5/power1_cap", "300000000\n");
     put_in(folder, "hwmon/hwmon5/freq1_input", "1700000000\n");
     put_in(folder, "hwmon/hwmon5/freq2_input", "1600000000\n");
+    put_in(folder, "hwmon/hwmon5/energy1_input", "123456789\n");
     put_in(folder, "ras/umc_err_count", "ue: 1\nce: 5\n");
     free(folder);
     folder = add_card(0, "0000:03:00.0", "0x1002\n");
@@ -138,13 +139,14 @@ static void gpus_that_compute_come_in_pci_order_with_all_their_values(void **sta
     assert_int_equal(gpu.memory_bytes, UINT64_C(68702699520));
     assert_int_equal(gpu.links, 1);
     assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER |
-                                    GPU_POWER_LIMIT | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC |
+                                    GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC |
                                     GPU_PROCESSES);
     assert_int_equal(gpu.memory_used_bytes, 1 << 30);
     assert_int_equal(gpu.utilization_percent, 37);
     assert_int_equal(gpu.temperature_c, 61);
     assert_int_equal(gpu.power_mw, 143000);
     assert_int_equal(gpu.power_limit_mw, 300000);
+    assert_int_equal(gpu.energy_mj, 123456);
     assert_int_equal(gpu.sm_clock_mhz, 1700);
     assert_int_equal(gpu.memory_clock_mhz, 1600);
     assert_int_equal(gpu.ecc_uncorrected, 1);
@@ -187,6 +189,7 @@ static void what_is_not_told_or_cannot_be_true_is_missing(void **state)
     put("devices/0000:83:00.0/hwmon/hwmon5/temp2_input", "N/A\n");
     put("devices/0000:83:00.0/hwmon/hwmon5/power1_average", "99999999999999999999999\n");
     put("devices/0000:83:00.0/hwmon/hwmon5/freq1_input", "\n");
+    put("devices/0000:83:00.0/hwmon/hwmon5/energy1_input", "-1\n");
     put("devices/0000:83:00.0/ras/umc_err_count", "ue: -\n");
     gpu_amd.describe(amd, 1, &gpu);
     gpu_amd.sample(amd, 1, &gpu);
