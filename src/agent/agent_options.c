@@ -113,6 +113,12 @@ static int set_nvml_library(void *target, const char *value, struct error *err)
     return set_absolute(&options->nvml_library, value, "--nvml-library", err);
 }
 
+static int set_rocm_library(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_absolute(&options->rocm_library, value, "--rocm-library", err);
+}
+
 static int set_device_dir(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -181,6 +187,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default: libnvidia-ml.so.1)",
         set_nvml_library },
+    { 0, "rocm-library", "PATH", "ROCm's library for AMD GPUs (default: librocm_smi64.so)",
+        set_rocm_library },
     { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
         set_device_dir },
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests (default: /sys)", set_sysfs_root },
@@ -222,6 +230,7 @@ static void set_defaults(struct agent_options *options)
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
     options->gpus.nvml_library = options->nvml_library;
+    options->gpus.rocm_library = options->rocm_library;
     options->gpus.sysfs_root = options->sysfs_root;
 }
 
@@ -254,6 +263,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->shepherd);
     free(options->log_dir);
     free(options->nvml_library);
+    free(options->rocm_library);
     free(options->device_dir);
     free(options->sysfs_root);
     free(options->cgroup);

@@ -15,6 +15,7 @@ struct agent_options {
     char *run_dir, *state_dir, *node, *shepherd;
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own
+    char *rocm_library; // NULL: where ROCm puts it
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;   // NULL: /sys
     char *cgroup;       // where cells are made; NULL: below the agent's own

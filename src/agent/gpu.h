@@ -40,6 +40,10 @@ struct gpu_backend {
      * NULL: `sample` is quick enough. */
     void (*look)(void *state, size_t i, struct gpu_state *gpu);
 
+    /* What of it cannot be used although its GPUs can, added to what is said of them; NULL or "": nothing.
+     * May change; asked for before each full report. */
+    void (*remark)(void *state, char *text, size_t size);
+
     /* Lets go of everything; NULL is fine. */
     void (*close)(void *state);
 };

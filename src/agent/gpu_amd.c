@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AMD GPUs as the kernel's driver shows them in sysfs; no library is needed. class/drm has a card for each
- * GPU that can draw, class/kfd a node for each that can compute: what both have is a GPU for jobs. GPUs are
- * counted in the order of their PCI addresses.
+ * AMD GPUs as the kernel's driver shows them in sysfs; no library is needed, what sysfs lacks comes from
+ * ROCm's where it is installed (gpu_rocm.c). class/drm has a card for each GPU that can draw, class/kfd a
+ * node for each that can compute: what both have is a GPU for jobs. GPUs are counted in the order of their
+ * PCI addresses.
  *
  * A UUID is made of the GPU's unique id as ROCm writes it, so that it can be given to ROCR_VISIBLE_DEVICES.
  * GPUs for desktops have none; they are known by the slot that they sit in.
@@ -20,6 +21,7 @@
 
 #include "agent/gpu.h"
 #include "agent/gpu_amd_kfd.h"
+#include "agent/gpu_rocm.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -43,6 +45,7 @@ struct amd {
     size_t n_nodes;
     struct amd_gpu *gpus; // in PCI order
     size_t count;
+    struct rocm *rocm; // of the GPUs, by their position
 };
 
 static void amd_close(void *state)
@@ -50,6 +53,7 @@ static void amd_close(void *state)
     struct amd *amd = state;
     if (amd == NULL)
         return;
+    rocm_stop(amd->rocm);
     for (size_t i = 0; i < amd->count; i++) {
         free(amd->gpus[i].folder);
         free(amd->gpus[i].hwmon);
@@ -178,6 +182,14 @@ static int find_gpus(struct amd *amd, struct error *err)
     return error_hint(err, "load the amdgpu driver, with its kfd");
 }
 
+static struct rocm *start_rocm(const struct amd *amd, const char *library)
+{
+    const char *addresses[NODE_GPUS_MAX];
+    for (size_t i = 0; i < amd->count; i++)
+        addresses[i] = amd->gpus[i].pci;
+    return amd->count > 0 ? rocm_start(library, addresses, amd->count) : NULL;
+}
+
 static int amd_open(const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
 {
     _cleanup_(amd_closep) struct amd *amd = xcalloc(1, sizeof(*amd));
@@ -187,6 +199,8 @@ static int amd_open(const struct gpu_spec *spec, struct gpu_stage *stage, void *
     int r = find_gpus(amd, err);
     if (r < 0)
         return r;
+    gpu_stage_enter(stage, NULL);
+    amd->rocm = start_rocm(amd, spec->rocm_library);
     *ret_state = take_ptr(amd);
     return 0;
 }
@@ -300,6 +314,15 @@ static void read_ecc(const struct amd_gpu *from, struct gpu_state *gpu)
     gpu->valid |= GPU_ECC;
 }
 
+static void read_energy(const struct amd_gpu *from, struct gpu_state *gpu)
+{
+    uint64_t microjoules = 0;
+    if (!read_number(from->hwmon, "energy1_input", 10, &microjoules))
+        return;
+    gpu->energy_mj = microjoules / 1000;
+    gpu->valid |= GPU_ENERGY;
+}
+
 static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     const struct amd *amd = state;
@@ -317,8 +340,16 @@ static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
     }
     for (size_t row = 0; row < sizeof(values) / sizeof(values[0]); row++)
         read_value(from, row, gpu);
+    read_energy(from, gpu);
     read_ecc(from, gpu);
+    rocm_fill(amd->rocm, i, gpu);
     amd_kfd_processes(amd->sysfs, from->node->gpu_id, gpu);
+}
+
+static void amd_remark(void *state, char *text, size_t size)
+{
+    const struct amd *amd = state;
+    rocm_remark(amd->rocm, text, size);
 }
 
 const struct gpu_backend gpu_amd = {
@@ -328,5 +359,6 @@ const struct gpu_backend gpu_amd = {
     .key = amd_key,
     .describe = amd_describe,
     .sample = amd_sample,
+    .remark = amd_remark,
     .close = amd_close,
 };

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+
+#define REMARK_SIZE 256U
 
 static const struct gpu_backend *const automatic[] = { &gpu_nvml, &gpu_amd, NULL };
 
@@ -32,7 +35,9 @@ struct probe {
     const struct gpu_spec *spec;
     struct gpu_stage *stage;
     void *state;
-    struct gpu_turns *turns;  // NULL until the first report
+    struct gpu_turns *turns; // NULL until the first report
+    bool has_found;          // and says so: `found` GPUs
+    size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
 };
 
@@ -78,6 +83,16 @@ static void describe_gpus(struct probe *probe)
     probe->report.gpus = (struct record_list){ gpus, count };
 }
 
+static void tell_what_is_found(struct probe *probe)
+{
+    char remark[REMARK_SIZE] = "";
+    if (probe->backend->remark != NULL)
+        probe->backend->remark(probe->state, remark, sizeof(remark));
+    free(probe->report.text);
+    probe->report.text = xasprintf("%zu GPU%s found by %s%s%s", probe->found, probe->found == 1 ? "" : "s",
+        probe->report.backend, *remark != '\0' ? "; " : "", remark);
+}
+
 /* GPUs that are left out are there all the same. */
 static void describe(struct probe *probe, const struct error *err)
 {
@@ -92,7 +107,8 @@ static void describe(struct probe *probe, const struct error *err)
     else if (probe->spec->kind == GPU_SPEC_NONE)
         report->text = xstrdup("no GPUs are offered (--gpus none)");
     else
-        report->text = xasprintf("%zu GPU%s found by %s", count, count == 1 ? "" : "s", report->backend);
+        probe->has_found = true;
+    probe->found = count;
     report->fix = err->code != 0 && err->hint[0] != '\0' ? xstrdup(err->hint) : NULL;
 }
 
@@ -134,6 +150,8 @@ static int sample(struct probe *probe, int fd, bool is_full)
         read_at_once(probe, is_full);
     else
         read_in_order(probe, is_full);
+    if (is_full && probe->has_found)
+        tell_what_is_found(probe);
     probe->report.is_sample = is_full;
     gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);

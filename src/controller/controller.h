@@ -30,6 +30,7 @@ struct controller_options {
     char *listen;         // "127.0.0.1:9123", "none"
     char *gpus;           // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library;   // NULL: the driver's own
+    char *rocm_library;   // NULL: where ROCm puts it
     char *device_dir;     // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;     // NULL: /sys
     char *user;           // to become when started as root

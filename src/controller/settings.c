@@ -112,6 +112,13 @@ static int set_nvml_library(void *target, const char *value, struct error *err)
     return set_path(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
 }
 
+static int set_rocm_library(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--rocm-library is empty");
+    return set_path(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
+}
+
 static int set_device_dir(void *target, const char *value, struct error *err)
 {
     if (value[0] == '\0')
@@ -216,6 +223,8 @@ static const struct option_row setting_rows[] = {
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
+    { 0, "rocm-library", "PATH", "ROCm's library for what sysfs lacks of AMD GPUs", set_rocm_library,
+        "librocm_smi64.so" },
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
     { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
         set_device_dir },
@@ -415,8 +424,9 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
-        options->nvml_library, options->device_dir, options->sysfs_root, options->user, options->node,
-        options->log_dir, options->pids_max, options->program_dir, options->priority_group, options->cgroup };
+        options->nvml_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
+        options->node, options->log_dir, options->pids_max, options->program_dir, options->priority_group,
+        options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

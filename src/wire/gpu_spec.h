@@ -15,6 +15,7 @@ struct gpu_spec {
     enum gpu_spec_kind kind;
     /* Not part of the text, borrowed. */
     const char *nvml_library; // NULL: the driver's own
+    const char *rocm_library; // NULL: where ROCm puts it
     const char *sysfs_root;   // NULL: "/sys"
     /* GPU_SPEC_SIM only */
     uint32_t count;

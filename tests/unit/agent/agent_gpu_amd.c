@@ -17,6 +17,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 
+#define NO_LIBRARY "/nowhere/librocm_smi64.so"
+
 static char root[] = "/tmp/mgpu-sysfs-XXXXXX";
 
 static void put(const char *path, const char *text)
@@ -83,6 +85,7 @@ static int set_up(void **state)
     put_in(folder, "hwmon/hwmon5/power1_cap", "300000000\n");
     put_in(folder, "hwmon/hwmon5/freq1_input", "1700000000\n");
     put_in(folder, "hwmon/hwmon5/freq2_input", "1600000000\n");
+    put_in(folder, "hwmon/hwmon5/energy1_input", "123456789\n");
     put_in(folder, "ras/umc_err_count", "ue: 1\nce: 5\n");
     free(folder);
     folder = add_card(0, "0000:03:00.0", "0x1002\n");
@@ -114,11 +117,21 @@ static int tear_down(void **state)
 
 static void open_amd(void **ret, size_t count)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root };
+    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
     struct error err = { 0 };
     if (gpu_amd.open(&spec, NULL, ret, &err) < 0)
         fail_msg("%s", err.message);
     assert_int_equal(gpu_amd.count(*ret), count);
+}
+
+static void without_its_library_it_says_that(void **state)
+{
+    void *amd;
+    char text[256];
+    open_amd(&amd, 2);
+    gpu_amd.remark(amd, text, sizeof(text));
+    assert_non_null(strstr(text, "ROCm's library is not used: it cannot be loaded: " NO_LIBRARY));
+    gpu_amd.close(amd);
 }
 
 static void gpus_that_compute_come_in_pci_order_with_all_their_values(void **state)
@@ -138,13 +151,14 @@ static void gpus_that_compute_come_in_pci_order_with_all_their_values(void **sta
     assert_int_equal(gpu.memory_bytes, UINT64_C(68702699520));
     assert_int_equal(gpu.links, 1);
     assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER |
-                                    GPU_POWER_LIMIT | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC |
+                                    GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC |
                                     GPU_PROCESSES);
     assert_int_equal(gpu.memory_used_bytes, 1 << 30);
     assert_int_equal(gpu.utilization_percent, 37);
     assert_int_equal(gpu.temperature_c, 61);
     assert_int_equal(gpu.power_mw, 143000);
     assert_int_equal(gpu.power_limit_mw, 300000);
+    assert_int_equal(gpu.energy_mj, 123456);
     assert_int_equal(gpu.sm_clock_mhz, 1700);
     assert_int_equal(gpu.memory_clock_mhz, 1600);
     assert_int_equal(gpu.ecc_uncorrected, 1);
@@ -187,6 +201,7 @@ static void what_is_not_told_or_cannot_be_true_is_missing(void **state)
     put("devices/0000:83:00.0/hwmon/hwmon5/temp2_input", "N/A\n");
     put("devices/0000:83:00.0/hwmon/hwmon5/power1_average", "99999999999999999999999\n");
     put("devices/0000:83:00.0/hwmon/hwmon5/freq1_input", "\n");
+    put("devices/0000:83:00.0/hwmon/hwmon5/energy1_input", "-1\n");
     put("devices/0000:83:00.0/ras/umc_err_count", "ue: -\n");
     gpu_amd.describe(amd, 1, &gpu);
     gpu_amd.sample(amd, 1, &gpu);
@@ -223,7 +238,7 @@ static void a_gpu_that_vanishes_is_lost(void **state)
 
 static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root };
+    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
     struct gpu_stage *stage = gpu_stage_new();
     void *amd;
     assert_true(gpu_stage_leave_out(stage, "0000:03:00.0"));
@@ -236,7 +251,7 @@ static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
 
 static void a_machine_without_one_says_so(void **state)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root };
+    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
     struct error err = { 0 };
     void *amd;
     remove_tree("/class/kfd");
@@ -250,6 +265,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(gpus_that_compute_come_in_pci_order_with_all_their_values),
+        TEST(without_its_library_it_says_that),
         TEST(processes_are_those_with_memory_there),
         TEST(what_is_not_told_or_cannot_be_true_is_missing),
         TEST(a_gpu_without_a_unique_id_is_known_by_its_slot),
