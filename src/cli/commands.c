@@ -13,6 +13,7 @@ const struct command *const commands[] = {
     &command_submit,
     &command_adopt,
     &command_ps,
+    &command_history,
     &command_show,
     &command_why,
     &command_postmortem,

@@ -6,9 +6,9 @@
 
 extern const struct command command_adopt, command_cancel, command_complete, command_completion,
     command_config, command_doctor, command_edit, command_follow, command_gpu, command_gpus, command_help,
-    command_hold, command_journal, command_logs, command_node, command_nodes, command_overview, command_ps,
-    command_release, command_reserve, command_postmortem, command_run, command_show, command_submit,
-    command_users, command_version, command_wait, command_why;
+    command_history, command_hold, command_journal, command_logs, command_node, command_nodes,
+    command_overview, command_ps, command_release, command_reserve, command_postmortem, command_run,
+    command_show, command_submit, command_users, command_version, command_wait, command_why;
 
 /* All verbs in the order of the help, ended by NULL. */
 extern const struct command *const commands[];

@@ -32,6 +32,7 @@ enum store_mark {
     "(SELECT ifnull(sum(max(0, t.over_ms - t.allocated_ms) * granted_milli(e.event)), 0)"                    \
     " FROM attempts AS t JOIN events AS e ON e.job = t.job AND e.attempt = t.attempt AND e.type = 1"         \
     " WHERE t.job = j.id AND " which ")"
+#define STORE_HELD_ALL  STORE_HELD("true")
 #define STORE_HELD_LAST STORE_HELD("t.attempt = j.attempt")
 #define STORE_ENDED_OF(where)                                                                                \
     "SELECT id, uid, gid, ended_ms, outcome, is_array, wait_ms, held / 1000, measured / 1000,"               \
@@ -39,11 +40,8 @@ enum store_mark {
     "  CASE WHEN j.\"end\" = 3 THEN 2 WHEN j.\"end\" = 14 OR (j.\"end\" = 1 AND j.exit_code = 0) THEN 0"     \
     "   ELSE 1 END AS outcome, j.array_left IS NOT NULL AS is_array,"                                        \
     "  iif(j.started_ms = 0, NULL, max(0, j.started_ms - j.submitted_ms)) AS wait_ms,"                       \
-    "  " STORE_HELD(                                                                                         \
-        "true") " AS held,"                                                                                  \
-                "  iif(usage_milli(j.usage) IS NULL, 0, " STORE_HELD_LAST ") AS measured,"                   \
-                "  usage_milli(j.usage) AS busy, j.node, j.name FROM jobs AS j WHERE j.state = 5 AND " where \
-                ")"
+    "  " STORE_HELD_ALL " AS held, iif(usage_milli(j.usage) IS NULL, 0, " STORE_HELD_LAST ") AS measured,"   \
+    "  usage_milli(j.usage) AS busy, j.node, j.name FROM jobs AS j WHERE j.state = 5 AND " where ")"
 
 struct schema_step {
     int version; // after the step
