@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Columns are those of STORE_ENDED_COLUMNS. What an index cannot tell is looked at row by row. */
+/*
+ * Columns are those of STORE_ENDED_COLUMNS. The table is in order of time and has no other index, because
+ * each would cost every end of a job a page more; what else is asked is looked at row by row.
+ */
 #include "store/store_ended_scan.h"
 
 #include <fnmatch.h>
@@ -28,6 +31,8 @@ static bool is_wanted(const struct ended_filter *filter, sqlite3_stmt *row)
 {
     if (sqlite3_column_int(row, IS_ARRAY) != 0)
         return false;
+    if (filter->has_user && filter->uid != (uint32_t)sqlite3_column_int64(row, UID))
+        return false;
     if (filter->outcomes != 0 && (filter->outcomes & (1U << sqlite3_column_int(row, OUTCOME))) == 0)
         return false;
     return filter->name == NULL ||
@@ -54,13 +59,11 @@ int ended_scan_run(struct ended_scan *scan, struct store *store, size_t rows,
     int (*visit)(void *arg, struct store *store, const struct ended_found *found, struct error *err),
     void *arg, struct error *err)
 {
-    sqlite3_stmt *select = store->statements[scan->filter.has_user ? SQL_SCAN_ENDED_OF : SQL_SCAN_ENDED];
+    sqlite3_stmt *select = store->statements[SQL_SCAN_ENDED];
     (void)sqlite3_bind_int64(select, 1, scan->after.ended_ms);
     (void)sqlite3_bind_int64(select, 2, (int64_t)scan->after.job);
     (void)sqlite3_bind_int64(select, 3, scan->filter.since_ms);
     (void)sqlite3_bind_int64(select, 4, (int64_t)rows);
-    if (scan->filter.has_user)
-        (void)sqlite3_bind_int64(select, 5, scan->filter.uid);
     size_t seen = 0;
     int r = 0, rc = SQLITE_DONE;
     while (r == 0 && (rc = sqlite3_step(select)) == SQLITE_ROW) {

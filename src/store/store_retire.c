@@ -43,8 +43,8 @@ static int find_cut(struct store *store, struct retire *retire, struct error *er
     return r;
 }
 
-static int find_jobs(struct store *store, const struct retire *retire, int64_t jobs[RETIRE_JOBS], size_t *ret,
-    struct error *err)
+static int find_jobs(struct store *store, const struct retire *retire, struct ended_place jobs[RETIRE_JOBS],
+    size_t *ret, struct error *err)
 {
     sqlite3_stmt *find = store->statements[SQL_FIND_OLD];
     size_t count = 0;
@@ -53,29 +53,35 @@ static int find_jobs(struct store *store, const struct retire *retire, int64_t j
     (void)sqlite3_bind_int64(find, 2, (int64_t)retire->cut.job);
     (void)sqlite3_bind_int64(find, 3, RETIRE_JOBS);
     while ((rc = sqlite3_step(find)) == SQLITE_ROW)
-        jobs[count++] = sqlite3_column_int64(find, 0);
+        jobs[count++] = (struct ended_place){ .job = (uint64_t)sqlite3_column_int64(find, 0),
+            .ended_ms = sqlite3_column_int64(find, 1) };
     int r = rc == SQLITE_DONE ? 0 : store_sql_fail(err, store->db, rc, "ended");
     (void)sqlite3_reset(find);
     *ret = count;
     return r;
 }
 
-/* The order matters: the row in `ended` goes with the job, and events may go only when the job is gone. */
-static int remove_job(struct store *store, int64_t job, struct error *err)
+/* The order matters: events may go only when the job is gone, which takes its other rows along. */
+static int remove_job(struct store *store, const struct ended_place *job, struct error *err)
 {
     static const struct {
         enum store_statement statement;
+        bool has_time;
         const char *what;
     } steps[] = {
-        { SQL_KEEP_DAY, "kept_days" },
-        { SQL_DELETE_KEYS, "submit_keys" },
-        { SQL_DELETE_JOB, "jobs" },
-        { SQL_DELETE_EVENTS, "events" },
+        { SQL_KEEP_DAY, true, "kept_days" },
+        { SQL_DELETE_ENDED, true, "ended" },
+        { SQL_DELETE_KEYS, false, "submit_keys" },
+        { SQL_DELETE_JOB, false, "jobs" },
+        { SQL_DELETE_EVENTS, false, "events" },
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(steps) / sizeof(steps[0]); i++) {
-        (void)sqlite3_bind_int64(store->statements[steps[i].statement], 1, job);
-        r = store_sql_finish(store->statements[steps[i].statement], steps[i].what, err);
+        sqlite3_stmt *statement = store->statements[steps[i].statement];
+        (void)sqlite3_bind_int64(statement, 1, (int64_t)job->job);
+        if (steps[i].has_time)
+            (void)sqlite3_bind_int64(statement, 2, job->ended_ms);
+        r = store_sql_finish(statement, steps[i].what, err);
     }
     return r;
 }
@@ -83,12 +89,12 @@ static int remove_job(struct store *store, int64_t job, struct error *err)
 static int remove_batch(struct store *store, void *arg, struct error *err)
 {
     struct retire *retire = arg;
-    int64_t jobs[RETIRE_JOBS];
+    struct ended_place jobs[RETIRE_JOBS];
     int r = find_jobs(store, retire, jobs, &retire->count, err);
     if (r == 0 && retire->count > 0)
         r = store_sql_finish(store->statements[SQL_RAISE_EVENT_FLOOR], "meta", err);
     for (size_t i = 0; r == 0 && i < retire->count; i++)
-        r = remove_job(store, jobs[i], err);
+        r = remove_job(store, &jobs[i], err);
     return r < 0 ? error_wrap(err, "removal of old jobs") : 0;
 }
 

@@ -145,16 +145,15 @@ static const char usage[] =
     "ALTER TABLE jobs ADD COLUMN idle_level INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;"
 
-    "CREATE TABLE ended (job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
-    " uid INTEGER NOT NULL, gid INTEGER NOT NULL, ended_ms INTEGER NOT NULL,"
+    "DROP INDEX jobs_ended;" // `ended` is in that order
+    "CREATE TABLE ended (job INTEGER NOT NULL, uid INTEGER NOT NULL,"
+    " gid INTEGER NOT NULL, ended_ms INTEGER NOT NULL,"
     " outcome INTEGER NOT NULL CHECK (outcome BETWEEN 0 AND 2),"
     " is_array INTEGER NOT NULL, wait_ms INTEGER, held_ms INTEGER NOT NULL,"
     " measured_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL, node TEXT,"
-    " name TEXT NOT NULL) STRICT;"
+    " name TEXT NOT NULL, PRIMARY KEY (ended_ms, job)) STRICT, WITHOUT ROWID;"
     "INSERT INTO ended (" STORE_ENDED_COLUMNS
     ") " STORE_ENDED_OF("true") ";"
-                                "CREATE INDEX ended_when ON ended (ended_ms);"
-                                "CREATE INDEX ended_whose ON ended (uid, ended_ms);"
 
                                 "CREATE TABLE kept_days (day INTEGER NOT NULL, uid INTEGER NOT NULL,"
                                 " gid INTEGER NOT NULL, node TEXT NOT NULL, jobs INTEGER NOT NULL,"
