@@ -44,5 +44,6 @@ const struct command command_retry = {
     .help = "Submit copies of jobs that have ended, and print their ids",
     .detail = "A copy asks for what the job asked for at its end, but waits for no job and no time.",
     .takes_jobs = true,
+    .job_states = "done,failed,cancelled",
     .run = run,
 };

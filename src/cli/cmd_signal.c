@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/jobs_each.h"
@@ -70,12 +71,21 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
     return do_each(call, argc - 1, argv, "signal", done, body, err);
 }
 
+static void complete_operand(const struct completion *completion)
+{
+    complete_jobs(completion);
+    if (completion->operands > 0)
+        complete_signals(completion);
+}
+
 const struct command command_signal = {
     .name = "signal",
     .usage = "JOB... SIGNAL",
     .help = "Send a signal to all processes of running jobs",
     .detail = "SIGNAL is a name such as USR1, or a number. STOP and CONT suspend and continue the job.",
     .takes_jobs = true,
+    .job_states = "running",
+    .complete_operand = complete_operand,
     .run = run_signal,
 };
 
@@ -103,6 +113,7 @@ const struct command command_suspend = {
     .help = "Let running jobs stand still; they keep their GPUs",
     .detail = "All processes of the job get SIGSTOP. Its time limit goes on.",
     .takes_jobs = true,
+    .job_states = "running",
     .run = run_suspend,
 };
 
@@ -111,6 +122,7 @@ const struct command command_continue = {
     .usage = "JOB...",
     .help = "Let suspended jobs go on",
     .takes_jobs = true,
+    .job_states = "running",
     .run = run_continue,
 };
 
@@ -151,5 +163,6 @@ const struct command command_requeue = {
     .tables = { requeue_rows },
     .options_size = sizeof(struct requeue_options),
     .takes_jobs = true,
+    .job_states = "running",
     .run = run_requeue,
 };

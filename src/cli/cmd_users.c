@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/history_columns.h"
 #include "cli/list.h"
 
 #define HOUR_S     3600.0
@@ -85,6 +86,24 @@ static char *render_limits(const struct view *view, const json_t *user, enum col
     return buffer_take(&out);
 }
 
+static char *render_week_held(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(user, "week_gpu_seconds");
+}
+
+static char *render_week_used(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(user, "week_gpu_seconds_used");
+}
+
+static char *render_week_wasted(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(user, "week_gpu_seconds_wasted");
+}
+
 static const struct list_column columns[] = {
     { "user", "USER", "who", "user", false, 0, NULL },
     { "uid", "UID", "his number", "uid", true, 0, NULL },
@@ -96,6 +115,12 @@ static const struct list_column columns[] = {
         render_hours },
     { "share", "SHARE", "part of the machine that he is due", "share", true, 0, render_share },
     { "factor", "FACTOR", "fair share: 1 is served first, 0 last", "factor", true, 0, render_factor },
+    { "week_asked", "7D ASKED", "GPU-hours that jobs held which ended in the last 7 days", "week_gpu_seconds",
+        true, 0, render_week_held },
+    { "week_used", "7D USED", "GPU-hours that they used", "week_gpu_seconds_used", true, 0,
+        render_week_used },
+    { "week_wasted", "7D WASTED", "GPU-hours that they held and did not use", "week_gpu_seconds_wasted", true,
+        0, render_week_wasted },
     { "limits", "LIMITS", "the most he may have", NULL, false, 1, render_limits },
     { 0 },
 };
@@ -104,13 +129,65 @@ static const struct list_kind kind = {
     .member = "users",
     .columns = columns,
     .normal = "user,group,running,queued,gpus,hours,share,factor,limits",
-    .wide = "user,uid,group,running,queued,gpus,hours,share,factor,limits",
+    .wide = "user,uid,group,running,queued,gpus,hours,share,factor,week_asked,week_used,week_wasted,limits",
 };
+
+/* True when a column of the last week is shown, or may be: -o wide, or one of their names. */
+static bool is_week_shown(const struct list_choice *choice)
+{
+    return (choice->output != NULL &&
+               (strcmp(choice->output, "wide") == 0 || strstr(choice->output, "week_") != NULL)) ||
+           (choice->sort != NULL && strstr(choice->sort, "week_") != NULL);
+}
+
+static void copy_week(json_t *account, const json_t *sum)
+{
+    (void)json_object_set(account, "week_gpu_seconds", json_object_get(sum, "gpu_seconds"));
+    (void)json_object_set(account, "week_gpu_seconds_used", json_object_get(sum, "gpu_seconds_used"));
+    (void)json_object_set(account, "week_gpu_seconds_wasted", json_object_get(sum, "gpu_seconds_wasted"));
+}
+
+/* An account is a user's or a group's: "user" or "group" is the word that names it. */
+static int attach_week(struct call *call, const char *word, json_t *accounts, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/history?since=7d&by=%s", word);
+    size_t i = 0, k = 0;
+    json_t *account = NULL, *sum = NULL;
+    int r = client_get(&call->client, path, &answer, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(accounts, i, account)
+    {
+        const char *name = field_text(account, word);
+        json_array_foreach(json_object_get(answer, "sums"), k, sum)
+        {
+            if (name != NULL && field_is(sum, word, name))
+                copy_week(account, sum);
+        }
+    }
+    return 0;
+}
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
+    _cleanup_json_ json_t *answer = NULL;
+    struct screen screen;
     (void)argc, (void)argv;
-    return list_run(call, &kind, API_PATH "/users", err);
+    if (!is_week_shown(&call->list))
+        return list_run(call, &kind, API_PATH "/users", err);
+    int r = list_begin(call, &kind, err);
+    if (r != 0)
+        return r > 0 ? EXIT_OK : r;
+    r = client_get(&call->client, API_PATH "/users", &answer, err);
+    if (r == 0)
+        r = attach_week(call, "user", json_object_get(answer, "users"), err);
+    if (r == 0)
+        r = attach_week(call, "group", json_object_get(answer, "users"), err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, &kind, &screen, answer, stdout, err);
 }
 
 const struct command command_users = {

@@ -14,6 +14,7 @@ const struct command *const commands[] = {
     &command_adopt,
     &command_shell,
     &command_ps,
+    &command_history,
     &command_show,
     &command_why,
     &command_postmortem,

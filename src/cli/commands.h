@@ -9,7 +9,8 @@ extern const struct command command_adopt, command_attach, command_cancel, comma
     command_gpu, command_gpus, command_help, command_hold, command_journal, command_logs, command_node,
     command_nodes, command_overview, command_ps, command_release, command_reserve, command_postmortem,
     command_run, command_shell, command_show, command_submit, command_users, command_version, command_wait,
-    command_why, command_signal, command_suspend, command_continue, command_requeue, command_retry;
+    command_why, command_signal, command_suspend, command_continue, command_requeue, command_retry,
+    command_history;
 
 /* All verbs in the order of the help, ended by NULL. */
 extern const struct command *const commands[];

@@ -16,6 +16,7 @@ struct links;         // links.h: connections of agents, frames in and out
 struct streams;       // streams.h: second connections that agents dial back
 struct gpu_history;   // gpu_history.h: what GPUs did
 struct serve;         // serve.h: the HTTP API
+struct retention;     // retention.h: old jobs leave the store
 
 /* Where a setting has its value from. */
 struct setting_note {
@@ -47,6 +48,8 @@ struct controller_options {
     int64_t max_time_ms, default_time_ms; // 0: none
     struct core_account *accounts;        // of users and groups with limits of their own
     size_t n_accounts;
+    int64_t keep_jobs_ms;       // jobs that ended longer ago leave the store; 0: they stay
+    uint64_t keep_max;          // so many jobs that ended stay at most; 0: any number
     struct roles *roles;        // who may do what; NULL: administrators and users
     struct setting_note *notes; // of all that was set
     size_t n_notes;
@@ -70,6 +73,7 @@ struct controller {
     struct agent_process *agent;
     struct gpu_history *history;
     struct serve *serve;
+    struct retention *retention;
     bool is_root; // started as root: jobs of several users
     uint32_t admin_uid;
     int64_t started_wall_ms;

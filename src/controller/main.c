@@ -26,6 +26,7 @@
 #include "controller/prepare.h"
 #include "controller/privileges.h"
 #include "controller/reload.h"
+#include "controller/retention.h"
 #include "controller/serve.h"
 #include "controller/settings.h"
 #include "controller/sockets.h"
@@ -281,6 +282,7 @@ static void clear(struct program *program)
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
+    retention_free(controller->retention);
     serve_free(controller->serve);
     store_close(controller->store);
     links_free(controller->links);
@@ -310,6 +312,7 @@ static int start(struct program *program, struct error *err)
         return r;
     load_history(program);
     controller->serve = serve_new(controller);
+    controller->retention = retention_new(controller);
     return watch(program, err);
 }
 
@@ -369,9 +372,7 @@ static int do_wish(const struct settings_wish *wish, const struct controller_opt
 
 int main(int argc, char **argv)
 {
-    struct program program = {
-        .prepared = PREPARED_EMPTY, .history_fd = -1, .argc = argc, .argv = argv
-    };
+    struct program program = { .prepared = PREPARED_EMPTY, .history_fd = -1, .argc = argc, .argv = argv };
     struct controller *controller = &program.controller;
     struct settings_wish wish = { 0 };
     struct error err = { 0 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "controller/serve_accounts.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
 #include "wire/json_text.h"
@@ -24,7 +25,7 @@ static json_t *write_limits(const struct account_limits *limits)
     return object;
 }
 
-static json_t *group_name(uint32_t gid)
+json_t *accounts_group_name(uint32_t gid)
 {
     struct group entry, *found = NULL;
     char text[16384], number[16];
@@ -43,7 +44,7 @@ static json_t *write_account(
     (void)json_object_set_new(
         object, "user", is_group ? json_null() : json_text_string(usernames_name(serve->names, account->id)));
     (void)json_object_set_new(object, "uid", is_group ? json_null() : json_integer(account->id));
-    (void)json_object_set_new(object, "group", is_group ? group_name(account->id) : json_null());
+    (void)json_object_set_new(object, "group", is_group ? accounts_group_name(account->id) : json_null());
     (void)json_object_set_new(object, "running", json_integer(account->running));
     (void)json_object_set_new(object, "queued", json_integer(account->waiting));
     (void)json_object_set_new(object, "gpus", json_real(account->gpu_milli / 1000.0));

@@ -24,7 +24,8 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
 /* jobs_write, sent when it is durable. */
 void jobs_reply(struct request *request, unsigned status, const struct job *job);
 
-/* True when the asker may do that with the job; answers 403 itself when not. `what` completes "may not ...". */
+/* True when the asker may do that with the job; answers 403 itself when not. `what` completes "may not ...".
+ */
 bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what);
 
 /* Reads a comma-separated list of the API's state words into bits (1U << JOB_QUEUED, ...) and bits of ways to

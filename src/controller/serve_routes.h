@@ -33,6 +33,7 @@ void handle_users(struct request *request);        // serve_accounts.c
 void handle_journal(struct request *request);      // serve_journal.c
 void handle_gpus(struct request *request);         // serve_gpus.c
 void handle_history(struct request *request);      // serve_history.c
+void handle_ended(struct request *request);        // serve_ended.c
 void handle_nodes(struct request *request);        // serve_gpus.c
 void handle_events(struct request *request);       // serve_events.c
 void handle_make_token(struct request *request);   // serve_tokens.c

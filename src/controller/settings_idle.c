@@ -56,12 +56,11 @@ static int set_ok(void *target, const char *value, struct error *err)
 }
 
 const struct option_row idle_rows[] = {
-    { 0, "idle-warn", "TIME|never", "mark a job that has not used its GPUs for so long",
-        set_warn, "30m" },
-    { 0, "idle-preemptible", "TIME|never", "let it give way to others after so long",
-        set_preemptible, "never" },
+    { 0, "idle-warn", "TIME|never", "mark a job that has not used its GPUs for so long", set_warn, "30m" },
+    { 0, "idle-preemptible", "TIME|never", "let it give way to others after so long", set_preemptible,
+        "never" },
     { 0, "idle-end", "TIME|never", "end it after so long; it was marked before", set_end, "never" },
-    { 0, "idle-ok", "allowed|operators", "who may exempt a job from this: all, or operators",
-        set_ok, "allowed" },
+    { 0, "idle-ok", "allowed|operators", "who may exempt a job from this: all, or operators", set_ok,
+        "allowed" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -62,13 +62,9 @@ static int set_share_load(void *target, const char *value, struct error *err)
 
 const struct option_row outside_rows[] = {
     { 0, "foreign", "POLICY", "GPUs used outside mgpu: avoid, fit-around, ignore", set_foreign, "avoid" },
-    { 0, "foreign-memory", "SIZE", "above which a process outside mgpu counts",
-        set_foreign_memory, "512M" },
-    { 0, "foreign-load", "PART", "above which they count on a GPU without jobs",
-        set_foreign_load, "5%" },
-    { 0, "share-max-memory", "PART", "a shared GPU fuller than this takes no more",
-        set_share_memory, "0.8" },
-    { 0, "share-max-load", "PART", "a shared GPU busier than this takes no more",
-        set_share_load, "0.8" },
+    { 0, "foreign-memory", "SIZE", "above which a process outside mgpu counts", set_foreign_memory, "512M" },
+    { 0, "foreign-load", "PART", "above which they count on a GPU without jobs", set_foreign_load, "5%" },
+    { 0, "share-max-memory", "PART", "a shared GPU fuller than this takes no more", set_share_memory, "0.8" },
+    { 0, "share-max-load", "PART", "a shared GPU busier than this takes no more", set_share_load, "0.8" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -316,6 +316,14 @@ static int check_totals(struct fsck *fsck, struct error *err)
           "1000)",
             "GPUs have more shares booked than the whole" },
         { "SELECT count(*) FROM events WHERE seq < 1", "events have no number" },
+        { "SELECT count(*) FROM (SELECT " STORE_ENDED_COLUMNS
+          " FROM ended EXCEPT " STORE_ENDED_OF("true") ")",
+            "rows about the end of a job do not say what the job does" },
+        { "SELECT count(*) FROM jobs WHERE state = 5 AND id NOT IN (SELECT job FROM ended)",
+            "jobs ended and have no row about it" },
+        { "SELECT count(*) FROM kept_days WHERE jobs < 1 OR held_ms < measured_ms OR measured_ms < used_ms"
+          " OR used_ms < 0",
+            "days of removed jobs have sums that cannot be" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t count = 0;

@@ -17,7 +17,7 @@
 
 #define WHERE_OPEN_OR_RECENT                                                                                 \
     "WHERE id IN (SELECT id FROM jobs WHERE state <> 5 UNION ALL SELECT id FROM"                             \
-    " (SELECT id FROM jobs WHERE state = 5 ORDER BY ended_ms DESC LIMIT ?1)) ORDER BY id"
+    " (SELECT job AS id FROM ended ORDER BY ended_ms DESC, job DESC LIMIT ?1)) ORDER BY id"
 
 int store_load_jobs(struct store *store, size_t recent_done, void (*visit)(void *arg, struct job *job),
     void *arg, struct error *err)

@@ -4,9 +4,9 @@
  * in the file's header (user_version) and is written in the same transaction as the step.
  *
  * What the database itself enforces, whatever the program does: ids and event numbers grow and never come
- * again, events are never altered or removed, and a GPU is held exclusively by one attempt or in distinct
- * slots by several, whose shares are together no more than the whole. The enums of job/state.h are stored as
- * their numbers: new values go to the end.
+ * again, events are never altered, and removed only after their job, which has ended, and a GPU is held
+ * exclusively by one attempt or in distinct slots by several, whose shares are together no more than the
+ * whole. The enums of job/state.h are stored as their numbers: new values go to the end.
  */
 #include "store/store_schema.h"
 
@@ -18,11 +18,13 @@
 #include "base/record.h"
 #include "job/ask.h"
 #include "job/state.h"
+#include "store/store_functions.h"
 #include "store/store_sql.h"
 
-static_assert(JOB_DONE == 5 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 && EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 &&
-                   END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 &&
-                   END_IDLE_TIMEOUT == 13,
+static_assert(JOB_DONE == 5 && EVENT_ALLOCATED == 1 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 &&
+                  EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 && END_EXIT == 1 &&
+                  END_CANCELLED == 3 && END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 &&
+                  END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 && END_RELEASED == 14,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -133,17 +135,46 @@ static const char scheduler[] =
     "CREATE TABLE cluster_state (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL,"
     " PRIMARY KEY (kind, key)) STRICT, WITHOUT ROWID;";
 
-/* What the latest attempt of a job made of its GPUs, and what followed from not using them. */
-static const char usage[] = "ALTER TABLE jobs ADD COLUMN usage BLOB;"
-                            "ALTER TABLE jobs ADD COLUMN idle_level INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN queued_ms INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN retry_ms INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN requeue_cause INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN suspended_ms INTEGER NOT NULL DEFAULT 0;"
-                            "ALTER TABLE jobs ADD COLUMN terms INTEGER NOT NULL DEFAULT 0;";
+/*
+ * What the latest attempt of a job made of its GPUs, and what followed from not using them. Jobs that ended
+ * have a narrow row beside their wide one, so that years of them can be summed up, and leave in the end: then
+ * the sums of their days stay.
+ */
+static const char usage[] =
+    "ALTER TABLE jobs ADD COLUMN usage BLOB;"
+    "ALTER TABLE jobs ADD COLUMN idle_level INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN idle_told_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN queued_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN retry_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN requeue_cause INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN suspended_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN terms INTEGER NOT NULL DEFAULT 0;"
+
+    "DROP INDEX jobs_ended;" // `ended` is in that order
+    "CREATE TABLE ended (job INTEGER NOT NULL, uid INTEGER NOT NULL,"
+    " gid INTEGER NOT NULL, ended_ms INTEGER NOT NULL,"
+    " outcome INTEGER NOT NULL CHECK (outcome BETWEEN 0 AND 2),"
+    " is_array INTEGER NOT NULL, wait_ms INTEGER, held_ms INTEGER NOT NULL,"
+    " measured_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL, node TEXT,"
+    " name TEXT NOT NULL, PRIMARY KEY (ended_ms, job)) STRICT, WITHOUT ROWID;"
+    "INSERT INTO ended (" STORE_ENDED_COLUMNS
+    ") " STORE_ENDED_OF("true") ";"
+
+                                "CREATE TABLE kept_days (day INTEGER NOT NULL, uid INTEGER NOT NULL,"
+                                " gid INTEGER NOT NULL, node TEXT NOT NULL, jobs INTEGER NOT NULL,"
+                                " held_ms INTEGER NOT NULL, measured_ms INTEGER NOT NULL,"
+                                " used_ms INTEGER NOT NULL, PRIMARY KEY (day, uid, gid, node)) STRICT,"
+                                " WITHOUT ROWID;"
+
+                                "CREATE INDEX submit_keys_job ON submit_keys (job);"
+                                "CREATE TRIGGER jobs_no_removal BEFORE DELETE ON jobs WHEN OLD.state <> 5"
+                                " BEGIN SELECT RAISE(ABORT, 'only jobs that ended are removed'); END;"
+                                "DROP TRIGGER events_no_removal;"
+                                "CREATE TRIGGER events_no_removal BEFORE DELETE ON events"
+                                " WHEN OLD.job = 0 OR EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)"
+                                " BEGIN SELECT RAISE(ABORT, 'events are removed only after their job'); END;";
 
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
@@ -190,7 +221,9 @@ int store_schema_upgrade(sqlite3 *db, const struct schema_step *steps, size_t co
     int rc = sqlite3_create_function_v2(db, "ask_of", 4, flags, NULL, ask_of, NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return store_sql_fail(err, db, rc, "schema");
-    int r = store_sql_number(db, "PRAGMA user_version", &version, err);
+    int r = store_functions_add(db, err);
+    if (r == 0)
+        r = store_sql_number(db, "PRAGMA user_version", &version, err);
     for (size_t i = 0; r == 0 && i < count; i++)
         if (steps[i].version > version)
             r = run_step(db, &steps[i], err);

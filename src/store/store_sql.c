@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "store/store_functions.h"
+
 #define TEXT(number)  #number
 #define VALUE(number) TEXT(number)
 
@@ -71,6 +73,8 @@ int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, st
     int r = store_sql_run(db, settings, err);
     if (r == 0 && access == STORE_WRITE)
         r = store_sql_run(db, write_settings, err);
+    if (r == 0)
+        r = store_functions_add(db, err);
     if (r < 0)
         return error_wrap(err, "%s", path);
     *ret = take_ptr(db);

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "store/store_row.h"
+#include "store/store_schema.h"
 #include "store/store_sql.h"
 
 static const char *const texts[STORE_STATEMENTS] = {
@@ -35,6 +36,33 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_SELECT_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [SQL_SELECT_JOB_EVENTS] =
         "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 ORDER BY seq LIMIT ?2",
+    [SQL_INSERT_ENDED] =
+        "INSERT OR REPLACE INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF("j.id = ?1"),
+    /* The newest first; ?1 and ?2 is where to go on, ?3 the oldest that counts. */
+    [SQL_SCAN_ENDED] = "SELECT " STORE_ENDED_COLUMNS " FROM ended WHERE (ended_ms, job) < (?1, ?2)"
+                       " AND ended_ms >= ?3 ORDER BY ended_ms DESC, job DESC LIMIT ?4",
+    [SQL_SCAN_KEPT_DAYS] = "SELECT day, uid, gid, node, jobs, held_ms, measured_ms, used_ms FROM kept_days"
+                           " WHERE (day, uid, gid, node) > (?1, ?2, ?3, ?4) AND day <= ?5"
+                           " ORDER BY day, uid, gid, node LIMIT ?6",
+    [SQL_FIND_SURPLUS] = "SELECT ended_ms, job FROM ended ORDER BY ended_ms DESC, job DESC LIMIT 1 OFFSET ?1",
+    /* An array goes after its elements, which have their specification from it. */
+    [SQL_FIND_OLD] =
+        "SELECT job, ended_ms FROM ended AS e WHERE (ended_ms, job) <= (?1, ?2) AND NOT (is_array AND EXISTS"
+        " (SELECT 1 FROM jobs AS m WHERE m.array_job = e.job AND m.array_job <> 0))"
+        " ORDER BY ended_ms, job LIMIT ?3",
+    /* Numbers of events never come again, even when the latest ones leave. */
+    [SQL_RAISE_EVENT_FLOOR] = "UPDATE meta SET value = max(value, (SELECT ifnull(max(seq), 0) FROM events))"
+                              " WHERE name = 'event_floor'",
+    [SQL_KEEP_DAY] =
+        "INSERT INTO kept_days (day, uid, gid, node, jobs, held_ms, measured_ms, used_ms)"
+        " SELECT ended_ms / 86400000, uid, gid, ifnull(node, ''), 1, held_ms, measured_ms, used_ms"
+        " FROM ended WHERE job = ?1 AND ended_ms = ?2 AND NOT is_array ON CONFLICT DO UPDATE SET"
+        " jobs = jobs + 1, held_ms = held_ms + excluded.held_ms,"
+        " measured_ms = measured_ms + excluded.measured_ms, used_ms = used_ms + excluded.used_ms",
+    [SQL_DELETE_ENDED] = "DELETE FROM ended WHERE job = ?1 AND ended_ms = ?2",
+    [SQL_DELETE_KEYS] = "DELETE FROM submit_keys WHERE job = ?1",
+    [SQL_DELETE_JOB] = "DELETE FROM jobs WHERE id = ?1",
+    [SQL_DELETE_EVENTS] = "DELETE FROM events WHERE job = ?1",
 };
 
 int store_statement_prepare(sqlite3 *db, sqlite3_stmt *statements[STORE_STATEMENTS], struct error *err)

@@ -184,6 +184,12 @@ static int write_state(struct store *store, const struct store_change *change, s
     return run(store, which, "cluster_state", err);
 }
 
+static int insert_ended(struct store *store, const struct store_change *change, struct error *err)
+{
+    (void)sqlite3_bind_int64(store->statements[SQL_INSERT_ENDED], 1, (int64_t)change->row->id);
+    return run(store, SQL_INSERT_ENDED, "ended", err);
+}
+
 static int write_change(struct store *store, const struct store_change *change, struct error *err)
 {
     if (change->kind != NULL)
@@ -195,6 +201,8 @@ static int write_change(struct store *store, const struct store_change *change, 
     int r = 0;
     for (size_t i = 0; r == 0 && i < PLAN_STEPS && plans[change->type][i] != NULL; i++)
         r = plans[change->type][i](store, change, err);
+    if (r == 0 && change->row != NULL && change->row->state == JOB_DONE)
+        r = insert_ended(store, change, err);
     return r < 0 ? error_wrap(err, "event %" PRIu64, change->seq) : 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "serve_later.h"
+#include "store/store_ended.h"
 
 static void call_job(struct later *later)
 {
@@ -36,6 +37,73 @@ void store_fetch_job(
     later->callback = (void (*)(void))on_job;
     later->arg = arg;
     later->number = job;
+}
+
+#define PAGE_MAX 256U
+
+/* The jobs of the core that are done, each after 2 s of GPU time of which half was used. */
+static void call_ended(struct later *later)
+{
+    void (*on_page)(void *, const struct ended_row *, size_t, const struct ended_place *) =
+        (void (*)(void *, const struct ended_row *, size_t, const struct ended_place *))later->callback;
+    struct ended_row rows[PAGE_MAX];
+    struct ended_place next = { 0 };
+    size_t count = 0, i = current->core.n_jobs;
+    for (; i > 0 && count < later->limit && count < PAGE_MAX; i--) {
+        struct job *job = current->core.jobs[i - 1];
+        if (job == NULL || job->state != JOB_DONE || job->id >= later->number)
+            continue;
+        rows[count++] = (struct ended_row){ job, 2000, 2000, 1000 };
+        next.job = job->id;
+    }
+    on_page(later->arg, rows, count, i > 0 ? &next : NULL);
+}
+
+void store_fetch_ended(struct store *store, const struct ended_filter *filter,
+    const struct ended_place *after, size_t limit,
+    void (*on_page)(void *arg, const struct ended_row *rows, size_t count, const struct ended_place *next),
+    void *arg)
+{
+    struct later *later = later_add(LATER_CALL);
+    later->call = call_ended;
+    later->callback = (void (*)(void))on_page;
+    later->arg = arg;
+    later->number = after != NULL ? after->job : UINT64_MAX;
+    later->limit = limit;
+    current->ended_pages++;
+    current->ended_uid = filter->has_user ? filter->uid : UINT32_MAX;
+    current->ended_outcomes = filter->outcomes;
+    current->ended_since_ms = filter->since_ms;
+}
+
+/* The second holds more than the first; nobody measured the first. */
+static void call_sums(struct later *later)
+{
+    void (*on_sums)(void *, const struct ended_sum *, size_t, bool) =
+        (void (*)(void *, const struct ended_sum *, size_t, bool))later->callback;
+    char node[] = "box";
+    const struct ended_sum sums[] = {
+        { .number = 7, .node = node, .jobs = 1, .held_ms = 1000 },
+        { .number = 8,
+            .node = node,
+            .jobs = 2,
+            .held_ms = 9000,
+            .measured_ms = 4000,
+            .used_ms = 3000,
+            .has_waits = true,
+            .wait_median_ms = 5,
+            .wait_p95_ms = 6 },
+    };
+    on_sums(later->arg, sums, 2, current->is_sum_cut);
+}
+
+void store_sum_ended(struct store *store, const struct ended_filter *filter, enum ended_by by,
+    void (*on_sums)(void *arg, const struct ended_sum *sums, size_t count, bool is_cut), void *arg)
+{
+    struct later *later = later_add(LATER_CALL);
+    later->call = call_sums;
+    later->callback = (void (*)(void))on_sums;
+    later->arg = arg;
 }
 
 static void call_spec(struct later *later)

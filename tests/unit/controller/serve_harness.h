@@ -42,6 +42,10 @@ struct harness {
     struct job_event events[HARNESS_EVENTS_MAX];
     size_t n_events;
     bool is_store_full;
+    unsigned ended_pages; // of jobs that ended: how many were asked for, and with what the last time
+    uint32_t ended_uid, ended_outcomes;
+    int64_t ended_since_ms;
+    bool is_sum_cut;          // sums of them are too many
     struct store_token token; // the one that is stored
     uint8_t token_hash[32];
     bool has_token;

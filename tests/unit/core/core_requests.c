@@ -79,7 +79,8 @@ static void an_impossible_request_is_refused_at_once(void **state)
 static void only_the_owner_and_administrators_cancel(void **state)
 {
     struct bench *b = *state;
-    struct identity other = { .is_known = true, .uid = 1001 }, admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
+    struct identity other = { .is_known = true, .uid = 1001 },
+                    admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
     bench_submit(b, 1000, 1, NULL, &one);
     core_cancel(b->core, 1, 1, &other, 11, -1, &two);
     core_cancel(b->core, 1, 1, &admin, 12, -1, &three);

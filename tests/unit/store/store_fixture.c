@@ -194,6 +194,11 @@ static void dispatch_once(struct fixture *fixture, int64_t deadline_ms)
     store_dispatch(fixture->store);
 }
 
+void fixture_dispatch_once(struct fixture *fixture)
+{
+    dispatch_once(fixture, clock_boot_ms() + DEADLINE_MS);
+}
+
 bool fixture_wait(struct fixture *fixture, uint64_t batch)
 {
     int64_t deadline_ms = clock_boot_ms() + DEADLINE_MS;

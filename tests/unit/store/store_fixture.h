@@ -59,6 +59,9 @@ bool fixture_wait(struct fixture *fixture, uint64_t batch);
 /* fixture_commit and fixture_wait; durability is asserted. */
 void fixture_commit_all(struct fixture *fixture);
 
+/* Waits until the store has something to hand over, and takes it. */
+void fixture_dispatch_once(struct fixture *fixture);
+
 /* Dispatches until *flag is set. */
 void fixture_dispatch_until(struct fixture *fixture, const bool *flag);
 

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu history: jobs that ended, also long ago, and what users, groups, days and nodes made of the GPUs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/history_columns.h"
+#include "cli/option_text.h"
+#include "cli/selector.h"
+#include "cli/when.h"
+#include "wire/limits.h"
+
+#define LIMIT_DEFAULT 100
+#define SUMS_SINCE    "7d"
+
+struct history_options {
+    const char *user, *states, *name, *by;
+    int64_t since_ms, until_ms; // 0: not given
+    int64_t limit;              // 0: not given
+    bool is_everybody;
+};
+
+static struct history_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_everybody(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_everybody = true;
+    return 0;
+}
+
+static int set_user(void *target, const char *value, struct error *err)
+{
+    return option_text("-u", value, &options_of(target)->user, err);
+}
+
+static int set_name(void *target, const char *value, struct error *err)
+{
+    return option_text("-n", value, &options_of(target)->name, err);
+}
+
+/* Only of these is there a history. */
+static int set_states(void *target, const char *value, struct error *err)
+{
+    static const char *const over[] = { "done", "failed", "cancelled" };
+    options_of(target)->states = value;
+    for (const char *word = value;; word++) {
+        size_t length = strcspn(word, ","), i = 0;
+        while (i < 3 && (strlen(over[i]) != length || strncmp(over[i], word, length) != 0))
+            i++;
+        if (i == 3)
+            return error_set(err, -EINVAL, "-s: '%.*s' is not done, failed or cancelled",
+                length < 40 ? (int)length : 40, word);
+        word += length;
+        if (*word == '\0')
+            return 0;
+    }
+}
+
+/* How long ago, or a moment. */
+static int read_moment(const char *value, const char *what, int64_t *ret_ms, struct error *err)
+{
+    int64_t ago_ms = 0, now_ms = clock_wall_ms();
+    if (parse_duration(value, what, &ago_ms, NULL) == 0) {
+        *ret_ms = now_ms > ago_ms ? now_ms - ago_ms : 1;
+        return 0;
+    }
+    int r = when_parse(value, what, now_ms, &when_local, ret_ms, err);
+    return r < 0 ? error_hint(err, "write how long ago, 12h or 7d, or 2026-11-22 or '2026-11-22 14:00'") : 0;
+}
+
+static int set_since(void *target, const char *value, struct error *err)
+{
+    return read_moment(value, "--since", &options_of(target)->since_ms, err);
+}
+
+static int set_until(void *target, const char *value, struct error *err)
+{
+    return read_moment(value, "--until", &options_of(target)->until_ms, err);
+}
+
+static int set_limit(void *target, const char *value, struct error *err)
+{
+    return parse_integer(value, "--limit", 1, LIMIT_LIST_JOBS, &options_of(target)->limit, err);
+}
+
+static int set_by(void *target, const char *value, struct error *err)
+{
+    options_of(target)->by = value;
+    if (history_sums(value) != NULL)
+        return 0;
+    return error_set(err, -EINVAL, "--by: '%.40s' is not user, group, day or node", value);
+}
+
+static const struct option_row rows[] = {
+    { 'a', "all-users", NULL, "jobs of everybody, not only yours", set_everybody },
+    { 'u', "user", "USER", "jobs of that user", set_user },
+    { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
+    { 's', "state", "LIST", "only these: done,failed,cancelled", set_states },
+    { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
+    { 0, "until", "TIME", "ended before that", set_until },
+    { 0, "limit", "N", "at most so many jobs, the newest", set_limit, "100" },
+    { 0, "by", "WHAT", "sums of the last week for each user, group, day or node", set_by },
+    { 0 },
+};
+
+static void append_filter(struct buffer *path, const char *key, const char *value)
+{
+    if (value == NULL)
+        return;
+    buffer_printf(path, "%s%s=", strchr(buffer_text(path), '?') == NULL ? "?" : "&", key);
+    http_append_encoded(path, value);
+}
+
+static void append_moment(struct buffer *path, const char *key, int64_t ms)
+{
+    char text[32];
+    if (ms == 0)
+        return;
+    clock_format_utc(ms, text, sizeof(text));
+    append_filter(path, key, text);
+}
+
+static void build_path(const struct history_options *options, struct buffer *path)
+{
+    bool is_own = !options->is_everybody && options->user == NULL && options->by == NULL;
+    _cleanup_free_ char *own = is_own ? selector_own_user() : NULL;
+    _cleanup_free_ char *limit =
+        xasprintf("%" PRId64, options->limit > 0 ? options->limit : (int64_t)LIMIT_DEFAULT);
+    buffer_append_text(path, API_PATH "/history");
+    append_filter(path, "user", options->is_everybody ? NULL : is_own ? own : options->user);
+    append_filter(path, "name", options->name);
+    append_filter(path, "state", options->states);
+    append_moment(path, "since", options->since_ms);
+    append_moment(path, "until", options->until_ms);
+    append_filter(path, "by", options->by);
+    if (options->by == NULL)
+        append_filter(path, "limit", limit);
+    else if (options->since_ms == 0)
+        append_filter(path, "since", SUMS_SINCE);
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct history_options *options = call->options;
+    const struct list_kind *kind = options->by != NULL ? history_sums(options->by) : history_jobs();
+    _cleanup_buffer_ struct buffer path = { 0 };
+    _cleanup_json_ json_t *answer = NULL;
+    struct screen screen;
+    (void)argc, (void)argv;
+    if (options->by != NULL && options->limit > 0)
+        return error_set(err, -EINVAL, "--limit: sums are of all jobs; give it without --by");
+    int r = list_begin(call, kind, err);
+    if (r != 0)
+        return r > 0 ? EXIT_OK : r;
+    build_path(options, &path);
+    r = client_get(&call->client, buffer_text(&path), &answer, err);
+    if (r < 0)
+        return r;
+    if (options->by != NULL && !list_is_machine(call))
+        history_measure_bars(json_object_get(answer, "sums"));
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    return list_print(call, kind, &screen, answer, stdout, err);
+}
+
+const struct command command_history = {
+    .name = "history",
+    .aliases = { "sacct" },
+    .usage = "[OPTIONS]",
+    .help = "List jobs that ended, also long ago, or sum up what they held and used",
+    .detail =
+        "Yours, or everybody's with -a; the newest first. With --by everybody's, summed up. GPU-hours count\n"
+        "from the moment a job gets its GPUs to its end; what was used is their mean utilisation.",
+    .tables = { rows, call_list_rows },
+    .options_size = sizeof(struct history_options),
+    .list = &history_own,
+    .takes_nothing = true,
+    .run = run,
+};

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU time is held from allocation to end. Of what was measured a part was used and the rest was wasted; what
+ * nobody measured is neither.
+ */
+#include "cli/history_columns.h"
+
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+
+#define HOUR_S    3600.0
+#define BAR_CELLS 24.0
+#define BAR_PART  "bar_part" // of the longest bar
+
+char *history_hours(const json_t *row, const char *member)
+{
+    return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0) / HOUR_S)
+                                       : xstrdup("-");
+}
+
+static char *render_held(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(row, "gpu_seconds");
+}
+
+static char *render_used_hours(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(row, "gpu_seconds_used");
+}
+
+static char *render_wasted(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(row, "gpu_seconds_wasted");
+}
+
+static char *render_used(const struct view *view, const json_t *row, enum color *color)
+{
+    double measured = field_number(row, "gpu_seconds_measured", 0);
+    (void)view, (void)color;
+    if (measured <= 0)
+        return xstrdup("-");
+    return xasprintf("%.0f%%", 100 * field_number(row, "gpu_seconds_used", 0) / measured);
+}
+
+/* --- jobs --- */
+
+/* One word: its state, or what ended it when that says more. */
+static char *render_end(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view;
+    *color = job_color(job);
+    bool is_plain = !field_is_known(job, "ended_by") || field_is(job, "ended_by", "exit");
+    return field_shown(job, is_plain ? "state" : "ended_by");
+}
+
+static char *size_text(const json_t *object, const char *member)
+{
+    char text[32];
+    if (!field_is_known(object, member))
+        return xstrdup("-");
+    format_size((uint64_t)field_number(object, member, 0), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_gpu_peak(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return size_text(json_object_get(job, "usage"), "gpu_memory_peak_bytes");
+}
+
+static char *render_peak(const struct view *view, const json_t *job, enum color *color)
+{
+    const json_t *usage = json_object_get(job, "usage");
+    (void)view, (void)color;
+    return field_is_known(usage, "memory_peak_bytes") ? size_text(usage, "memory_peak_bytes")
+                                                      : size_text(job, "max_rss_bytes");
+}
+
+static const struct list_column own_columns[] = {
+    { "end", "END", "how it ended, in a word", "ended_by", false, 0, render_end },
+    { "gpu_hours", "GPU-H", "GPU-hours it held", "gpu_seconds", true, 0, render_held },
+    { "used", "USED", "how busy its GPUs were", "gpu_seconds_used", true, 0, render_used },
+    { "used_hours", "USED GPU-H", "GPU-hours it used", "gpu_seconds_used", true, 0, render_used_hours },
+    { "wasted", "WASTED", "GPU-hours it held and did not use", "gpu_seconds_wasted", true, 0, render_wasted },
+    { "gpu_peak", "GPU PEAK", "most memory on one GPU", NULL, true, 0, render_gpu_peak },
+    { "memory", "MEM PEAK", "most host memory", NULL, true, 0, render_peak },
+    { 0 },
+};
+#define N_OWN (sizeof(own_columns) / sizeof(own_columns[0]) - 1)
+
+const struct list_kind history_own = { .member = "jobs", .columns = own_columns };
+
+const struct list_kind *history_jobs(void)
+{
+    static struct list_column columns[LIST_COLUMNS_MAX + 1];
+    static const struct list_kind kind = {
+        .member = "jobs",
+        .columns = columns,
+        .normal = "id,user,name,end,ended,gpus,wait,run,gpu_hours,used,gpu_peak,exit",
+        .wide = "id,user,name,end,submitted,started,ended,where,gpus,wait,run,gpu_hours,used,wasted,gpu_peak,"
+                "memory,"
+                "cpu,exit,message",
+    };
+    size_t count = N_OWN;
+    memcpy(columns, own_columns, N_OWN * sizeof(own_columns[0]));
+    for (const struct list_column *column = job_columns; column->name != NULL && count < LIST_COLUMNS_MAX;
+         column++)
+        columns[count++] = *column;
+    return &kind;
+}
+
+/* --- sums --- */
+
+void history_measure_bars(json_t *sums)
+{
+    double longest = 0;
+    size_t index = 0;
+    json_t *row = NULL;
+    json_array_foreach(sums, index, row)
+    {
+        double held = field_number(row, "gpu_seconds", 0);
+        longest = held > longest ? held : longest;
+    }
+    json_array_foreach(sums, index, row)
+    {
+        double held = field_number(row, "gpu_seconds", 0);
+        (void)json_object_set_new(row, BAR_PART, json_real(longest > 0 ? held / longest : 0));
+    }
+}
+
+static void append_cells(struct buffer *out, const char *cell, double cells)
+{
+    for (int i = 0; i < (int)(cells + 0.5); i++)
+        buffer_append_text(out, cell);
+}
+
+/* What was used, what was wasted, and what nobody measured. */
+static char *render_bar(const struct view *view, const json_t *row, enum color *color)
+{
+    static const char *const cells[2][3] = { { "#", "-", "." }, { "█", "░", "·" } };
+    const char *const *cell = cells[view->screen->is_utf8];
+    double held = field_number(row, "gpu_seconds", 0), all = field_number(row, BAR_PART, 0) * BAR_CELLS;
+    struct buffer out = { 0 };
+    (void)color;
+    if (held > 0) {
+        double used = all * field_number(row, "gpu_seconds_used", 0) / held;
+        double measured = all * field_number(row, "gpu_seconds_measured", 0) / held;
+        int n_used = (int)(used + 0.5), n_measured = (int)(measured + 0.5);
+        append_cells(&out, cell[0], n_used);
+        append_cells(&out, cell[1], n_measured - n_used);
+        append_cells(&out, cell[2], (int)(all + 0.5) - n_measured);
+    }
+    return out.length > 0 ? buffer_take(&out) : xstrdup("");
+}
+
+static char *duration(const json_t *row, const char *member)
+{
+    char text[32];
+    if (!field_is_known(row, member))
+        return xstrdup("-");
+    format_duration((int64_t)(field_number(row, member, 0) * 1000), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_median(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)view, (void)color;
+    return duration(row, "wait_seconds_median");
+}
+
+static char *render_p95(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)view, (void)color;
+    return duration(row, "wait_seconds_p95");
+}
+
+#define SUM_COLUMNS                                                                                          \
+    { "jobs", "JOBS", "jobs that ended", "jobs", true, 0, NULL },                                            \
+        { "asked", "ASKED", "GPU-hours they held", "gpu_seconds", true, 0, render_held },                    \
+        { "used", "USED", "GPU-hours they used", "gpu_seconds_used", true, 0, render_used_hours },           \
+        { "wasted", "WASTED", "GPU-hours they held and did not use", "gpu_seconds_wasted", true, 0,          \
+            render_wasted },                                                                                 \
+        { "busy", "BUSY", "how busy their GPUs were", NULL, true, 0, render_used },                          \
+        { "wait", "WAIT", "how long half of them waited at most", "wait_seconds_median", true, 0,            \
+            render_median },                                                                                 \
+        { "wait95", "WAIT 95%", "how long 95 of 100 waited at most", "wait_seconds_p95", true, 0,            \
+            render_p95 },                                                                                    \
+        { "bar", "GPU-HOURS", "a bar: used, wasted, not measured", NULL, false, 1, render_bar },             \
+    {                                                                                                        \
+        0                                                                                                    \
+    }
+#define SUM_NAMES "jobs,asked,used,wasted,busy,wait,wait95"
+
+static const struct list_column user_columns[] = {
+    { "user", "USER", "whose jobs", "user", false, 0, NULL },
+    { "uid", "UID", "his number", "uid", true, 0, NULL },
+    SUM_COLUMNS,
+};
+static const struct list_column group_columns[] = {
+    { "group", "GROUP", "the group of their owners", "group", false, 0, NULL },
+    { "gid", "GID", "its number", "gid", true, 0, NULL },
+    SUM_COLUMNS,
+};
+static const struct list_column day_columns[] = {
+    { "day", "DAY", "the day they ended, in UTC", "day", false, 0, NULL },
+    SUM_COLUMNS,
+};
+static const struct list_column node_columns[] = {
+    { "node", "NODE", "where they ran last; the first of several", "node", false, 0, NULL },
+    SUM_COLUMNS,
+};
+
+static const struct {
+    const char *by;
+    struct list_kind kind;
+} sums[] = {
+    { "user", { "sums", user_columns, "user," SUM_NAMES ",bar", "user,uid," SUM_NAMES ",bar" } },
+    { "group", { "sums", group_columns, "group," SUM_NAMES ",bar", "group,gid," SUM_NAMES ",bar" } },
+    { "day", { "sums", day_columns, "day," SUM_NAMES ",bar", "day," SUM_NAMES ",bar" } },
+    { "node", { "sums", node_columns, "node," SUM_NAMES ",bar", "node," SUM_NAMES ",bar" } },
+};
+
+const struct list_kind *history_sums(const char *by)
+{
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        if (strcmp(sums[i].by, by) == 0)
+            return &sums[i].kind;
+    return NULL;
+}

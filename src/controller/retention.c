@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The next sweep is planned when the last one is over, so there is never more than one. What is removed stays
+ * visible in memory with the latest jobs that ended, until mgpud starts anew.
+ */
+#include "controller/retention.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/controller.h"
+#include "store/store_ended.h"
+
+#define SWEEP_LEAST_MS 1000
+#define SWEEP_MOST_MS  3600000
+#define SWEEP_COUNT_MS 10000 // when jobs are counted too
+#define SWEEPS_PER_AGE 10    // a job is at most this part older than it may become
+
+struct retention {
+    struct controller *controller;
+    struct event *timer;
+};
+
+static int64_t sweep_ms(const struct controller_options *options)
+{
+    int64_t ms = options->keep_jobs_ms > 0 ? options->keep_jobs_ms / SWEEPS_PER_AGE : SWEEP_MOST_MS;
+    int64_t most = options->keep_max > 0 ? SWEEP_COUNT_MS : SWEEP_MOST_MS;
+    return ms > most ? most : ms < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : ms;
+}
+
+static void plan(struct retention *retention)
+{
+    int64_t ms = sweep_ms(&retention->controller->options);
+    (void)event_add(retention->timer,
+        &(struct timeval){ .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000) });
+}
+
+static void on_retired(void *arg, uint64_t jobs)
+{
+    if (jobs > 0)
+        log_info("%" PRIu64 " old jobs were removed from the store", jobs);
+    plan(arg);
+}
+
+static void on_due(evutil_socket_t fd, short events, void *arg)
+{
+    struct retention *retention = arg;
+    const struct controller_options *options = &retention->controller->options;
+    int64_t before_ms = options->keep_jobs_ms > 0 ? clock_wall_ms() - options->keep_jobs_ms : 0;
+    uint64_t keep_max = options->keep_max > 0 ? options->keep_max : UINT64_MAX;
+    (void)fd, (void)events;
+    store_retire(retention->controller->store, before_ms, keep_max, on_retired, retention);
+}
+
+struct retention *retention_new(struct controller *controller)
+{
+    struct retention *retention = xcalloc(1, sizeof(*retention));
+    retention->controller = controller;
+    retention->timer = evtimer_new(controller->loop, on_due, retention);
+    if (controller->options.keep_jobs_ms > 0 || controller->options.keep_max > 0)
+        plan(retention);
+    return retention;
+}
+
+void retention_free(struct retention *retention)
+{
+    if (retention == NULL)
+        return;
+    event_free(retention->timer);
+    free(retention);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* How accounts are written in answers. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* The name of a group, or its number as text when it has none. The caller owns it. */
+json_t *accounts_group_name(uint32_t gid);

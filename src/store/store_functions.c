@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* A record that cannot be read counts as nothing here: finding damage is fsck's. */
+#include "store/store_functions.h"
+
+#include "job/event.h"
+#include "job/usage.h"
+#include "store/store_sql.h"
+
+#define WHOLE_GPU 1000
+
+static int decode(sqlite3_value *value, const struct record_type *type, void *ret)
+{
+    const void *bytes = sqlite3_value_blob(value);
+    if (bytes == NULL)
+        return -1;
+    return record_decode(type, bytes, (size_t)sqlite3_value_bytes(value), ret, NULL);
+}
+
+static void granted_milli(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct job_event event;
+    int64_t milli = 0;
+    (void)count;
+    if (decode(values[0], &job_event_record, &event) == 0) {
+        const struct gpu_grant *grants = event.gpus.items;
+        for (size_t i = 0; i < event.gpus.count; i++)
+            milli += grants[i].share > 0 ? grants[i].share : WHOLE_GPU;
+        job_event_clear(&event);
+    }
+    sqlite3_result_int64(context, milli);
+}
+
+static void usage_milli(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct job_usage usage;
+    (void)count;
+    if (decode(values[0], &job_usage_record, &usage) < 0) {
+        sqlite3_result_null(context);
+        return;
+    }
+    if ((usage.valid & USAGE_UTILIZATION) != 0)
+        sqlite3_result_int64(
+            context, usage.utilization_milli < WHOLE_GPU ? usage.utilization_milli : WHOLE_GPU);
+    else
+        sqlite3_result_null(context);
+    job_usage_clear(&usage);
+}
+
+int store_functions_add(sqlite3 *db, struct error *err)
+{
+    static const struct {
+        const char *name;
+        void (*run)(sqlite3_context *context, int count, sqlite3_value **values);
+    } rows[] = {
+        { "granted_milli", granted_milli },
+        { "usage_milli", usage_milli },
+    };
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof(rows) / sizeof(rows[0]); i++)
+        rc = sqlite3_create_function_v2(db, rows[i].name, 1, flags, NULL, rows[i].run, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? 0 : store_sql_fail(err, db, rc, "database");
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Quantiles of many durations in little memory: counts in classes, each 1/32 wider than the one before. */
+#pragma once
+
+#include <stdint.h>
+
+#define SKETCH_CLASSES 1216
+
+struct wait_sketch {
+    uint64_t count;
+    uint32_t classes[SKETCH_CLASSES];
+};
+
+void wait_sketch_add(struct wait_sketch *sketch, int64_t ms);
+
+/* The duration that `percent` of them do not exceed, within 2 %; 0 when there is none. */
+int64_t wait_sketch_quantile(const struct wait_sketch *sketch, unsigned percent);
