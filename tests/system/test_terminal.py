@@ -580,7 +580,7 @@ def test_only_the_owner_uses_a_terminal(box, ana, bo):
         raw = Raw(box, f'/jobs/{job}/terminal', user=user)
         assert raw.status == 403
         raw.close()
-    assert box.api('POST', f'/jobs/{job}/signal', {'signal': 2}, user=bo).status == 403
+    assert box.api('POST', f'/jobs/{job}/signal', {'signal': 'INT'}, user=bo).status == 403
 
 
 @pytest.mark.root
@@ -603,10 +603,10 @@ def test_a_signal_reaches_the_job(box, bell):
     job = box.post_job(['sh', '-c', f'trap "echo caught > {bell.path}; exit 6" USR1; echo up > {bell.path}; while :; do read x < /dev/null; done'])
     bell.wait()
     box.wait(job, 'running')
-    assert box.api('POST', f'/jobs/{job}/signal', {'signal': int(signal.SIGUSR1)}).status == 202
+    assert box.api('POST', f'/jobs/{job}/signal', {'signal': 'USR1'}).status == 200
     assert bell.wait() == 'caught'
     assert box.wait(job)['exit_code'] == 6
-    assert box.api('POST', f'/jobs/{job}/signal', {'signal': 2}).status == 409
+    assert box.api('POST', f'/jobs/{job}/signal', {'signal': 'INT'}).status == 409
     for bad in (0, 65, -1, 'x'):
         assert box.api('POST', f'/jobs/{job}/signal', {'signal': bad}).status == 400
 
