@@ -170,7 +170,7 @@ void rocm_reader_run(int fd, const char *library, const char *const *addresses, 
     for (size_t i = 0; i < reader.count; i++)
         reader.gpus[i].address = read_address(addresses[i]);
     if (open_library(&reader, library, &err) < 0) {
-        (void)snprintf(failure.why, sizeof(failure.why), "%s", err.message);
+        (void)snprintf(failure.why, sizeof(failure.why), "%.*s", (int)sizeof(failure.why) - 1, err.message);
         (void)tell(fd, &failure);
         return;
     }
