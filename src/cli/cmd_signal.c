@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/exit_code.h"
@@ -14,40 +15,6 @@
 #include "cli/jobs_each.h"
 #include "cli/selector.h"
 #include "cli/talk.h"
-#include "base/signals.h"
-
-/* One of the verbs: the last component of its path, its body, and what is said when it is done. */
-struct deed {
-    const char *action;
-    const char *done;
-    json_t *body;
-};
-
-static int post(struct call *call, const char *id, void *arg, struct error *err)
-{
-    const struct deed *deed = arg;
-    _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/%s", id, deed->action);
-    int r = client_call(&call->client, "POST", path, deed->body, &job, err);
-    if (r < 0)
-        return r;
-    if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
-    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
-        (void)fprintf(stderr, "  job %s %s\n", id, deed->done);
-    }
-    return 0;
-}
-
-static int do_each(struct call *call, int argc, char **argv, const char *action, const char *done,
-    json_t *body, struct error *err)
-{
-    _cleanup_strings_ struct strings jobs = { 0 };
-    struct deed deed = { .action = action, .done = done, .body = body };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
-    return r < 0 ? r : jobs_each(call, &jobs, post, &deed);
-}
 
 /* --- signal --- */
 
@@ -68,7 +35,7 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
     const char *name = signal_name(signal);
     _cleanup_free_ char *done =
         name != NULL ? xasprintf("got SIG%s", name) : xasprintf("got signal %d", signal);
-    return do_each(call, argc - 1, argv, "signal", done, body, err);
+    return jobs_post_each(call, argc - 1, argv, "signal", body, done, err);
 }
 
 static void complete_operand(const struct completion *completion)
@@ -94,7 +61,7 @@ const struct command command_signal = {
 static int run_suspend(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
-    int status = do_each(call, argc, argv, "suspend", "is suspended", body, err);
+    int status = jobs_post_each(call, argc, argv, "suspend", body, "is suspended", err);
     if (status == EXIT_OK && !call->is_quiet && !call->is_json)
         talk_line(
             "it keeps its GPUs and their memory, and its time limit goes on; mgpu continue lets it go on");
@@ -104,7 +71,7 @@ static int run_suspend(struct call *call, int argc, char **argv, struct error *e
 static int run_continue(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
-    return do_each(call, argc, argv, "continue", "goes on", body, err);
+    return jobs_post_each(call, argc, argv, "continue", body, "goes on", err);
 }
 
 const struct command command_suspend = {
@@ -152,7 +119,7 @@ static int run_requeue(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
-    return do_each(call, argc, argv, "requeue", "goes back to the end of the queue", body, err);
+    return jobs_post_each(call, argc, argv, "requeue", body, "goes back to the end of the queue", err);
 }
 
 const struct command command_requeue = {

@@ -2,7 +2,13 @@
 /* One job that fails must not keep the others from being done. */
 #include "cli/jobs_each.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/memory.h"
 #include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
 #include "cli/talk.h"
 
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
@@ -22,4 +28,39 @@ int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, 
             return status;
     }
     return failures > 0 && failures < jobs->count ? EXIT_PARTLY : status;
+}
+
+/* --- the same request for each --- */
+
+struct deed {
+    const char *action, *done;
+    json_t *body;
+};
+
+static int post(struct call *call, const char *id, void *arg, struct error *err)
+{
+    const struct deed *deed = arg;
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/%s", id, deed->action);
+    int r = client_call(&call->client, "POST", path, deed->body, &job, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1 && deed->done != NULL) {
+        (void)fprintf(stderr, "  job %s %s\n", id, deed->done);
+    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
+        (void)fprintf(stderr, "  job %s is %s\n", id, job_state_shown(job));
+    }
+    return 0;
+}
+
+int jobs_post_each(struct call *call, int argc, char **argv, const char *action, json_t *body,
+    const char *done, struct error *err)
+{
+    _cleanup_strings_ struct strings jobs = { 0 };
+    struct deed deed = { .action = action, .done = done, .body = body };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    return r < 0 ? r : jobs_each(call, &jobs, post, &deed);
 }

@@ -16,3 +16,8 @@ typedef int (*jobs_each_fn)(struct call *call, const char *job, void *arg, struc
  * succeeded.
  */
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg);
+
+/* Posts `body` to /jobs/ID/ACTION for each of the jobs named. `done` says on a terminal what became of one
+ * ("is suspended"); NULL: the state that it is in then. */
+int jobs_post_each(struct call *call, int argc, char **argv, const char *action, json_t *body,
+    const char *done, struct error *err);
