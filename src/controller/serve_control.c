@@ -6,26 +6,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_routes.h"
-#include "base/signals.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
-
-static void reply_job(struct request *request, const struct job *job)
-{
-    jobs_reply(request, 200, job);
-}
-
-static void on_changed(struct request *request, const struct core_answer *answer)
-{
-    if (answer->code < 0)
-        request_reply_problem(request, &answer->err);
-    else
-        jobs_find(request, request->job, reply_job);
-}
 
 /* What is over is said here: the core may have forgotten it. */
 static int check_live(const struct job *job, struct error *err)
@@ -34,6 +21,18 @@ static int check_live(const struct job *job, struct error *err)
         return 0;
     (void)error_set(err, -EALREADY, "job %" PRIu64 " has already ended", job->id);
     return error_hint(err, "mgpu retry %" PRIu64 " submits a copy of it", job->id);
+}
+
+/* `r`: what came of reading the request. False when that, or the job, is answered with a problem. */
+static bool begin(struct request *request, const struct job *job, int r, struct error *err)
+{
+    if (r == 0)
+        r = check_live(job, err);
+    if (r < 0)
+        request_reply_problem(request, err);
+    else
+        request->on_answer = jobs_on_changed;
+    return r >= 0;
 }
 
 static int read_body(
@@ -66,13 +65,8 @@ static void send_signal(struct request *request, const struct job *job)
     if (!jobs_check(request, ACTION_CONTROL, job, "signal it"))
         return;
     int r = read_signal(request, &signal, &err);
-    if (r == 0)
-        r = check_live(job, &err);
-    if (r < 0) {
-        request_reply_problem(request, &err);
+    if (!begin(request, job, r, &err))
         return;
-    }
-    request->on_answer = on_changed;
     core_signal(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         signal, request);
 }
@@ -85,13 +79,8 @@ static void set_suspended(struct request *request, const struct job *job, bool i
     if (!jobs_check(request, ACTION_CONTROL, job, is_continue ? "continue it" : "suspend it"))
         return;
     int r = read_body(request, &empty_request_record, &nothing, &body, &err);
-    if (r == 0)
-        r = check_live(job, &err);
-    if (r < 0) {
-        request_reply_problem(request, &err);
+    if (!begin(request, job, r, &err))
         return;
-    }
-    request->on_answer = on_changed;
     core_suspend(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         is_continue, request);
 }
@@ -128,13 +117,8 @@ static void requeue(struct request *request, const struct job *job)
     if (!jobs_check(request, ACTION_CONTROL, job, "put it back into the queue"))
         return;
     int r = read_grace(request, &grace_ms, &err);
-    if (r == 0)
-        r = check_live(job, &err);
-    if (r < 0) {
-        request_reply_problem(request, &err);
+    if (!begin(request, job, r, &err))
         return;
-    }
-    request->on_answer = on_changed;
     core_requeue(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         grace_ms, request);
 }

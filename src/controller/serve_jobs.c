@@ -87,6 +87,19 @@ void jobs_reply(struct request *request, unsigned status, const struct job *job)
     request_hold_json(request, status, jobs_write(request->serve, job, true));
 }
 
+static void reply_job(struct request *request, const struct job *job)
+{
+    jobs_reply(request, 200, job);
+}
+
+void jobs_on_changed(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, request->job, reply_job);
+}
+
 bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what)
 {
     if (core_may(&request->who, action, job))
@@ -94,7 +107,7 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
     struct error err = { 0 };
     (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,
         usernames_name(request->serve->names, job->uid), what);
-    (void)error_hint(&err, "its owner and administrators may");
+    (void)error_hint(&err, "its owner may, and %s", action == ACTION_READ ? "administrators" : "operators");
     request_reply_problem(request, &err);
     return false;
 }

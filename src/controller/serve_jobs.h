@@ -24,6 +24,9 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
 /* jobs_write, sent when it is durable. */
 void jobs_reply(struct request *request, unsigned status, const struct job *job);
 
+/* For on_answer of a change of request->job: the job as it is then, or the problem. */
+void jobs_on_changed(struct request *request, const struct core_answer *answer);
+
 /* True when the asker may do that with the job; answers 403 itself when not. `what` completes "may not ...".
  */
 bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what);

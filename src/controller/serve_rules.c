@@ -14,19 +14,6 @@
 #include "wire/json_text.h"
 #include "wire/requests.h"
 
-static void reply_job(struct request *request, const struct job *job)
-{
-    jobs_reply(request, 200, job);
-}
-
-static void on_changed(struct request *request, const struct core_answer *answer)
-{
-    if (answer->code < 0)
-        request_reply_problem(request, &answer->err);
-    else
-        jobs_find(request, request->job, reply_job);
-}
-
 static void set_hold(struct request *request, const struct job *job, bool is_release)
 {
     struct error err = { 0 };
@@ -41,7 +28,7 @@ static void set_hold(struct request *request, const struct job *job, bool is_rel
         request_reply_problem(request, &err);
         return;
     }
-    request->on_answer = on_changed;
+    request->on_answer = jobs_on_changed;
     core_hold(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         is_release, request);
 }
@@ -97,7 +84,7 @@ static int read_name(json_t *body, char **ret, struct error *err)
 static void send_edit(struct request *request, void *subject, const struct core_facts *facts)
 {
     struct edit *edit = subject;
-    request->on_answer = on_changed;
+    request->on_answer = jobs_on_changed;
     core_edit(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, request->job,
         &edit->ask, edit->name, facts, request);
     edit_free(edit);
