@@ -269,9 +269,6 @@ static const struct option_row command_rows[] = {
     { 0, NULL, NULL, NULL, NULL },
 };
 
-static const struct option_row *const tables[] = { setting_rows, sched_rows, outside_rows, health_rows,
-    idle_rows, time_rows, command_rows, NULL };
-
 const struct settings_table settings_tables[] = {
     { setting_rows, false },
     { sched_rows, true },
@@ -411,6 +408,19 @@ static int read_files(const char *named, bool is_root, struct controller_options
     return r < 0 ? r : read_drop_ins(config, options, err);
 }
 
+#define TABLES_MAX 16
+
+/* Those that the files may use, and what only the command line understands. */
+static void list_tables(const struct option_row *tables[TABLES_MAX + 1])
+{
+    size_t count = 0;
+    for (const struct settings_table *table = settings_tables; table->rows != NULL && count < TABLES_MAX - 1;
+         table++)
+        tables[count++] = table->rows;
+    tables[count++] = command_rows;
+    tables[count] = NULL;
+}
+
 static void note_option(void *target, const struct option_row *row, const char *value)
 {
     struct controller_options *options = ((struct parsed *)target)->options;
@@ -425,7 +435,9 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 {
     struct controller_options scratch = { 0 };
     struct parsed first = { .options = &scratch };
+    const struct option_row *tables[TABLES_MAX + 1];
     int operands = 0;
+    list_tables(tables);
     int r = options_parse(argc, argv, tables, &first, false, &operands, err);
     if (r == 0 && operands < argc)
         r = error_set(err, -EINVAL, "mgpud takes no operand, but '%.60s' was given", argv[operands]);
