@@ -5,7 +5,6 @@
  * READY_WAIT_SECONDS), so that the first request already knows the GPUs. One turn: every callback that is
  * due, then core_turn().
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include "controller/controller.h"
 #include "controller/detach.h"
 #include "controller/effects.h"
-#include "controller/gpu_history.h"
+#include "controller/history_keeper.h"
 #include "controller/links.h"
 #include "controller/prepare.h"
 #include "controller/privileges.h"
@@ -32,21 +31,17 @@
 #include "controller/sockets.h"
 #include "controller/streams.h"
 
-#define READY_WAIT_SECONDS   5
-#define SNAPSHOT_SECONDS     600
-#define HISTORY_SAVE_SAMPLES 60
-#define HISTORY_WHOLE_SAVES  60 // of these one is of the whole history
+#define READY_WAIT_SECONDS 5
+#define SNAPSHOT_SECONDS   600
 
 struct program {
     struct controller controller;
     struct prepared prepared;
     struct effects *effects;
-    struct event *timers[3]; // ready, snapshot, history
+    struct event *timers[2]; // ready, snapshot
     struct event *signals[3];
     struct event *store_readable;
-    int history_fd; // where the history of the GPUs is kept
-    unsigned history_samples;
-    bool is_history_lost; // it could not be written the last time
+    struct history_keeper *history;
     bool is_ready, is_failed;
     int argc;
     char **argv;
@@ -182,45 +177,6 @@ static void on_snapshot(evutil_socket_t fd, short events, void *arg)
     store_snapshot(program->controller.store);
 }
 
-/* It is said once that it cannot be kept, and once that it can again. */
-static void save_history(struct program *program, bool is_whole)
-{
-    if (program->controller.history == NULL || program->history_fd < 0)
-        return;
-    int r = gpu_history_save(program->controller.history, program->history_fd, is_whole);
-    if (r < 0 && !program->is_history_lost)
-        log_warning("the history of the GPUs cannot be kept: %s", strerror(-r));
-    else if (r == 0 && program->is_history_lost)
-        log_info("the history of the GPUs is kept again");
-    program->is_history_lost = r < 0;
-}
-
-static void sample_node(void *arg, const struct core_node *node)
-{
-    if (node->is_up)
-        gpu_history_add(arg, clock_wall_ms(), &node->hello.gpus);
-}
-
-/* Once a second. An agent says only what has changed; until then its last word holds. */
-static void on_history(evutil_socket_t fd, short events, void *arg)
-{
-    struct program *program = arg;
-    unsigned samples = ++program->history_samples;
-    core_each_node(program->controller.core, sample_node, program->controller.history);
-    if (samples % HISTORY_SAVE_SAMPLES == 0)
-        save_history(program, samples / HISTORY_SAVE_SAMPLES % HISTORY_WHOLE_SAVES == 0);
-}
-
-static void load_history(struct program *program)
-{
-    struct error err = { 0 };
-    program->controller.history = gpu_history_new();
-    program->history_fd = open(program->prepared.store_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (program->history_fd >= 0 &&
-        gpu_history_load(program->controller.history, program->history_fd, &err) < 0)
-        log_warning("the history of the GPUs is not whole: %s", err.message);
-}
-
 static void on_signal(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
@@ -247,8 +203,6 @@ static int watch(struct program *program, struct error *err)
     }
     program->timers[0] = evtimer_new(controller->loop, on_ready_wait, program);
     program->timers[1] = event_new(controller->loop, -1, EV_PERSIST, on_snapshot, program);
-    program->timers[2] = event_new(controller->loop, -1, EV_PERSIST, on_history, program);
-    (void)event_add(program->timers[2], &(struct timeval){ .tv_sec = 1 });
     (void)evtimer_add(program->timers[0], &(struct timeval){ .tv_sec = READY_WAIT_SECONDS });
     (void)event_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_SECONDS });
     program->store_readable = event_new(
@@ -276,9 +230,9 @@ static void run(struct program *program)
 static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
-    save_history(program, true);
-    struct event *events[] = { program->timers[0], program->timers[1], program->timers[2],
-        program->signals[0], program->signals[1], program->signals[2], program->store_readable };
+    history_keeper_free(program->history);
+    struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
+        program->signals[1], program->signals[2], program->store_readable };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
@@ -289,8 +243,6 @@ static void clear(struct program *program)
     streams_free(controller->streams);
     agent_process_free(controller->agent);
     core_free(controller->core);
-    gpu_history_free(controller->history);
-    closep(&program->history_fd);
     effects_free(program->effects);
     if (controller->loop != NULL)
         event_base_free(controller->loop);
@@ -310,7 +262,7 @@ static int start(struct program *program, struct error *err)
     r = load(program, err);
     if (r < 0)
         return r;
-    load_history(program);
+    program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = serve_new(controller);
     controller->retention = retention_new(controller);
     return watch(program, err);
@@ -372,7 +324,7 @@ static int do_wish(const struct settings_wish *wish, const struct controller_opt
 
 int main(int argc, char **argv)
 {
-    struct program program = { .prepared = PREPARED_EMPTY, .history_fd = -1, .argc = argc, .argv = argv };
+    struct program program = { .prepared = PREPARED_EMPTY, .argc = argc, .argv = argv };
     struct controller *controller = &program.controller;
     struct settings_wish wish = { 0 };
     struct error err = { 0 };

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/history_keeper.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/gpu_history.h"
+
+#define SAVE_SAMPLES 60
+#define WHOLE_SAVES  60 // of these one is of the whole history
+
+struct history_keeper {
+    struct controller *controller;
+    struct event *timer;
+    int dir_fd; // where it is kept
+    unsigned samples;
+    bool is_lost; // it could not be written the last time
+};
+
+/* It is said once that it cannot be kept, and once that it can again. */
+static void save(struct history_keeper *keeper, bool is_whole)
+{
+    if (keeper->dir_fd < 0)
+        return;
+    int r = gpu_history_save(keeper->controller->history, keeper->dir_fd, is_whole);
+    if (r < 0 && !keeper->is_lost)
+        log_warning("the history of the GPUs cannot be kept: %s", strerror(-r));
+    else if (r == 0 && keeper->is_lost)
+        log_info("the history of the GPUs is kept again");
+    keeper->is_lost = r < 0;
+}
+
+static void sample_node(void *arg, const struct core_node *node)
+{
+    if (node->is_up)
+        gpu_history_add(arg, clock_wall_ms(), &node->hello.gpus);
+}
+
+/* An agent says only what has changed; until then its last word holds. */
+static void on_second(evutil_socket_t fd, short events, void *arg)
+{
+    struct history_keeper *keeper = arg;
+    unsigned samples = ++keeper->samples;
+    core_each_node(keeper->controller->core, sample_node, keeper->controller->history);
+    if (samples % SAVE_SAMPLES == 0)
+        save(keeper, samples / SAVE_SAMPLES % WHOLE_SAVES == 0);
+}
+
+struct history_keeper *history_keeper_new(struct controller *controller, const char *dir)
+{
+    struct history_keeper *keeper = xcalloc(1, sizeof(*keeper));
+    struct error err = { 0 };
+    controller->history = gpu_history_new();
+    keeper->controller = controller;
+    keeper->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (keeper->dir_fd >= 0 && gpu_history_load(controller->history, keeper->dir_fd, &err) < 0)
+        log_warning("the history of the GPUs is not whole: %s", err.message);
+    keeper->timer = event_new(controller->loop, -1, EV_PERSIST, on_second, keeper);
+    (void)event_add(keeper->timer, &(struct timeval){ .tv_sec = 1 });
+    return keeper;
+}
+
+void history_keeper_free(struct history_keeper *keeper)
+{
+    if (keeper == NULL)
+        return;
+    save(keeper, true);
+    event_free(keeper->timer);
+    gpu_history_free(keeper->controller->history);
+    keeper->controller->history = NULL;
+    closep(&keeper->dir_fd);
+    free(keeper);
+}
