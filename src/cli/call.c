@@ -129,6 +129,15 @@ static int report(const struct call *call, const struct command *command, const 
     return command->is_job_status ? EXIT_SELF : exit_code_of_error(err->code);
 }
 
+/* Where the options of a verb are said, under the name that the program goes by. */
+static int hint_help(const struct command *command, struct error *err)
+{
+    if (strcmp(talk_program(), "mgpu") == 0)
+        return error_hint(err, "mgpu help %s", command->name);
+    bool has_name = command->name[0] != '\0';
+    return error_hint(err, "%s%s%s --help", talk_program(), has_name ? " " : "", command->name);
+}
+
 #define TABLES_MAX (COMMAND_TABLES + 2)
 #define NAMES_MAX  256
 
@@ -200,7 +209,7 @@ static int run_verb(
     if (r < 0) {
         if (err->hint[0] == '\0')
             (void)(command->option_hint != NULL ? error_hint(err, "%s", command->option_hint)
-                                                : error_hint(err, "mgpu help %s", command->name));
+                                                : hint_help(command, err));
         return r;
     }
     call->words = argv;
@@ -211,7 +220,7 @@ static int run_verb(
     }
     if (command->takes_nothing && first < argc) {
         (void)error_set(err, -EINVAL, "'%.60s' is not expected here", argv[first]);
-        return error_hint(err, "mgpu help %s", command->name);
+        return hint_help(command, err);
     }
     client_init(&call->client, call->socket);
     r = command->run(call, argc - first, argv + first, err);
@@ -260,7 +269,7 @@ static int run_action(struct call *call, const struct command *command, int argc
         return EXIT_OK;
     }
     (void)refuse_action(command, first < argc ? argv[first] : NULL, &err);
-    (void)error_hint(&err, "mgpu help %s", command->name);
+    (void)hint_help(command, &err);
     return report(call, command, &err);
 }
 

@@ -41,6 +41,7 @@ const struct command *const commands[] = {
     &command_journal,
     &command_config,
     &command_doctor,
+    &command_compat,
     &command_completion,
     &command_complete,
     &command_help,

@@ -4,7 +4,7 @@
 
 #include "cli/call.h"
 
-extern const struct command command_adopt, command_attach, command_cancel, command_complete,
+extern const struct command command_adopt, command_attach, command_cancel, command_compat, command_complete,
     command_completion, command_config, command_doctor, command_edit, command_exec, command_follow,
     command_gpu, command_gpus, command_help, command_hold, command_journal, command_logs, command_node,
     command_nodes, command_overview, command_ps, command_release, command_reserve, command_postmortem,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/talk.h"
 #include "cli/topics.h"
 
 void help_print_all(FILE *out)
@@ -24,7 +25,9 @@ void help_print_all(FILE *out)
 
 void help_print_command(const struct command *command, FILE *out)
 {
-    (void)fprintf(out, "usage: mgpu %s %s\n\n%s.\n", command->name, command->usage, command->help);
+    bool has_name = command->name[0] != '\0'; // a personality that is one verb has none
+    (void)fprintf(out, "usage: %s%s%s %s\n\n%s.\n", talk_program(), has_name ? " " : "", command->name,
+        command->usage, command->help);
     if (command->detail != NULL)
         (void)fprintf(out, "\n%s\n", command->detail);
     for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)

@@ -7,6 +7,7 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/personality.h"
 #include "cli/talk.h"
 
 static int set_version(void *target, const char *value, struct error *err)
@@ -54,7 +55,8 @@ static int run_words(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status = run_words(argc, argv);
+    const struct personality *personality = argc > 0 ? personality_find(argv[0]) : NULL;
+    int status = personality != NULL ? personality_run(personality, argc, argv) : run_words(argc, argv);
     /* Output that did not arrive, on a full disk or a closed pipe, must not look like success. */
     if (fflush(stdout) != 0 && status == EXIT_OK) {
         perror("mgpu: cannot write the output");

@@ -11,11 +11,24 @@
 
 #define LINE_MAX_BYTES 2048
 
+static const char *program_name = "mgpu"; // set once, before anything is said
+
+void talk_as(const char *program)
+{
+    program_name = program;
+}
+
+const char *talk_program(void)
+{
+    return program_name;
+}
+
 void talk_error(const char *verb, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
-    (void)fprintf(stderr, "mgpu%s%s: %s\n", verb == NULL ? "" : " ", verb == NULL ? "" : verb, message);
+    (void)fprintf(
+        stderr, "%s%s%s: %s\n", program_name, verb == NULL ? "" : " ", verb == NULL ? "" : verb, message);
     if (hint[0] != '\0')
         (void)fprintf(stderr, "hint: %s\n", hint);
 }
@@ -28,5 +41,5 @@ void talk_line(const char *format, ...)
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     _cleanup_free_ char *shown = text_escape(line, sizeof(line));
-    (void)fprintf(stderr, "mgpu: %s\n", shown);
+    (void)fprintf(stderr, "%s: %s\n", program_name, shown);
 }

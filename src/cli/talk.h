@@ -4,6 +4,12 @@
 
 #include "base/error.h"
 
+/* The name that this program goes by from now on: "mgpu_srun". The text must stay. */
+void talk_as(const char *program);
+
+/* That name; "mgpu" unless another was given. */
+const char *talk_program(void);
+
 /* "mgpu VERB: sentence" and "hint: ...". `verb` may be NULL. */
 void talk_error(const char *verb, const struct error *err);
 

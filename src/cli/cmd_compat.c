@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu compat: the other names of this program; lists them, makes links, runs as one without a link. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/option_text.h"
+#include "cli/personality.h"
+#include "cli/talk.h"
+
+struct compat_options {
+    bool is_forced;
+};
+
+static int set_force(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct compat_options *)((struct call *)target)->options)->is_forced = true;
+    return 0;
+}
+
+static const struct option_row install_rows[] = {
+    { 0, "force", NULL, "also names that hide another program", set_force },
+    { 0 },
+};
+
+static const struct personality *find_or_refuse(const char *name, struct error *err)
+{
+    const struct personality *found = personality_find(name);
+    if (found != NULL && strchr(name, '/') == NULL)
+        return found;
+    (void)error_set(err, -EINVAL, "'%.60s' is none of the names that mgpu understands", name);
+    (void)error_hint(err, "all of them: mgpu compat list");
+    return NULL;
+}
+
+static int run_list(struct call *call, int argc, char **argv, struct error *err)
+{
+    (void)call, (void)argc, (void)argv, (void)err;
+    for (size_t i = 0; personalities[i] != NULL; i++)
+        (void)printf("%-22s %s\n", personalities[i]->name, personalities[i]->help);
+    return EXIT_OK;
+}
+
+/* Is there a program of that name on PATH that is not this one? *ret_path is where. */
+static bool find_rival(const char *name, const char *self, char **ret_path)
+{
+    _cleanup_free_ char *path = xstrdup(getenv("PATH") != NULL ? getenv("PATH") : "/usr/bin:/bin");
+    char *rest = path;
+    for (char *folder = NULL; (folder = strsep(&rest, ":")) != NULL;) {
+        _cleanup_free_ char *file = xasprintf("%s/%s", folder[0] == '\0' ? "." : folder, name);
+        char real[PATH_MAX];
+        if (access(file, X_OK) < 0 || realpath(file, real) == NULL || strcmp(real, self) == 0)
+            continue;
+        *ret_path = take_ptr(file);
+        return true;
+    }
+    return false;
+}
+
+/* 0 also when the link is there already. */
+static int make_link(int folder, const char *name, const char *self, struct error *err)
+{
+    char target[PATH_MAX] = { 0 };
+    if (symlinkat(self, folder, name) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return error_set_errno(err, -errno, "cannot make the link %s", name);
+    if (readlinkat(folder, name, target, sizeof(target) - 1) > 0 && strcmp(target, self) == 0)
+        return 0;
+    return error_set(err, -EEXIST, "%s is there already and is not a link to %s", name, self);
+}
+
+static int install_one(
+    int folder, const struct personality *personality, const char *self, bool is_forced, struct error *err)
+{
+    _cleanup_free_ char *rival = NULL;
+    if (!is_forced && personality->rival != NULL && find_rival(personality->name, self, &rival)) {
+        (void)error_set(err, -EEXIST, "%s is there, which belongs to %s; the link would hide it", rival,
+            personality->rival);
+        return error_hint(err, "leave it out, or say --force");
+    }
+    return make_link(folder, personality->name, self, err);
+}
+
+static int run_install(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct compat_options *options = call->options;
+    char self[PATH_MAX];
+    int failed = 0, made = 0;
+    if (argc == 0)
+        return error_set(err, -EINVAL, "no folder given; one on PATH is best, such as /usr/local/bin");
+    if (realpath("/proc/self/exe", self) == NULL)
+        return error_set_errno(err, -errno, "cannot find the program itself");
+    for (int i = 1; i < argc; i++)
+        if (find_or_refuse(argv[i], err) == NULL)
+            return -EINVAL;
+    _cleanup_close_ int folder = open(argv[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return error_set_errno(err, -errno, "cannot open the folder %.200s", argv[0]);
+    for (size_t i = 0; personalities[i] != NULL; i++) {
+        struct error problem = { 0 };
+        bool is_wanted = argc == 1;
+        for (int k = 1; k < argc; k++)
+            is_wanted = is_wanted || strcmp(argv[k], personalities[i]->name) == 0;
+        if (is_wanted && install_one(folder, personalities[i], self, options->is_forced, &problem) < 0) {
+            talk_error("compat install", &problem);
+            failed++;
+        } else {
+            made += is_wanted;
+        }
+    }
+    if (!call->is_quiet)
+        talk_line("%d name%s in %s", made, made == 1 ? "" : "s", argv[0]);
+    return failed > 0 ? EXIT_PARTLY : EXIT_OK;
+}
+
+static int run_as(struct call *call, int argc, char **argv, struct error *err)
+{
+    (void)call;
+    if (argc == 0)
+        return error_set(err, -EINVAL, "no name given; all of them: mgpu compat list");
+    const struct personality *personality = find_or_refuse(argv[0], err);
+    return personality == NULL ? -EINVAL : personality_run(personality, argc, argv);
+}
+
+static const struct command list_command = {
+    .name = "compat list",
+    .usage = "",
+    .help = "List the names that mgpu understands",
+    .takes_nothing = true,
+    .run = run_list,
+};
+
+static const struct command install_command = {
+    .name = "compat install",
+    .usage = "[--force] FOLDER [NAME...]",
+    .help = "Make links with these names, or all of them, in a folder",
+    .detail = "A name that another program on PATH has is left out, unless --force says otherwise.",
+    .tables = { install_rows },
+    .options_size = sizeof(struct compat_options),
+    .run = run_install,
+};
+
+static const struct command run_command = {
+    .name = "compat run",
+    .usage = "NAME [ARGUMENT...]",
+    .help = "Be the program of that name, without a link",
+    .stops_at_operand = true,
+    .run = run_as,
+};
+
+static const struct command *const actions[] = { &list_command, &install_command, &run_command, NULL };
+
+const struct command command_compat = {
+    .name = "compat",
+    .usage = "list|install|run ...",
+    .help = "Other names of this program: the commands of other small schedulers",
+    .actions = actions,
+};

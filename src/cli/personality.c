@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/personality.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "cli/exit_code.h"
+#include "cli/talk.h"
+
+#define VERBS_MAX 32
+
+const struct personality *const personalities[] = {
+    NULL,
+};
+
+const struct personality *personality_find(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    const char *name = slash != NULL ? slash + 1 : program;
+    for (size_t i = 0; personalities[i] != NULL; i++)
+        if (strcmp(personalities[i]->name, name) == 0)
+            return personalities[i];
+    return NULL;
+}
+
+static const struct command *find_verb(const struct personality *personality, const char *name)
+{
+    for (size_t i = 0; personality->verbs[i] != NULL; i++)
+        if (strcmp(personality->verbs[i]->name, name) == 0)
+            return personality->verbs[i];
+    return NULL;
+}
+
+static void print_help(const struct personality *personality, FILE *out)
+{
+    (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%s.\n\n", personality->name, personality->help);
+    for (size_t i = 0; personality->verbs[i] != NULL; i++)
+        (void)fprintf(out, "  %-11s %s\n", personality->verbs[i]->name, personality->verbs[i]->help);
+    (void)fputs("\nOptions of every command:\n", out);
+    if (personality->first_rows != NULL)
+        options_print(personality->first_rows, out);
+    options_print(call_global_rows, out);
+    (void)fprintf(out, "\nMore: %s COMMAND --help, man mgpu-compat\n", personality->name);
+}
+
+static int refuse_verb(const struct personality *personality, const char *name)
+{
+    const char *names[VERBS_MAX + 1] = { 0 };
+    struct error err = { 0 };
+    for (size_t i = 0; i < VERBS_MAX && personality->verbs[i] != NULL; i++)
+        names[i] = personality->verbs[i]->name;
+    const char *near = name == NULL ? NULL : text_nearest(name, names);
+    if (name == NULL)
+        (void)error_set(&err, -EINVAL, "say what to do");
+    else if (near != NULL)
+        (void)error_set(&err, -EINVAL, "unknown command '%.60s'. Did you mean '%s'?", name, near);
+    else
+        (void)error_set(&err, -EINVAL, "unknown command '%.60s'", name);
+    (void)error_hint(&err, "%s --help", personality->name);
+    talk_error(NULL, &err);
+    return EXIT_USAGE;
+}
+
+int personality_run(const struct personality *personality, int argc, char **argv)
+{
+    const struct option_row *tables[] = { call_global_rows, personality->first_rows, NULL };
+    struct call call = { 0 };
+    struct error err = { 0 };
+    int first = 0;
+    talk_as(personality->name);
+    if (personality->command != NULL)
+        return call_run(&call, personality->command, argc, argv);
+    if (options_parse(argc, argv, tables, &call, true, &first, &err) < 0) {
+        talk_error(NULL, &err);
+        return EXIT_USAGE;
+    }
+    if (call.is_help && first == argc) {
+        print_help(personality, stdout);
+        return EXIT_OK;
+    }
+    const struct command *verb = first < argc ? find_verb(personality, argv[first]) : NULL;
+    if (verb == NULL)
+        return refuse_verb(personality, first < argc ? argv[first] : NULL);
+    return call_run(&call, verb, argc - first, argv + first);
+}
