@@ -134,8 +134,8 @@ static int hint_help(const struct command *command, struct error *err)
 {
     if (strcmp(talk_program(), "mgpu") == 0)
         return error_hint(err, "mgpu help %s", command->name);
-    bool has_name = command->name[0] != '\0';
-    return error_hint(err, "%s%s%s --help", talk_program(), has_name ? " " : "", command->name);
+    _cleanup_free_ char *verb = talk_verb(command->name);
+    return error_hint(err, "%s%s --help", talk_program(), verb);
 }
 
 #define TABLES_MAX (COMMAND_TABLES + 2)

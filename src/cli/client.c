@@ -25,6 +25,13 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
 
+static const char *last_place; // of this program, by the name it goes by
+
+void client_look_also(const char *path)
+{
+    last_place = path;
+}
+
 void client_init(struct client *client, const char *socket)
 {
     const char *from_environment = getenv("MGPU_SOCKET");
@@ -52,6 +59,8 @@ void client_places(const struct client *client, struct strings *places)
     if (home != NULL && *home != '\0')
         strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
     strings_add(places, "/run/mgpu/mgpud.sock");
+    if (last_place != NULL)
+        strings_add(places, last_place);
 }
 
 static bool is_directory_of(const char *path, uid_t uid)

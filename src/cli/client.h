@@ -27,6 +27,9 @@ struct client {
 void client_init(struct client *client, const char *socket);
 void client_clear(struct client *client);
 
+/* One more place to look for the socket, after the usual ones. */
+void client_look_also(const char *path);
+
 /* The places a socket is looked for, in order. */
 void client_places(const struct client *client, struct strings *places);
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/talk.h"
 #include "cli/topics.h"
@@ -25,9 +26,8 @@ void help_print_all(FILE *out)
 
 void help_print_command(const struct command *command, FILE *out)
 {
-    bool has_name = command->name[0] != '\0'; // a personality that is one verb has none
-    (void)fprintf(out, "usage: %s%s%s %s\n\n%s.\n", talk_program(), has_name ? " " : "", command->name,
-        command->usage, command->help);
+    _cleanup_free_ char *verb = talk_verb(command->name);
+    (void)fprintf(out, "usage: %s%s %s\n\n%s.\n", talk_program(), verb, command->usage, command->help);
     if (command->detail != NULL)
         (void)fprintf(out, "\n%s\n", command->detail);
     for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)

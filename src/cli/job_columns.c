@@ -513,6 +513,8 @@ static char *render_ended(const struct view *view, const json_t *job, enum color
 
 const struct list_column job_columns[] = {
     { "id", "ID", "number of the job; of an element of an array 42.3", "id", true, 0, render_id },
+    { "alias", "ALIAS", "its number in eight characters, as other schedulers show it", "alias", false, 0,
+        NULL },
     { "user", "USER", "its owner", "user", false, 0, NULL },
     { "name", "NAME", "its name; of an array with the elements that have not started", "name", false, 2,
         render_name },

@@ -12,6 +12,11 @@
 #define VERBS_MAX 32
 
 const struct personality *const personalities[] = {
+    &personality_scheduler_server,
+    &personality_mgpu_srun,
+    &personality_mgpu_queue,
+    &personality_mgpu_cancel,
+    &personality_tgpu,
     NULL,
 };
 
@@ -25,20 +30,20 @@ const struct personality *personality_find(const char *program)
     return NULL;
 }
 
-static const struct command *find_verb(const struct personality *personality, const char *name)
+static const struct personality_verb *find_verb(const struct personality *personality, const char *name)
 {
-    for (size_t i = 0; personality->verbs[i] != NULL; i++)
-        if (strcmp(personality->verbs[i]->name, name) == 0)
-            return personality->verbs[i];
+    for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
     return NULL;
 }
 
 static void print_help(const struct personality *personality, FILE *out)
 {
     (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%s.\n\n", personality->name, personality->help);
-    for (size_t i = 0; personality->verbs[i] != NULL; i++)
-        (void)fprintf(out, "  %-11s %s\n", personality->verbs[i]->name, personality->verbs[i]->help);
-    (void)fputs("\nOptions of every command:\n", out);
+    for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)
+        (void)fprintf(out, "  %-11s %s\n", verb->name, verb->command->help);
+    (void)fputs("\nOptions before the command:\n", out);
     if (personality->first_rows != NULL)
         options_print(personality->first_rows, out);
     options_print(call_global_rows, out);
@@ -49,8 +54,8 @@ static int refuse_verb(const struct personality *personality, const char *name)
 {
     const char *names[VERBS_MAX + 1] = { 0 };
     struct error err = { 0 };
-    for (size_t i = 0; i < VERBS_MAX && personality->verbs[i] != NULL; i++)
-        names[i] = personality->verbs[i]->name;
+    for (size_t i = 0; i < VERBS_MAX && personality->verbs[i].name != NULL; i++)
+        names[i] = personality->verbs[i].name;
     const char *near = name == NULL ? NULL : text_nearest(name, names);
     if (name == NULL)
         (void)error_set(&err, -EINVAL, "say what to do");
@@ -69,7 +74,8 @@ int personality_run(const struct personality *personality, int argc, char **argv
     struct call call = { 0 };
     struct error err = { 0 };
     int first = 0;
-    talk_as(personality->name);
+    client_look_also(personality->socket);
+    talk_as(personality->name, "");
     if (personality->command != NULL)
         return call_run(&call, personality->command, argc, argv);
     if (options_parse(argc, argv, tables, &call, true, &first, &err) < 0) {
@@ -80,8 +86,9 @@ int personality_run(const struct personality *personality, int argc, char **argv
         print_help(personality, stdout);
         return EXIT_OK;
     }
-    const struct command *verb = first < argc ? find_verb(personality, argv[first]) : NULL;
+    const struct personality_verb *verb = first < argc ? find_verb(personality, argv[first]) : NULL;
     if (verb == NULL)
         return refuse_verb(personality, first < argc ? argv[first] : NULL);
-    return call_run(&call, verb, argc - first, argv + first);
+    talk_as(personality->name, verb->name);
+    return call_run(&call, verb->command, argc - first, argv + first);
 }

@@ -10,16 +10,26 @@
 
 #include "cli/call.h"
 
+/* A verb, by the name it has there. */
+struct personality_verb {
+    const char *name;
+    const struct command *command;
+};
+
 struct personality {
     const char *name; // of the program: "mgpu_srun"
     const char *help; // one line
-    /* A program is one verb, whose row has the name ""; or has verbs, with options before them. */
+    /* A program is one verb; or has verbs, with options before them. */
     const struct command *command;
-    const struct command *const *verbs;  // ended by NULL
-    const struct option_row *first_rows; // beside the global ones; they set members of struct call
+    const struct personality_verb *verbs; // ended by a NULL name
+    const struct option_row *first_rows;  // beside the global ones; they set members of struct call
+    const char *socket;                   // looked for after the usual places, or NULL
     /* Another program of that name that must stay the one that is found, or NULL: what it belongs to. */
     const char *rival;
 };
+
+extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
+    personality_mgpu_cancel, personality_tgpu;
 
 /* Ended by NULL. */
 extern const struct personality *const personalities[];

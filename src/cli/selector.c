@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/field.h"
+#include "job/alias.h"
 
 #define RECENT_IDS 500U
 #define BATCH_IDS  200U // ids in one request, so that its line stays short
@@ -57,6 +58,7 @@ int selector_parse(const char *word, struct selector *ret, struct error *err)
 {
     struct selector found = { 0 };
     const char *end = word;
+    uint64_t alias = 0;
     if (word[0] == '\0')
         return error_set(err, -EINVAL, "an empty word is no job");
     if (strcmp(word, "@") == 0) {
@@ -68,6 +70,8 @@ int selector_parse(const char *word, struct selector *ret, struct error *err)
     else if (read_number(word, &found.array, &end) && found.array > 0 && *end == '.' &&
              read_range(end + 1, &found))
         found.kind = SELECT_ELEMENTS;
+    else if (job_alias_parse(word, &alias))
+        found = (struct selector){ .kind = SELECT_ALIAS, .first = alias, .last = alias, .name = word };
     else
         found = (struct selector){ .kind = SELECT_NAME, .name = word };
     int r = check_range(word, &found, err);
@@ -159,6 +163,17 @@ static int find_newest(struct client *client, const char *name, struct strings *
     return 0;
 }
 
+/* A job that its owner called so comes first. */
+static int find_alias(
+    struct client *client, const struct selector *selector, struct strings *jobs, struct error *err)
+{
+    int64_t named = 0;
+    int r = ask_newest(client, selector->name, RECENT_IDS, &named, err);
+    if (r == 0)
+        add(jobs, named > 0 ? xasprintf("%" PRId64, named) : xasprintf("%" PRIu64, selector->first));
+    return r;
+}
+
 /* The jobs of one part of a range that exist. */
 static int find_batch(
     struct client *client, uint64_t first, uint64_t last, struct strings *jobs, struct error *err)
@@ -205,6 +220,7 @@ static int resolve_word(struct client *client, const char *word, struct strings 
         for (uint64_t i = selector.first; i <= selector.last; i++)
             add(jobs, xasprintf("%" PRIu64 ".%" PRIu64, selector.array, i));
         return 0;
+    case SELECT_ALIAS: return find_alias(client, &selector, jobs, err);
     case SELECT_NEWEST:
     case SELECT_NAME: return find_newest(client, selector.name, jobs, err);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jobs a person means: 42, 42-45, 42.3, 42.0-9, a name, or @. */
+/* Which jobs a person means: 42, 42-45, 42.3, 42.0-9, an alias, a name, or @. */
 #pragma once
 
 #include <stddef.h>
@@ -11,13 +11,13 @@
 
 #define SELECTOR_JOBS_MAX 10000U // ids that one command may name
 
-enum selector_kind { SELECT_ID, SELECT_RANGE, SELECT_ELEMENTS, SELECT_NEWEST, SELECT_NAME };
+enum selector_kind { SELECT_ID, SELECT_RANGE, SELECT_ELEMENTS, SELECT_NEWEST, SELECT_ALIAS, SELECT_NAME };
 
 struct selector {
     enum selector_kind kind;
     uint64_t first, last; // of a number (both the same) or a range; SELECT_ELEMENTS: indexes
     uint64_t array;       // SELECT_ELEMENTS: the job they belong to
-    const char *name;     // SELECT_NAME: the word itself
+    const char *name;     // SELECT_NAME, SELECT_ALIAS: the word itself
 };
 
 /* Reads one word, without asking anybody. -EINVAL for an empty one, -E2BIG for a range that is too long. */

@@ -11,11 +11,20 @@
 
 #define LINE_MAX_BYTES 2048
 
-static const char *program_name = "mgpu"; // set once, before anything is said
+/* Set once, before anything is said. */
+static const char *program_name = "mgpu";
+static const char *verb_name; // NULL: its own
 
-void talk_as(const char *program)
+void talk_as(const char *program, const char *verb)
 {
     program_name = program;
+    verb_name = verb;
+}
+
+char *talk_verb(const char *verb)
+{
+    const char *said = verb != NULL && verb_name != NULL ? verb_name : verb;
+    return said == NULL || said[0] == '\0' ? xstrdup("") : xasprintf(" %s", said);
 }
 
 const char *talk_program(void)
@@ -27,8 +36,8 @@ void talk_error(const char *verb, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
-    (void)fprintf(
-        stderr, "%s%s%s: %s\n", program_name, verb == NULL ? "" : " ", verb == NULL ? "" : verb, message);
+    _cleanup_free_ char *said = talk_verb(verb);
+    (void)fprintf(stderr, "%s%s: %s\n", program_name, said, message);
     if (hint[0] != '\0')
         (void)fprintf(stderr, "hint: %s\n", hint);
 }

@@ -4,11 +4,15 @@
 
 #include "base/error.h"
 
-/* The name that this program goes by from now on: "mgpu_srun". The text must stay. */
-void talk_as(const char *program);
+/* The name that this program goes by from now on, "mgpu_srun", and what the verb that runs is called there:
+ * "" of one that has no verbs. The texts must stay. */
+void talk_as(const char *program, const char *verb);
 
-/* That name; "mgpu" unless another was given. */
+/* That name. */
 const char *talk_program(void);
+
+/* A verb as it is said after it: " submit", or nothing. The caller frees it. */
+char *talk_verb(const char *verb);
 
 /* "mgpu VERB: sentence" and "hint: ...". `verb` may be NULL. */
 void talk_error(const char *verb, const struct error *err);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "job/alias.h"
 #include "job/idle.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
@@ -198,6 +199,13 @@ static json_t *make_array(const struct json_job_view *view)
 static json_t *make_array_left(const struct json_job_view *view)
 {
     return json_text_string(view->job->array_left);
+}
+
+static json_t *make_alias(const struct json_job_view *view)
+{
+    char alias[ALIAS_SIZE];
+    (void)job_alias(view->job->id, alias);
+    return json_string(alias);
 }
 
 static json_t *make_array_job(const struct json_job_view *view)
@@ -447,6 +455,7 @@ static const struct {
     json_t *(*make)(const struct json_job_view *view);
 } rows[] = {
     { { "id", "integer", "never reused" }, make_id },
+    { { "alias", "string", "its number in eight characters, which every command takes too" }, make_alias },
     { { "user", "string", "its owner; the number when the owner has no name" }, make_user },
     { { "uid", "integer", "its owner" }, make_uid },
     { { "name", "string", "as given, or the command's last path component" }, make_name },

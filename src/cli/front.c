@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/front.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/submit.h"
+
+/* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
+static int rename_option(const char *shown, struct error *err)
+{
+    char *colon = err->message[0] == '-' ? strstr(err->message, ": ") : NULL;
+    if (colon == NULL || memchr(err->message, ' ', (size_t)(colon - err->message)) != NULL)
+        return err->code;
+    memmove(err->message, colon + 2, strlen(colon + 2) + 1);
+    return error_wrap(err, "%s", shown);
+}
+
+int front_set(void *call, const char *option, const char *shown, const char *value, struct error *err)
+{
+    static const struct option_row *const tables[] = { submit_rows, NULL };
+    const struct option_row *row = options_find(tables, option, strlen(option));
+    int r = row->set(call, value, err);
+    return r < 0 ? rename_option(shown, err) : r;
+}
+
+int front_go_home(struct call *call, struct error *err)
+{
+    struct submit_options *options = call->options;
+    const char *home = getenv("HOME");
+    const struct passwd *user = home == NULL || home[0] != '/' ? getpwuid(geteuid()) : NULL;
+    if (options->directory != NULL)
+        return 0;
+    if (user != NULL)
+        home = user->pw_dir;
+    if (home == NULL || home[0] != '/')
+        return error_set(err, -ENOENT, "you have no home directory to run in: HOME is not set");
+    options->directory = call_keep(call, home);
+    return 0;
+}
+
+int front_run(const struct call *call, const struct command *command, int argc, char **argv)
+{
+    struct call other = { .socket = call->socket,
+        .color = call->color,
+        .times = call->times,
+        .is_json = call->is_json,
+        .is_quiet = call->is_quiet };
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 3, sizeof(*words));
+    static char separator[] = "--", first[] = "";
+    words[0] = first;
+    words[1] = separator;
+    memcpy(words + 2, argv, (size_t)argc * sizeof(*words));
+    return call_run(&other, command, argc + 2, words);
+}
+
+/* Beside this program, as in a build folder; in libexec/mgpu or sbin beside its bin; else on PATH. */
+int front_execute(const struct strings *words, struct error *err)
+{
+    static const char *const places[] = { "", "../libexec/mgpu/", "../sbin/", "../lib/mgpu/" };
+    _cleanup_free_ char **argv = xcalloc(words->count + 1, sizeof(*argv));
+    char self[PATH_MAX];
+    memcpy(argv, words->items, words->count * sizeof(*argv));
+    char *slash = realpath("/proc/self/exe", self) == NULL ? NULL : strrchr(self, '/');
+    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("%.*s/%s%s", (int)(slash - self), self, places[i], argv[0]);
+        (void)execv(path, argv);
+    }
+    (void)execvp(argv[0], argv);
+    (void)error_set_errno(err, -errno, "cannot start %s", argv[0]);
+    return error_hint(err, "it belongs to the package mgpu-server");
+}

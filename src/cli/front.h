@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What the personalities that submit jobs have in common: their options are those of `submit` by other names.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "cli/call.h"
+
+/*
+ * Sets an option of `submit` from within the setter of another row; the options of the running verb begin
+ * with struct submit_options. `option` is its long name, `shown` the name that was typed ("--mem"), which
+ * errors use. `value` is NULL for a flag.
+ */
+int front_set(void *call, const char *option, const char *shown, const char *value, struct error *err);
+
+/* Runs in the user's home directory, as far as nothing else was said. */
+int front_go_home(struct call *call, struct error *err);
+
+/* Runs another verb with these operands, as a call of its own with the global options of this one; its exit
+ * status.
+ */
+int front_run(const struct call *call, const struct command *command, int argc, char **argv);
+
+/* Starts a program of the same installation, such as mgpud, in this one's place. `words` begins with its
+ * name. Returns only when that failed. */
+int front_execute(const struct strings *words, struct error *err);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu_scheduler_server, mgpu_srun, mgpu_queue and mgpu_cancel: exact GPUs by number, memory of GPUs in MiB,
+ * a time limit after which a job goes to the end of the queue. Jobs run in the user's home directory, in the
+ * background.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/front.h"
+#include "cli/job_columns.h"
+#include "cli/list.h"
+#include "cli/personality.h"
+#include "cli/run_job.h"
+#include "cli/submit.h"
+#include "cli/talk.h"
+
+#define OLD_SOCKET "/tmp/mgpu_scheduler.sock"
+
+struct srun_options {
+    struct submit_options submit; // first: front_set
+    bool is_interactive;
+};
+
+static int set_gpu_ids(void *call, const char *value, struct error *err)
+{
+    return front_set(call, "gpu-ids", "--gpu-ids", value, err);
+}
+
+/* A number of MiB; a size with its unit is understood too. */
+static int set_memory(void *call, const char *value, struct error *err)
+{
+    return front_set(call, "gpu-mem", "--mem", value, err);
+}
+
+static int set_time_limit(void *call, const char *value, struct error *err)
+{
+    return front_set(call, "time", "--time-limit", value, err);
+}
+
+static int set_priority(void *call, const char *value, struct error *err)
+{
+    return front_set(call, "priority", "--priority", value, err);
+}
+
+static int set_setup(void *call, const char *value, struct error *err)
+{
+    return front_set(call, "setup", "--env-setup-cmd", value, err);
+}
+
+static int set_interactive(void *call, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct srun_options *)((struct call *)call)->options)->is_interactive = true;
+    return 0;
+}
+
+static const struct option_row srun_rows[] = {
+    { 0, "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2,3", set_gpu_ids },
+    { 0, "mem", "MIB", "memory needed on each of them, which may then be shared", set_memory },
+    { 0, "time-limit", "SECONDS", "then it is stopped and goes to the end of the queue", set_time_limit },
+    { 0, "priority", "N", "higher runs first (0)", set_priority },
+    { 0, "env-setup-cmd", "COMMAND", "shell command to run before, in the same shell", set_setup },
+    { 0, "interactive", NULL, "show its output here; Ctrl-C leaves it running", set_interactive },
+    { 0 },
+};
+
+static int srun(struct call *call, int argc, char **argv, struct error *err)
+{
+    static const struct terminal_options detaching = { .ctrl_c = CTRL_C_DETACH };
+    const struct srun_options *options = call->options;
+    _cleanup_json_ json_t *job = NULL;
+    int r = front_go_home(call, err);
+    if (r == 0)
+        r = front_set(call, "on-timeout", "--time-limit", "requeue", err);
+    if (r == 0)
+        r = submit_job(call, argc, argv, &job, err);
+    if (r < 0)
+        return r;
+    if (options->is_interactive)
+        return run_job(call, job, false, &detaching, err);
+    if (call->is_json)
+        submit_print(call, job);
+    else
+        (void)printf("Job %s submitted (number %lld)\n", field_text(job, "alias"),
+            (long long)field_integer(job, "id", 0));
+    return EXIT_OK;
+}
+
+static const struct command srun_command = {
+    .name = "mgpu_srun",
+    .usage = "[OPTIONS] -- COMMAND [ARGUMENT...]",
+    .help = "Queue a command for exactly these GPUs",
+    .detail =
+        "It runs in your home directory. Its GPUs are cuda:0, cuda:1 and so on in the order of --gpu-ids,\n"
+        "whatever their numbers are: give torchrun as many processes as GPUs.",
+    .tables = { srun_rows },
+    .options_size = sizeof(struct srun_options),
+    .stops_at_operand = true,
+    .run = srun,
+    .clear = submit_options_clear,
+};
+
+static const struct list_kind queue_kind = {
+    .member = "jobs",
+    .columns = job_columns,
+    .normal = "alias,id,user,where,gpu_ids,gpu_mem,state,reason,command",
+};
+
+static int queue(struct call *call, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv;
+    return list_run(call, &queue_kind, API_PATH "/jobs?state=queued,starting,running,stopping", err);
+}
+
+static const struct command queue_command = {
+    .name = "mgpu_queue",
+    .usage = "[OPTIONS]",
+    .help = "List what waits and what runs, of all users",
+    .tables = { call_list_rows },
+    .takes_nothing = true,
+    .list = &queue_kind,
+    .run = queue,
+};
+
+/* --- the server --- */
+
+struct server_options {
+    const char *max_time;
+};
+
+static int set_max_job_time(void *call, const char *value, struct error *err)
+{
+    int64_t ms;
+    ((struct server_options *)((struct call *)call)->options)->max_time = value;
+    return parse_duration(value, "--max-job-time", &ms, err);
+}
+
+static const struct option_row server_rows[] = {
+    { 0, "max-job-time", "SECONDS", "the longest time limit that a job may have (none)", set_max_job_time },
+    { 0 },
+};
+
+/* Where the clients of the original look: a link to the socket of the mgpud that is about to be. What
+ * somebody else has put there stays. */
+static void link_socket(const struct call *call)
+{
+    _cleanup_strings_ struct strings places = { 0 };
+    struct stat there;
+    client_places(&call->client, &places);
+    bool is_ours = lstat(OLD_SOCKET, &there) == 0 && S_ISLNK(there.st_mode) && there.st_uid == geteuid();
+    if (is_ours)
+        (void)unlink(OLD_SOCKET);
+    if (places.count > 0 && symlink(places.items[0], OLD_SOCKET) < 0)
+        talk_line("no link " OLD_SOCKET " to the socket: %s", strerror(errno));
+}
+
+static int serve(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct server_options *options = call->options;
+    _cleanup_strings_ struct strings words = { 0 };
+    strings_add(&words, "mgpud");
+    if (options->max_time != NULL) {
+        strings_take(&words, xasprintf("--max-time=%s", options->max_time));
+        strings_take(&words, xasprintf("--default-time=%s", options->max_time));
+    }
+    for (int i = 0; i < argc; i++)
+        strings_add(&words, argv[i]);
+    link_socket(call);
+    return front_execute(&words, err);
+}
+
+static const struct command server_command = {
+    .name = "mgpu_scheduler_server",
+    .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
+    .help = "Be mgpud, in the foreground",
+    .detail =
+        "As root it serves all users; as a normal user, your own jobs alone. A job whose time is up, by its\n"
+        "own limit or by this one, goes to the end of the queue.",
+    .tables = { server_rows },
+    .options_size = sizeof(struct server_options),
+    .stops_at_operand = true,
+    .run = serve,
+};
+
+const struct personality personality_scheduler_server = {
+    .name = "mgpu_scheduler_server",
+    .help = "mgpud, in the foreground",
+    .command = &server_command,
+};
+
+const struct personality personality_mgpu_srun = {
+    .name = "mgpu_srun",
+    .help = "queue a command for exactly these GPUs",
+    .command = &srun_command,
+    .socket = OLD_SOCKET,
+};
+
+const struct personality personality_mgpu_queue = {
+    .name = "mgpu_queue",
+    .help = "list what waits and what runs",
+    .command = &queue_command,
+    .socket = OLD_SOCKET,
+};
+
+const struct personality personality_mgpu_cancel = {
+    .name = "mgpu_cancel",
+    .help = "end jobs, or take them out of the queue",
+    .command = &command_cancel,
+    .socket = OLD_SOCKET,
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/alias.h"
+
+static void each_number_has_its_own(void **state)
+{
+    (void)state;
+    for (uint64_t id = 0; id < 6ULL << 28; id += id < 5000 ? 1 : 99991) {
+        char alias[ALIAS_SIZE];
+        uint64_t back = UINT64_MAX;
+        assert_true(job_alias(id, alias));
+        assert_int_equal(strlen(alias), 8);
+        assert_true(isupper((unsigned char)alias[0]));
+        assert_true(job_alias_parse(alias, &back));
+        assert_int_equal(back, id);
+    }
+}
+
+static void either_case_is_read(void **state)
+{
+    char alias[ALIAS_SIZE];
+    uint64_t back = 0;
+    (void)state;
+    assert_true(job_alias(42, alias));
+    for (char *p = alias; *p != '\0'; p++)
+        *p = (char)tolower((unsigned char)*p);
+    assert_true(job_alias_parse(alias, &back));
+    assert_int_equal(back, 42);
+}
+
+static void other_words_are_none(void **state)
+{
+    static const char *const words[] = { "", "42", "12345678", "9FFFFFFF", "F68FAFE", "F68FAFECA", "F68FAFEG",
+        "@", "train", "F68F AFE" };
+    char alias[ALIAS_SIZE] = "x";
+    uint64_t id = 7;
+    (void)state;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        assert_false(job_alias_parse(words[i], &id));
+    assert_int_equal(id, 7);
+    assert_false(job_alias(6ULL << 28, alias));
+    assert_string_equal(alias, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_number_has_its_own),
+        cmocka_unit_test(either_case_is_read),
+        cmocka_unit_test(other_words_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
