@@ -5,13 +5,20 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all run check check-vm soak install clean
+.PHONY: all build run check check-vm soak install clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
 	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
+
+# Names of targets that other schedulers had.
+build: all
+
+clean-all distclean: clean
+
+regenerate-specs: all
 
 # Installs what is missing, builds, and runs the examples on a private instance.
 run:

@@ -6,6 +6,8 @@
  */
 #include "cli/setup_text.h"
 
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/memory.h"
 
@@ -27,20 +29,27 @@ static const char module_text[] =
     "done\n"
     "unset mgpu_file mgpu_name\n";
 
+#define CONDA_SEARCH                                                                                         \
+    "mgpu_conda=\n"                                                                                          \
+    "for mgpu_file in \"${CONDA_EXE:-}\" \"$(command -v conda)\" "                                           \
+    "\"${HOME:-}/miniforge3/bin/conda\" \"${HOME:-}/miniconda3/bin/conda\" "                                 \
+    "\"${HOME:-}/mambaforge/bin/conda\" "                                                                    \
+    "\"${HOME:-}/anaconda3/bin/conda\" /opt/conda/bin/conda /opt/miniforge3/bin/conda "                      \
+    "/opt/miniconda3/bin/conda /opt/anaconda3/bin/conda; do\n"                                               \
+    "  case $mgpu_file in /*)\n"                                                                             \
+    "    if [ -f \"$mgpu_file\" ] && [ -x \"$mgpu_file\" ]; then mgpu_conda=$mgpu_file; break; fi ;;\n"      \
+    "  esac\n"                                                                                               \
+    "done\n"
+
+/* A shell that is not interactive does not know the function `conda` of those who type; the command does not
+ * do without it. Where there is no conda the command finds that out itself. */
+static const char conda_function_text[] =
+    CONDA_SEARCH "if [ -n \"$mgpu_conda\" ]; then eval \"$(\"$mgpu_conda\" shell.posix hook)\"; fi\n"
+                 "unset mgpu_conda mgpu_file\n";
+
 /* `conda shell.posix activate` prints what `conda activate` does in a shell with its functions. */
 static const char conda_text[] =
-    "mgpu_name=%s\n"
-    "mgpu_conda=\n"
-    "for mgpu_file in \"${CONDA_EXE:-}\" \"$(command -v conda)\" "
-    "\"${HOME:-}/miniforge3/bin/conda\" \"${HOME:-}/miniconda3/bin/conda\" "
-    "\"${HOME:-}/mambaforge/bin/conda\" "
-    "\"${HOME:-}/anaconda3/bin/conda\" /opt/conda/bin/conda /opt/miniforge3/bin/conda "
-    "/opt/miniconda3/bin/conda /opt/anaconda3/bin/conda; do\n"
-    "  case $mgpu_file in /*)\n"
-    "    if [ -f \"$mgpu_file\" ] && [ -x \"$mgpu_file\" ]; then mgpu_conda=$mgpu_file; break; fi ;;\n"
-    "  esac\n"
-    "done\n"
-    "if [ -z \"$mgpu_conda\" ]; then\n"
+    "mgpu_name=%s\n" CONDA_SEARCH "if [ -z \"$mgpu_conda\" ]; then\n"
     "  echo \"mgpu: --conda: there is no conda on this node: CONDA_EXE does not name one, and none is in "
     "PATH "
     "or in the usual places\" >&2; exit 1\n"
@@ -90,12 +99,22 @@ static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
     buffer_printf(out, SETUP_TEXT_MARK "%s\n", shown);
 }
 
+/* Does somebody type `conda activate` in there? */
+static bool types_conda(const char *command)
+{
+    const char *found = command == NULL ? NULL : strstr(command, "conda activate");
+    return found != NULL && (found == command || strchr(" \t\n;&|({", found[-1]) != NULL);
+}
+
 char *setup_text_make(const struct setup_wishes *wishes)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    if (wishes->modules.count == 0 && wishes->conda == NULL && wishes->venv == NULL)
+    bool has_function = types_conda(wishes->command);
+    if (wishes->modules.count == 0 && wishes->conda == NULL && wishes->venv == NULL && !has_function)
         return xstrdup(wishes->command);
     add_mark(wishes, &out);
+    if (has_function)
+        buffer_append_text(&out, conda_function_text);
     if (wishes->modules.count > 0) {
         _cleanup_free_ char *names = text_quote_command(&wishes->modules);
         buffer_printf(&out, module_text, names);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/serve_rights.h"
 
+#include <string.h>
+
 #include "controller/groups.h"
 #include "controller/roles.h"
 
@@ -17,6 +19,8 @@ bool rights_may_raise(const struct request *request)
     const char *name = request->serve->controller->options.priority_group;
     uint32_t group;
     if (core_may(&request->who, ACTION_RAISE, NULL))
+        return true;
+    if (name != NULL && strcmp(name, "*") == 0)
         return true;
     return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid);
 }

@@ -292,16 +292,16 @@ class Instance:
 
     # --- the command line ---
 
-    def popen(self, *arguments, user=None, cwd=None, env=None, **options):
+    def popen(self, *arguments, user=None, cwd=None, env=None, program='mgpu', **options):
         user = user or self.client
         environment = dict(user.environment(), MGPU_SOCKET=self.socket, ASAN_OPTIONS='exitcode=99')
         environment.update(env or {})
         options = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
-        return subprocess.Popen([f'{programs()}/mgpu', *map(str, arguments)], cwd=cwd or '/tmp', env=environment,
+        return subprocess.Popen([f'{programs()}/{program}', *map(str, arguments)], cwd=cwd or '/tmp', env=environment,
                                 **user.popen_arguments(), **options)
 
     def mgpu(self, *arguments, input=None, timeout_s=DEADLINE_S, check=False, **options):
-        """Runs `mgpu ARGUMENTS` and returns what it did; `check` expects success."""
+        """Runs `mgpu ARGUMENTS`, or another name of `program`; what it did. `check` expects success."""
         if input is not None:
             options['stdin'] = subprocess.PIPE
         process = self.popen(*arguments, **options)

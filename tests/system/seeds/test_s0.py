@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: MIT
+"""mgpu_scheduler_server, mgpu_srun, mgpu_queue, mgpu_cancel: a test for each line of checklist.tsv, named by its number."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+import harness
+
+GPUS = 'sim:4x24G'
+JOB = re.compile(r'Job ([A-F][0-9A-F]{7}) submitted \(number (\d+)\)\n')
+
+
+def srun(box, *arguments, check=True, **options):
+    """Submits; (alias, number)."""
+    done = box.mgpu(*arguments, program='mgpu_srun', check=check, **options)
+    found = JOB.fullmatch(done.out)
+    assert found, done
+    return found[1], int(found[2])
+
+
+def refused(box, *arguments, **options):
+    done = box.mgpu(*arguments, program='mgpu_srun', **options)
+    assert done.code != 0 and done.out == '', done
+    return done.err
+
+
+def queue(box, *arguments):
+    return box.mgpu(*arguments, program='mgpu_queue', check=True).out
+
+
+def cancel(box, *arguments, **options):
+    return box.mgpu(*arguments, program='mgpu_cancel', **options)
+
+
+def read(name):
+    with open(os.path.join(harness.ROOT, name), encoding='utf-8') as source:
+        return source.read()
+
+
+# --- commands and server ---
+
+@pytest.mark.parametrize('name', ['mgpu_scheduler_server', 'mgpu_srun', 'mgpu_queue', 'mgpu_cancel'])
+def test_S0_1_four_programs(names, name):
+    done = subprocess.run([f'{names}/{name}', '--help'], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f'usage: {name}'), done
+
+
+def own_server(place, *arguments, name='mgpu_scheduler_server'):
+    """The server of a user who has nothing configured, with a place of its own for what it writes."""
+    user = harness.User('nobody') if harness.IS_ROOT else None
+    env = {'PATH': '/usr/bin:/bin', 'HOME': place, 'XDG_RUNTIME_DIR': f'{place}/run', 'XDG_STATE_HOME': f'{place}/state',
+           'ASAN_OPTIONS': 'detect_leaks=0'}
+    os.makedirs(f'{place}/run', mode=0o700, exist_ok=True)
+    if user:
+        os.chown(f'{place}/run', user.uid, user.gid)
+    return subprocess.Popen([f'{harness.programs()}/{name}', *arguments], env=env, cwd=place, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            **(user.popen_arguments() if user else {}))
+
+
+def lines_until(process, text):
+    """What it says up to a line with that text."""
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if text in line:
+            return ''.join(said)
+    raise AssertionError(''.join(said))
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    rest = process.stdout.read()
+    assert process.wait(harness.DEADLINE_S) == 0, rest
+    return rest
+
+
+def test_S0_2_S0_4_S0_9_the_server_needs_nothing(place):
+    process = own_server(place, '--', '--listen', 'none')
+    said = lines_until(process, 'is ready')
+    end(process)
+    assert 'without root: it serves one user' in said and 'only jobs of uid' in said, said
+
+
+def test_S0_3_S0_37_a_longest_time(place):
+    process = own_server(place, '--max-job-time', '1', '--', '--listen', 'none', '--gpus', GPUS)
+    lines_until(process, 'is ready')
+    env = {'MGPU_SOCKET': f'{place}/run/mgpu/mgpud.sock', 'HOME': place, 'PATH': '/usr/bin:/bin'}
+    user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
+    call = [f'{harness.programs()}/mgpu_srun', '--gpu-ids', '0', '--', 'sleep', '60']
+    subprocess.run(call, env=env, check=True, stdout=subprocess.DEVNULL, cwd=place, **user)
+    waiting = [f'{harness.programs()}/mgpu', 'show', '1', '--json']
+    deadline = harness.time.monotonic() + harness.DEADLINE_S
+    restarts = 0
+    while restarts == 0 and harness.time.monotonic() < deadline:
+        subprocess.run([f'{harness.programs()}/mgpu', 'wait', '--timeout', '2', '1'], env=env, check=False, **user,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(waiting, env=env, check=True, capture_output=True, text=True, **user)
+        restarts = harness.json.loads(done.stdout)['restarts']
+    assert restarts > 0
+    subprocess.run([f'{harness.programs()}/mgpu_cancel', '1'], env=env, check=True, **user)
+    subprocess.run([f'{harness.programs()}/mgpu', 'wait', '1'], env=env, check=False, **user)
+    end(process)
+
+
+def test_S0_3_nonsense_is_refused(names):
+    done = subprocess.run([f'{names}/mgpu_scheduler_server', '--max-job-time', 'soon'], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 2 and "--max-job-time: 'soon'" in done.stderr, done
+
+
+def test_S0_5_the_old_socket(place):
+    process = own_server(place, '--', '--listen', 'none', '--gpus', GPUS)
+    lines_until(process, 'is ready')
+    old = '/tmp/mgpu_scheduler.sock'
+    try:
+        assert os.readlink(old) == f'{place}/run/mgpu/mgpud.sock'
+        user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
+        done = subprocess.run([f'{harness.programs()}/mgpu_queue'], env={'PATH': '/usr/bin:/bin'}, text=True, check=False,
+                              capture_output=True, **user)
+        assert done.returncode == 0 and done.stdout.startswith('ALIAS'), done
+    finally:
+        end(process)
+        os.unlink(old)
+
+
+@pytest.mark.parametrize('name, words', [('mgpu_srun', ['--', 'true']), ('mgpu_queue', []), ('mgpu_cancel', ['1'])])
+def test_S0_6_no_server(names, name, words):
+    done = subprocess.run([f'{names}/{name}', *words], capture_output=True, text=True, check=False,
+                          env={'MGPU_SOCKET': '/nonexistent/socket', 'HOME': '/'})
+    assert done.returncode == 5 and f'{name}: ' in done.stderr and '/nonexistent/socket' in done.stderr, done
+
+
+def test_S0_7_many_at_a_time(box):
+    calls = [box.popen('--gpu-ids', '0', '--', 'true', program='mgpu_srun') for _ in range(12)]
+    ids = [JOB.fullmatch(call.communicate(timeout=harness.DEADLINE_S)[0].decode()) for call in calls]
+    assert all(ids) and len({found[1] for found in ids}) == 12
+    for found in ids:
+        assert box.wait(int(found[2]))['state'] == 'done'
+
+
+def test_S0_8_what_is_wrong_with_the_gpus(make_instance):
+    box = make_instance('none')
+    done = box.mgpu('doctor')
+    assert re.search(r'gpu', done.out, re.I), done
+    box.close()
+
+
+# --- mgpu_srun ---
+
+def test_S0_10_S0_42_one_gpu(box):
+    alias, number = srun(box, '--gpu-ids', '1', '--', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES')
+    assert box.wait(number)['state'] == 'done' and box.output(number) == '1\n'
+    assert box.job(number)['alias'] == alias
+
+
+def test_S0_11_S0_26_a_list_and_everything_together(box):
+    _, number = srun(box, '--gpu-ids', '0,1', '--mem', '8000', '--time-limit', '600', '--', 'sh', '-c',
+                     'echo $CUDA_VISIBLE_DEVICES')
+    job = box.wait(number)
+    assert job['state'] == 'done' and box.output(number) == '0,1\n'
+    assert job['gpu_mem'] == 8000 << 20 and job['time_limit_s'] == 600
+
+
+def test_S0_11_waits_for_exactly_these(box, gate):
+    _, first = srun(box, '--gpu-ids', '2', '--', *gate.command())
+    box.wait(first, 'running')
+    _, second = srun(box, '--gpu-ids', '0,2', '--', 'true')
+    assert box.job(second)['state'] == 'queued'
+    gate.open()
+    assert box.wait(second)['state'] == 'done' and box.wait(first)['state'] == 'done'
+
+
+@pytest.mark.parametrize('ids, said', [('9', 'no GPU 9'), ('0,0', 'named twice'), ('x', "'x'"), ('0,', ''), ('', '')])
+def test_S0_12_wrong_ids(box, ids, said):
+    assert said in refused(box, '--gpu-ids', ids, '--', 'true')
+
+
+def test_S0_13_S0_14_interactive(box, place):
+    process = box.popen('--gpu-ids', '0', '--interactive', '--', 'sh', '-c', 'echo begun; exec sleep 1000',
+                        program='mgpu_srun')
+    assert process.stdout.readline() == b'begun\n'
+    process.send_signal(signal.SIGINT)
+    assert process.wait(harness.DEADLINE_S) == 0, process.stderr.read()
+    number = box.open_jobs()[0]
+    alias = box.job(number)['alias']
+    assert box.job(number)['state'] == 'running' and alias in queue(box)
+    assert cancel(box, alias).code == 0
+    assert box.wait(number)['state'] == 'cancelled'
+
+
+def test_S0_15_in_the_background(box, gate):
+    alias, number = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(number, 'running')
+    assert alias in queue(box)
+    gate.open()
+    box.wait(number)
+
+
+def test_S0_16_S0_39_memory_is_shared(box, gate):
+    _, first = srun(box, '--gpu-ids', '0', '--mem', '8000', '--', *gate.command())
+    _, second = srun(box, '--gpu-ids', '0', '--mem', '8000', '--', *gate.command())
+    box.wait(first, 'running')
+    box.wait(second, 'running')
+    _, third = srun(box, '--gpu-ids', '0', '--mem', '16000', '--', 'true')
+    assert box.job(third)['state'] == 'queued'
+    gate.open(2)
+    assert [box.wait(job)['state'] for job in (first, second, third)] == ['done'] * 3
+
+
+@pytest.mark.parametrize('size', ['0', '-1', '99999999', 'much'])
+def test_S0_17_memory_that_no_gpu_has(box, size):
+    said = refused(box, '--gpu-ids', '0', '--mem', size, '--', 'true')
+    assert size != '99999999' or '24 GiB' in said
+
+
+def test_S0_18_without_memory(box):
+    _, number = srun(box, '--gpu-ids', '3', '--', 'true')
+    assert box.wait(number)['gpu_mem'] is None
+
+
+def test_S0_19_S0_36_time_is_up(box, place):
+    """It goes to the end of the queue, under its number, and runs again."""
+    script = f'if [ -e {place}/again ]; then exit 0; fi; touch {place}/again; sleep 1000'
+    alias, number = srun(box, '--gpu-ids', '0', '--time-limit', '1', '--', 'sh', '-c', script)
+    job = box.wait(number)
+    assert job['state'] == 'done' and job['restarts'] == 1 and job['alias'] == alias
+
+
+def test_S0_20_setup(box):
+    _, number = srun(box, '--gpu-ids', '0', '--env-setup-cmd', 'export WORD=given', '--', 'sh', '-c', 'echo $WORD')
+    box.wait(number)
+    assert box.output(number) == 'given\n'
+
+
+def test_S0_21_conda_in_setup(box, place):
+    """The function that conda makes of itself in a shell that is not interactive."""
+    root = f'{place}/conda'
+    os.makedirs(f'{root}/bin')
+    with open(f'{root}/bin/conda', 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\n[ "$*" = "shell.posix hook" ] && echo \'conda() { export CONDA_DEFAULT_ENV="$2"; }\'\n')
+    os.chmod(f'{root}/bin/conda', 0o755)
+    os.chmod(root, 0o755)
+    os.chmod(f'{root}/bin', 0o755)
+    _, number = srun(box, '--gpu-ids', '0', '--env-setup-cmd', 'conda activate myenv', '--', 'sh', '-c',
+                     'echo $CONDA_DEFAULT_ENV', env={'PATH': f'{root}/bin:/usr/bin:/bin', 'CONDA_EXE': f'{root}/bin/conda'})
+    box.wait(number)
+    assert box.output(number) == 'myenv\n', box.output(number)
+
+
+def test_S0_22_setup_cannot_choose_gpus(box):
+    _, number = srun(box, '--gpu-ids', '2', '--env-setup-cmd', 'export CUDA_VISIBLE_DEVICES=0', '--', 'sh', '-c',
+                     'echo $CUDA_VISIBLE_DEVICES')
+    box.wait(number)
+    assert box.output(number) == '2\n'
+
+
+def test_S0_23_setup_fails(box):
+    _, number = srun(box, '--gpu-ids', '0', '--env-setup-cmd', 'echo no such thing; false', '--', 'true')
+    job = box.wait(number)
+    assert job['state'] == 'failed' and 'setup' in (job['message'] or '') + (job['ended_by'] or '')
+    assert 'no such thing' in box.output(number)
+
+
+def test_S0_24_priority(make_instance, gate):
+    """As mgpu_scheduler_server starts it: everybody may."""
+    box = make_instance(GPUS, arguments=('--priority-group', '*'))
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(first, 'running')
+    _, low = srun(box, '--gpu-ids', '0', '--', 'true')
+    _, high = srun(box, '--gpu-ids', '0', '--priority', '10', '--', 'true')
+    assert box.job(low)['priority'] == 0
+    gate.open()
+    low, high = box.wait(low), box.wait(high)
+    assert high['started_at'] < low['started_at'] and box.wait(first)['state'] == 'done'
+
+
+def test_S0_25_everything_after_the_dashes(box):
+    _, number = srun(box, '--gpu-ids', '0', '--', 'printf', '[%s]', '--nproc_per_node=2', 'a b', '--', '$x')
+    box.wait(number)
+    assert box.output(number) == '[--nproc_per_node=2][a b][--][$x]'
+
+
+# --- queue, cancel, ids ---
+
+def test_S0_27_ids(box):
+    ids = [srun(box, '--gpu-ids', '0', '--', 'true') for _ in range(3)]
+    assert len({alias for alias, _ in ids}) == 3
+    for alias, number in ids:
+        box.wait(number)
+        assert f'job {number} ' in box.mgpu('show', alias.lower(), check=True).out
+
+
+def test_S0_28_the_queue(box, gate):
+    alias, number = srun(box, '--gpu-ids', '0,1', '--mem', '8000', '--', *gate.command())
+    box.wait(number, 'running')
+    waiting, other = srun(box, '--gpu-ids', '0', '--', 'true')
+    rows = {line.split()[0]: line for line in queue(box).splitlines()}
+    assert box.client.name in rows[alias] and ':0,1' in rows[alias] and '7.8 GiB' in rows[alias]
+    assert 'running' in rows[alias] and 'queued' in rows[waiting] and 'true' in rows[waiting]
+    gate.open()
+    box.wait(number)
+    box.wait(other)
+
+
+def test_S0_29_what_can_never_run_says_why(box):
+    assert '24 GiB' in refused(box, '--gpu-ids', '0', '--mem', '40000', '--', 'true')
+
+
+def test_S0_30_cancel_what_waits(box, gate):
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(first, 'running')
+    alias, number = srun(box, '--gpu-ids', '0', '--', 'true')
+    assert cancel(box, alias).code == 0 and box.wait(number)['state'] == 'cancelled'
+    gate.open()
+    box.wait(first)
+
+
+def test_S0_31_cancel_what_runs(box):
+    alias, number = srun(box, '--gpu-ids', '0', '--', 'sh', '-c', 'setsid sleep 1000 & sleep 1000')
+    box.wait(number, 'running')
+    assert cancel(box, alias).code == 0 and box.wait(number)['state'] == 'cancelled'
+    assert box.gpus()[0]['jobs'] == []
+
+
+def test_S0_32_cancel_nothing(box):
+    done = cancel(box, 'ABCDEF01')
+    assert done.code == 3 and 'no job' in done.err
+
+
+@pytest.mark.root
+def test_S0_33_whose_jobs(box, bo):
+    jobs = [srun(box, '--gpu-ids', '0', '--', 'sleep', '1000') for _ in range(2)]
+    done = cancel(box, jobs[0][0], user=bo)
+    assert done.code == 4, done
+    assert cancel(box, '--all', '-y').code == 0
+    assert [box.wait(number)['state'] for _, number in jobs] == ['cancelled'] * 2
+    alias, number = srun(box, '--gpu-ids', '0', '--', 'sleep', '1000')
+    assert cancel(box, alias, user=box.user).code == 0 and box.wait(number)['state'] == 'cancelled'
+
+
+# --- policies ---
+
+def test_S0_34_starts_when_there_is_room(box, gate):
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(first, 'running')
+    _, second = srun(box, '--gpu-ids', '0', '--', 'true')
+    gate.open()
+    assert box.wait(second)['state'] == 'done' and box.wait(first)['state'] == 'done'
+
+
+@pytest.mark.root
+def test_S0_35_fair_among_users(make_instance, bo):
+    """Who has had less comes first."""
+    box = make_instance(GPUS)
+    mine = [srun(box, '--gpu-ids', '0', '--', 'sleep', '1')[1] for _ in range(4)]
+    _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
+    ended = [box.wait(job) for job in (*mine, other)]
+    assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) < 4, ended
+
+
+def test_S0_38_the_smaller_limit_wins(make_instance):
+    box = make_instance(arguments=('--max-time', '600'))
+    done = box.mgpu('--gpu-ids', '0', '--time-limit', '60', '--', 'true', program='mgpu_srun', check=True)
+    assert box.wait(int(JOB.fullmatch(done.out)[2]))['time_limit_s'] == 60
+    done = box.mgpu('--gpu-ids', '0', '--time-limit', '6000', '--', 'true', program='mgpu_srun')
+    assert done.code != 0 and '10m' in done.err or '600' in done.err, done
+
+
+# --- running the job ---
+
+@pytest.mark.root
+def test_S0_40_as_its_user(box, ana):
+    _, number = srun(box, '--gpu-ids', '0', '--', 'sh', '-c', 'id -u; id -g; id -G', user=ana)
+    box.wait(number)
+    uid, gid, groups = box.output(number).splitlines()
+    assert (int(uid), int(gid)) == (ana.uid, ana.gid) and sorted(map(int, groups.split())) == ana.groups
+
+
+def test_S0_41_at_home(box):
+    _, number = srun(box, '--gpu-ids', '0', '--', 'pwd', cwd='/usr')
+    box.wait(number)
+    assert box.output(number).strip() == os.path.realpath(box.client.home)
+
+
+def test_S0_42_S0_43_the_order_is_theirs(box):
+    _, number = srun(box, '--gpu-ids', '3,1', '--', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER')
+    box.wait(number)
+    assert box.output(number) == '3,1 PCI_BUS_ID\n'
+
+
+def test_S0_44_torchrun(box):
+    if shutil.which('torchrun') is None:
+        pytest.skip('python3-torch is not installed')
+    script = ('import os; print(os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"], os.environ["CUDA_VISIBLE_DEVICES"],'
+              ' flush=True)')
+    path = f'{box.place}/ranks.py'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write(script)
+    os.chmod(path, 0o644)
+    _, number = srun(box, '--gpu-ids', '0,1', '--', 'torchrun', '-r', '1', '-t', '1', '--nproc_per_node=2',
+                     '--rdzv_backend=c10d', '--rdzv_endpoint=localhost:0', path)
+    job = box.wait(number, timeout_s=60)
+    lines = sorted(re.findall(r'\d 2 0,1', box.output(number)))
+    assert job['state'] == 'done' and lines == ['0 2 0,1', '1 2 0,1'], box.output(number)
+
+
+def test_S0_45_logs_at_home(make_instance):
+    """A file for each job, in the home of the job's owner."""
+    box = make_instance(arguments=('--log-dir', 'home'))
+    done = box.mgpu('--gpu-ids', '0', '--', 'echo', 'said', program='mgpu_srun', check=True)
+    job = box.wait(int(JOB.fullmatch(done.out)[2]))
+    assert job['log'].startswith(box.client.home + '/'), job['log']
+    with open(job['log'], encoding='ascii') as source:
+        assert source.read() == 'said\n'
+    os.unlink(job['log'])
+
+
+def test_S0_46_numbers_are_explained():
+    assert 'cuda:0' in read('man/mgpu-compat.7.scd') and 'nproc_per_node' in read('man/mgpu-compat.7.scd')
+
+
+# --- build, tests, packaging ---
+
+def test_S0_47_S0_48_make_targets():
+    for target in ('all', 'build', 'clean', 'clean-all', 'regenerate-specs'):
+        done = subprocess.run(['make', '-n', target], cwd=harness.ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done
+
+
+def test_S0_49_streaming_and_cancellation_are_tested():
+    with open(__file__, encoding='utf-8') as source:
+        text = source.read()
+    assert 'def test_S0_13_S0_14_interactive' in text and 'def test_S0_31_cancel_what_runs' in text
+
+
+def test_S0_50_without_installation(box):
+    """Every test here runs the programs of a build folder."""
+    assert box.command[0].startswith('/tmp/') and srun(box, '--gpu-ids', '0', '--', 'true')
+
+
+def test_S0_51_licence():
+    assert read('LICENSE').startswith('MIT License')
