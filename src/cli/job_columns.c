@@ -513,8 +513,6 @@ static char *render_ended(const struct view *view, const json_t *job, enum color
 
 const struct list_column job_columns[] = {
     { "id", "ID", "number of the job; of an element of an array 42.3", "id", true, 0, render_id },
-    { "alias", "ALIAS", "its number in eight characters, as other schedulers show it", "alias", false, 0,
-        NULL },
     { "user", "USER", "its owner", "user", false, 0, NULL },
     { "name", "NAME", "its name; of an array with the elements that have not started", "name", false, 2,
         render_name },
@@ -564,6 +562,8 @@ const struct list_column job_columns[] = {
     { "idle", "IDLE", "for how long it has left its GPUs unused", "idle_s", true, 0, render_idle },
     { "pid", "PID", "the process that it is a lease for", "lease_pid", true, 0, NULL },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
+    { "alias", "ALIAS", "its number in eight characters, as other schedulers show it", "alias", false, 0,
+        NULL },
     { "mark", "", "a sign for its state", NULL, false, 0, render_glyph },
     { 0 },
 };

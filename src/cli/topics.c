@@ -78,6 +78,7 @@ static const struct topic_row job_rows[] = {
     { "42-45", "a range; those of it that exist" },
     { "42.3", "an element of an array" },
     { "42.0-9", "several elements" },
+    { "B358D7EB", "the same as 42, as other schedulers write it" },
     { "train", "your newest job of that name" },
     { "@", "your newest job" },
     { 0 },

@@ -84,7 +84,7 @@ static void a_mistyped_verb_is_answered_with_the_nearest(void **state)
 {
     static const char *const verbs[][2] = { { "sbmit", "submit" }, { "cancle", "cancel" }, { "log", "logs" },
         { "que", "queue" }, { "postmortm", "postmortem" }, { "resrve", "reserve" },
-        { "comp", "completion" } };
+        { "complet", "completion" } };
     (void)state;
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
         struct error err = { 0 };

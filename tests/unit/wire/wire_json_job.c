@@ -73,7 +73,8 @@ static void assert_shown(const struct fixture *fixture, const char *const *parts
 
 static void a_queued_job_tells_why_it_waits(void **state)
 {
-    SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":\"queued\"",
+    SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":"
+          "\"queued\"",
         "\"command\":\"/usr/bin/python3 'my script.py'\"", "\"position\":2,\"reason\":\"waits\"",
         "\"submitted_at\":\"2001-09-09T01:46:40.000Z\"", "\"wait_seconds\":5.5", "\"run_seconds\":null",
         "\"exit_code\":null", "\"granted\":[]", "\"node\":null", "\"ended_by\":null", "\"log\":null");
