@@ -17,6 +17,8 @@ const struct personality *const personalities[] = {
     &personality_mgpu_queue,
     &personality_mgpu_cancel,
     &personality_tgpu,
+    &personality_srun,
+    &personality_run_server,
     NULL,
 };
 

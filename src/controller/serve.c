@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/serve_connection.h"
@@ -72,6 +73,7 @@ struct serve *serve_new(struct controller *controller)
     struct serve *serve = xcalloc(1, sizeof(*serve));
     const struct timeval beat = { .tv_sec = LIMIT_HEARTBEAT_S };
     serve->controller = controller;
+    serve->started_ms = clock_boot_ms();
     serve->users = users_new(affordable_connections());
     serve->names = usernames_new();
     serve->resume = evtimer_new(controller->loop, on_resume, serve);

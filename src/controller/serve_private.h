@@ -36,5 +36,6 @@ struct serve {
     struct event_client *event_clients;
     struct terminal_client *terminals;
     struct event *heartbeat;
+    int64_t started_ms; // boot clock
     uint64_t published; // seq of the last event that serve_publish() saw
 };

@@ -151,6 +151,12 @@ static const struct route routes[] = {
     { "GET", "/api/v1/openapi.json", ACTION_GREET, handle_openapi, "This table as OpenAPI 3.1.",
         { { NULL, NULL } }, NULL },
     { "GET", "/openapi.json", ACTION_GREET, handle_openapi, "The same.", { { NULL, NULL } }, NULL },
+    { "POST", "/acquire", ACTION_SUBMIT, handle_acquire,
+        "Waits until a process of the asker's has its GPUs; a client that goes away gives up.",
+        { { NULL, NULL } }, &acquire_request_record },
+    { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, with little of each.", { { NULL, NULL } },
+        NULL },
+    { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL },
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))

@@ -41,4 +41,7 @@ void handle_config(struct request *request);       // serve_config.c
 void handle_version(struct request *request);      // serve_meta.c
 void handle_health(struct request *request);       // serve_meta.c
 void handle_limits(struct request *request);       // serve_meta.c
+void handle_acquire(struct request *request);      // serve_acquire.c
+void handle_plain_jobs(struct request *request);   // serve_acquire.c
+void handle_status(struct request *request);       // serve_acquire.c
 void handle_openapi(struct request *request);      // serve_openapi.c

@@ -10,12 +10,12 @@
 #include "controller/serve_jobs.h"
 #include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
+#include "controller/serve_submit.h"
 #include "controller/serve_why.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
 
-/* Whose jobs this mgpud can start. */
-static int check_owner(const struct request *request, bool is_lease, struct error *err)
+int submit_check_owner(const struct request *request, bool is_lease, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
@@ -120,7 +120,7 @@ void handle_submit(struct request *request)
     if (r == 0)
         r = read_spec(request, spec, &err);
     if (r == 0)
-        r = check_owner(request, spec->ask.lease_pid != 0, &err);
+        r = submit_check_owner(request, spec->ask.lease_pid != 0, &err);
     if (r == 0 && is_dry && spec->ask.lease_pid != 0)
         r = error_set(&err, -EINVAL, "a lease cannot be tried out: dry_run is for jobs that run a command");
     if (r == 0 && store_is_full(controller->store) && !is_dry) {

@@ -145,11 +145,16 @@ int http_client_connect(const char *socket_path, struct http_client **ret, struc
         return error_set_errno(err, -errno, "cannot make a socket");
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return error_set_errno(err, -errno, "cannot reach mgpud at %s", socket_path);
-    struct http_client *client = xcalloc(1, sizeof(*client));
-    client->fd = take_fd(&fd);
-    client->is_reusable = true;
-    *ret = client;
+    *ret = http_client_adopt(take_fd(&fd));
     return 0;
+}
+
+struct http_client *http_client_adopt(int fd)
+{
+    struct http_client *client = xcalloc(1, sizeof(*client));
+    client->fd = fd;
+    client->is_reusable = true;
+    return client;
 }
 
 int http_client_fd(const struct http_client *client)
@@ -159,7 +164,7 @@ int http_client_fd(const struct http_client *client)
 
 static void append_head(const struct http_request *request, struct buffer *out)
 {
-    buffer_printf(out, "%s %s HTTP/1.1\r\nHost: mgpu\r\nUser-Agent: mgpu/" MGPU_VERSION "\r\n",
+    buffer_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: mgpu/" MGPU_VERSION "\r\n",
         request->method, request->path);
     if (request->header != NULL)
         buffer_printf(out, "%s\r\n", request->header);

@@ -37,6 +37,9 @@ struct http_answer {
 /* Connects; -errno with a sentence when nobody listens there. */
 int http_client_connect(const char *socket_path, struct http_client **ret, struct error *err);
 
+/* The same over a stream socket that is connected already, which is the client's from here on. */
+struct http_client *http_client_adopt(int fd);
+
 /* The socket, to poll for reading. Owned by the client. */
 int http_client_fd(const struct http_client *client);
 

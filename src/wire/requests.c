@@ -77,3 +77,10 @@ static const struct record_field retry_fields[] = {
 };
 const struct record_type retry_request_record =
     RECORD_TYPE(262, "retry request", struct retry_request, retry_fields);
+
+static const struct record_field acquire_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct acquire_request, pid, 0),
+    RECORD_FIELD(2, RECORD_U32, struct acquire_request, num_gpus, 0),
+};
+const struct record_type acquire_request_record =
+    RECORD_TYPE(263, "acquire request", struct acquire_request, acquire_fields);

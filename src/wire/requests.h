@@ -72,6 +72,12 @@ struct retry_request {
     char *submit_key; // as of a submit, or NULL
 };
 
+/* POST /acquire */
+struct acquire_request {
+    uint32_t pid, num_gpus;
+};
+
+extern const struct record_type acquire_request_record;
 extern const struct record_type retry_request_record;
 extern const struct record_type signal_request_record;
 extern const struct record_type requeue_request_record;

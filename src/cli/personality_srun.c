@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * srun and run_server: GPUs for a command that runs here, in place of srun itself, so that terminal,
+ * directory, environment, signals and exit status are its own. What is acquired ends with the process (POST
+ * /acquire).
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/front.h"
+#include "cli/personality.h"
+#include "cli/talk.h"
+#include "job/ask.h"
+
+#define URL_VARIABLE  "GPUSCHED_URL"
+#define PORT_VARIABLE "GPUSCHED_PORT"
+#define PORT_DEFAULT  "9123"
+#define NO_COMMAND    126 // as a shell says it
+#define NOT_FOUND     127
+
+/* --- the server at GPUSCHED_URL --- */
+
+/* "http://host:port" or "host:port"; a path after it is of no interest. */
+static int read_url(const char *url, char **ret_host, char **ret_port, struct error *err)
+{
+    const char *start = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+    size_t length = strcspn(start, "/");
+    _cleanup_free_ char *place = xstrndup(start, length);
+    char *colon = strrchr(place, ':');
+    if (strstr(place, "//") != NULL || strchr(url, '@') != NULL || strncmp(url, "https:", 6) == 0 ||
+        colon == place || length == 0) {
+        (void)error_set(err, -EINVAL, URL_VARIABLE ": '%.100s' is not http://HOST:PORT", url);
+        return error_hint(err, "it is http://localhost:" PORT_DEFAULT " when nothing else was said");
+    }
+    if (colon != NULL)
+        *colon = '\0';
+    *ret_host = xstrdup(place);
+    *ret_port = xstrdup(colon != NULL ? colon + 1 : PORT_DEFAULT);
+    return 0;
+}
+
+static int connect_to(const char *host, const char *port, int *ret_fd)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    int r = getaddrinfo(host, port, &hints, &found) == 0 ? -ECONNREFUSED : -EHOSTUNREACH;
+    for (const struct addrinfo *at = found; at != NULL && r < 0; at = at->ai_next) {
+        _cleanup_close_ int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
+        r = fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : -errno;
+        if (r == 0)
+            *ret_fd = take_fd(&fd);
+    }
+    if (found != NULL)
+        freeaddrinfo(found);
+    return r;
+}
+
+static int connect_url(const char *url, struct http_client **ret, struct error *err)
+{
+    _cleanup_free_ char *host = NULL, *port = NULL;
+    int fd = -1;
+    int r = read_url(url, &host, &port, err);
+    if (r < 0)
+        return r;
+    r = connect_to(host, port, &fd);
+    if (r < 0) {
+        (void)error_set_errno(err, r, "cannot reach the server at %.200s", url);
+        err->code = -EHOSTDOWN;
+        return error_hint(err, "start it with run_server, or say where it is with " URL_VARIABLE);
+    }
+    *ret = http_client_adopt(fd);
+    return 0;
+}
+
+/* Without GPUSCHED_URL the socket does as well as the port, and better where there is none. */
+static int connect_server(struct call *call, struct http_client **ret, struct error *err)
+{
+    const char *url = getenv(URL_VARIABLE);
+    if (url != NULL && url[0] != '\0')
+        return connect_url(url, ret, err);
+    int r = client_connect(&call->client, ret, err);
+    if (r != -EHOSTDOWN || call->client.asked_path != NULL)
+        return r;
+    return connect_url("http://localhost:" PORT_DEFAULT, ret, err);
+}
+
+/* --- srun --- */
+
+struct srun_options {
+    int64_t gpus;
+};
+
+static int set_gpus(void *call, const char *value, struct error *err)
+{
+    struct srun_options *options = ((struct call *)call)->options;
+    return parse_integer(value, "-n", 1, ASK_GPUS_MAX, &options->gpus, err);
+}
+
+static const struct option_row srun_rows[] = {
+    { 'n', "num-gpus", "N", "how many GPUs (1)", set_gpus },
+    { 0 },
+};
+
+/* Waits for as long as it takes. A Ctrl-C ends this process, and with its connection the request. */
+static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    _cleanup_free_ char *body = xasprintf("{\"pid\": %d, \"num_gpus\": %d}", (int)getpid(), (int)gpus);
+    const struct http_request request = {
+        .method = "POST", .path = "/acquire", .body = body, .body_length = strlen(body)
+    };
+    int r = connect_server(call, &http, err);
+    if (r == 0)
+        r = http_client_request(http, &request, -1, err);
+    if (r < 0)
+        return r;
+    const struct http_answer *answer = http_client_answer(http);
+    if (answer->status != 200)
+        return client_problem(answer, err);
+    *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    return field_text(*ret, "gpus") != NULL ? 0
+                                            : error_set(err, -EPROTO, "the server's answer names no GPUs");
+}
+
+static int srun(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct srun_options *options = call->options;
+    _cleanup_json_ json_t *lease = NULL;
+    int64_t gpus = options->gpus > 0 ? options->gpus : 1;
+    if (argc == 0)
+        return error_set(err, -EINVAL, "no command given");
+    if (!call->is_quiet)
+        talk_line("requesting %d GPU(s)...", (int)gpus);
+    int r = acquire(call, gpus, &lease, err);
+    if (r < 0)
+        return r;
+    if (!call->is_quiet)
+        talk_line("acquired GPU(s) %s (job=%s)", field_text(lease, "gpus"), field_text(lease, "job_id"));
+    if (setenv("CUDA_VISIBLE_DEVICES", field_text(lease, "gpus"), 1) < 0 ||
+        setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) < 0)
+        return error_set_errno(err, -errno, "cannot set the environment");
+    (void)execvp(argv[0], argv);
+    int failure = errno;
+    (void)error_set_errno(err, -failure, "cannot run %.200s", argv[0]);
+    talk_error(NULL, err);
+    return failure == ENOENT ? NOT_FOUND : NO_COMMAND;
+}
+
+static const struct command srun_command = {
+    .name = "srun",
+    .usage = "[-n N] COMMAND [ARGUMENT...]",
+    .help = "Wait for GPUs, and be the command with these",
+    .detail = "The server is that of " URL_VARIABLE
+              ", else the one of this machine. The GPUs are given back when the\n"
+              "process ends, however it ends.",
+    .tables = { srun_rows },
+    .options_size = sizeof(struct srun_options),
+    .stops_at_operand = true,
+    .run = srun,
+};
+
+/* --- run_server --- */
+
+struct server_options {
+    const char *port;
+    bool is_detached;
+};
+
+static int set_port(void *call, const char *value, struct error *err)
+{
+    int64_t port;
+    ((struct server_options *)((struct call *)call)->options)->port = value;
+    return parse_integer(value, "--port", 1, 65535, &port, err);
+}
+
+static int set_detach(void *call, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct server_options *)((struct call *)call)->options)->is_detached = true;
+    return 0;
+}
+
+static const struct option_row server_rows[] = {
+    { 0, "port", "PORT", "where to listen (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
+    { 0, "detach", NULL, "return when it is ready, and leave it running", set_detach },
+    { 0 },
+};
+
+static int run_server(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct server_options *options = call->options;
+    const char *from_environment = getenv(PORT_VARIABLE), *port = options->port;
+    _cleanup_strings_ struct strings words = { 0 };
+    int64_t number;
+    if (port == NULL && from_environment != NULL && from_environment[0] != '\0') {
+        port = from_environment;
+        int r = parse_integer(port, PORT_VARIABLE, 1, 65535, &number, err);
+        if (r < 0)
+            return r;
+    }
+    strings_add(&words, "mgpud");
+    strings_add(&words, "--policy=fifo");
+    strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
+    if (options->is_detached)
+        strings_add(&words, "--detach");
+    for (int i = 0; i < argc; i++)
+        strings_add(&words, argv[i]);
+    return front_execute(&words, err);
+}
+
+static const struct command server_command = {
+    .name = "run_server",
+    .usage = "[--detach] [--port PORT] [-- OPTION OF mgpud...]",
+    .help = "Be mgpud, first come first served",
+    .tables = { server_rows },
+    .options_size = sizeof(struct server_options),
+    .stops_at_operand = true,
+    .run = run_server,
+};
+
+const struct personality personality_srun = {
+    .name = "srun",
+    .help = "wait for GPUs, and be a command with these (not the srun of Slurm)",
+    .command = &srun_command,
+    .rival = "Slurm",
+};
+
+const struct personality personality_run_server = {
+    .name = "run_server",
+    .help = "mgpud, first come first served",
+    .command = &server_command,
+};

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The three calls of a small scheduler for one box, for programs written for it: GET /status, GET /jobs, and
+ * POST /acquire, which waits until a process has its GPUs. What is acquired is a lease like any other
+ * (core_lease.c): it is listed, explained and cancelled as a job, and ends with the process.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "controller/serve_jobs.h"
+#include "controller/serve_routes.h"
+#include "controller/serve_submit.h"
+#include "job/alias.h"
+#include "job/spec.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/requests.h"
+
+#define RECENT_MS   3600000 // for so long is a job listed that has ended
+#define LISTED_MAX  10000U  // jobs, the first of those that are due
+#define SERVICE     "mgpud"
+#define ALIAS_LOWER 0x20
+
+/* --- POST /acquire --- */
+
+struct acquire {
+    uint64_t job; // 0: not accepted yet
+    bool is_given;
+};
+
+/* A client that goes away while it waits takes its request with it. */
+static void release_acquire(struct request *request)
+{
+    struct acquire *acquire = request->work;
+    if (acquire->job != 0 && !acquire->is_given)
+        core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+            acquire->job, -1, NULL);
+    free(acquire);
+}
+
+/* The number in eight small letters, as these programs know it. */
+static json_t *write_id(uint64_t job)
+{
+    char alias[ALIAS_SIZE];
+    (void)job_alias(job, alias);
+    for (char *p = alias; *p != '\0'; p++)
+        if (*p >= 'A' && *p <= 'F')
+            *p = (char)(*p | ALIAS_LOWER);
+    return json_string(alias);
+}
+
+/* "0,1" */
+static json_t *write_gpus(const struct job *job)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++)
+        buffer_printf(&text, "%s%" PRIu32, i == 0 ? "" : ",", grants[i].index);
+    return json_string(buffer_text(&text));
+}
+
+static void give(struct request *request, const struct job *job)
+{
+    struct acquire *acquire = request->work;
+    struct error err = { 0 };
+    acquire->is_given = true;
+    if (job->state != JOB_RUNNING) {
+        (void)error_set(&err, -EALREADY, "job %" PRIu64 " ended before it had its GPUs%s%s", job->id,
+            job->text != NULL ? ": " : "", job->text != NULL ? job->text : "");
+        request_reply_problem(request, &err);
+        return;
+    }
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "job_id", write_id(job->id));
+    (void)json_object_set_new(body, "gpus", write_gpus(job));
+    (void)json_object_set_new(body, "number", json_integer((json_int_t)job->id));
+    request_reply_json(request, 200, body);
+}
+
+static void on_changed(struct request *request, const struct core_answer *answer)
+{
+    if (answer->code < 0)
+        request_reply_problem(request, &answer->err);
+    else
+        jobs_find(request, answer->job, give);
+}
+
+static void on_accepted(struct request *request, const struct core_answer *answer)
+{
+    struct acquire *acquire = request->work;
+    if (answer->code < 0) {
+        request_reply_problem(request, &answer->err);
+        return;
+    }
+    acquire->job = answer->job;
+    request->job = answer->job;
+    request->is_patient = true;
+    request->on_answer = on_changed;
+    core_wait(request->serve->controller->core, answer->job, 1U << JOB_RUNNING | 1U << JOB_DONE, request);
+}
+
+static int read_acquire(struct request *request, struct job_spec *spec, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct acquire_request wish = { .num_gpus = 1 };
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&acquire_request_record, body, &wish, err);
+    if (r < 0)
+        return r;
+    if (wish.pid == 0)
+        return error_set(err, -EINVAL, "pid: the number of a process of yours is missing");
+    if (wish.num_gpus == 0)
+        return error_set(err, -EINVAL, "num_gpus: at least one GPU is to be acquired");
+    spec->ask.lease_pid = wish.pid;
+    spec->ask.gpus = wish.num_gpus;
+    return submit_check_owner(request, true, err);
+}
+
+void handle_acquire(struct request *request)
+{
+    struct error err = { 0 };
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    request->work = xcalloc(1, sizeof(struct acquire));
+    request->release = release_acquire;
+    if (read_acquire(request, spec, &err) < 0) {
+        job_spec_free(spec);
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->on_answer = on_accepted;
+    core_adopt(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec, NULL,
+        request);
+}
+
+/* --- GET /jobs --- */
+
+struct listing {
+    json_t *jobs;
+    int64_t now_ms;
+};
+
+static const char *state_word(const struct job *job)
+{
+    switch (job->state) {
+    case JOB_NEW:
+    case JOB_QUEUED: return "queued";
+    case JOB_STARTING:
+    case JOB_RUNNING:
+    case JOB_STOPPING: return "running";
+    case JOB_DONE:
+    case JOB_STATES: break;
+    }
+    return job->end == END_CANCELLED ? "cancelled" : job->exit_code == 0 ? "done" : "failed";
+}
+
+static void list_job(void *arg, const struct job *job)
+{
+    struct listing *listing = arg;
+    if (job->state == JOB_DONE && listing->now_ms - job->ended_ms > RECENT_MS)
+        return;
+    if (json_array_size(listing->jobs) >= LISTED_MAX)
+        return;
+    json_t *row = json_object();
+    (void)json_object_set_new(row, "id", write_id(job->id));
+    (void)json_object_set_new(row, "number", json_integer((json_int_t)job->id));
+    (void)json_object_set_new(row, "status", json_string(state_word(job)));
+    (void)json_object_set_new(row, "gpus", write_gpus(job));
+    (void)json_object_set_new(row, "num_gpus", json_integer(job->ask.gpus));
+    (void)json_object_set_new(
+        row, "pid", job->ask.lease_pid != 0 ? json_integer(job->ask.lease_pid) : json_null());
+    (void)json_array_append_new(listing->jobs, row);
+}
+
+void handle_plain_jobs(struct request *request)
+{
+    struct listing listing = { .jobs = json_array(), .now_ms = clock_wall_ms() };
+    core_each_job(request->serve->controller->core, list_job, &listing);
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "jobs", listing.jobs);
+    request_hold_json(request, 200, body);
+}
+
+/* --- GET /status --- */
+
+struct counts {
+    const struct core *core;
+    size_t gpus, allocated, running, queued;
+};
+
+static void count_job(void *arg, const struct job *job)
+{
+    struct counts *counts = arg;
+    counts->queued += job->state == JOB_QUEUED;
+    counts->running += job_state_is_active(job->state);
+}
+
+static void count_gpus(void *arg, const struct core_node *node)
+{
+    struct counts *counts = arg;
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    uint64_t ids[1];
+    counts->gpus += node->hello.gpus.count;
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        counts->allocated += core_gpu_jobs(counts->core, node->name, gpus[i].index, ids, 1) > 0;
+}
+
+/* Of "HOST:PORT"; null where there is none. */
+static json_t *write_port(const char *listen)
+{
+    const char *colon = listen == NULL ? NULL : strrchr(listen, ':');
+    return colon != NULL ? json_integer(strtol(colon + 1, NULL, 10)) : json_null();
+}
+
+void handle_status(struct request *request)
+{
+    const struct controller *controller = request->serve->controller;
+    struct counts counts = { .core = controller->core };
+    core_each_job(controller->core, count_job, &counts);
+    core_each_node(controller->core, count_gpus, &counts);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        { "uptime_s", (uint64_t)(clock_boot_ms() - request->serve->started_ms) / 1000 },
+        { "gpus_total", counts.gpus },
+        { "gpus_allocated", counts.allocated },
+        { "jobs_running", counts.running },
+        { "jobs_queued", counts.queued },
+        { "jobs_total", core_last_job(controller->core) },
+    };
+    json_t *body = json_object();
+    (void)json_object_set_new(body, "service", json_string(SERVICE));
+    (void)json_object_set_new(body, "version", json_string(MGPU_VERSION));
+    (void)json_object_set_new(body, "port", write_port(controller->options.listen));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        (void)json_object_set_new(body, rows[i].name, json_integer((json_int_t)rows[i].value));
+    request_hold_json(request, 200, body);
+}

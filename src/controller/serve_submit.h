@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* What every way to submit has in common. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "controller/serve_request.h"
+
+/* -EPERM with a sentence when this mgpud cannot start jobs (or book leases) of who asks. */
+int submit_check_owner(const struct request *request, bool is_lease, struct error *err);
