@@ -19,6 +19,7 @@ struct submit_options {
 
     bool is_held, is_dry;
     bool is_tty, is_never_tty; // -T, --no-tty
+    bool is_in_place;          // of submit: the file of a script is run, not its text
     struct strings after;      // the values of --after: names need the server to become numbers
     struct strings env;        // NAME=value, over the environment of this process
 };

@@ -63,6 +63,7 @@ struct launch_spec {
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_guest;
+    char *script; // the file that the command runs, with the text that was submitted; NULL: none
 };
 
 /* spool file "started": the gate is open. */

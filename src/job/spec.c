@@ -28,6 +28,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(55, RECORD_BOOL, struct job_spec, tty, 0),
     RECORD_FIELD(56, RECORD_U32, struct job_spec, tty_rows, 0),
     RECORD_FIELD(57, RECORD_U32, struct job_spec, tty_columns, 0),
+    RECORD_FIELD(66, RECORD_STRING, struct job_spec, script, SPEC_SCRIPT_MAX),
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);
@@ -102,6 +103,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         { "name", spec->name, SPEC_NAME_MAX },
         { "cwd", spec->cwd, SPEC_PATH_MAX },
         { "setup", spec->setup, SPEC_SETUP_MAX },
+        { "script", spec->script, SPEC_SCRIPT_MAX },
         { "output", spec->output, SPEC_PATH_MAX },
         { "submit_key", spec->submit_key, SPEC_NAME_MAX },
     };
