@@ -198,6 +198,23 @@ static void set_script(const struct job_spec *job, const struct launch_node *nod
     strings_set_env(&ret->gpu_env, "MGPU_SCRIPT", path);
 }
 
+/* --- the container --- */
+
+static void set_image(const struct job_spec *job, const struct launch_node *node, struct launch_spec *ret)
+{
+    struct launch_image *image = xcalloc(1, sizeof(*image));
+    const struct gpu_grant *gpus = ret->gpus.items;
+    ret->image = (struct record_list){ image, 1 };
+    image->name = xstrdup(job->image);
+    image->runtime = xstrdup(job->image_runtime);
+    strings_copy(&image->mounts, &job->image_mounts);
+    if (ret->script != NULL)
+        strings_take(&image->mounts, xasprintf("%s:%s:ro", node->script_dir, node->script_dir));
+    for (size_t i = 0; i < ret->gpus.count; i++)
+        strings_take(
+            &image->gpus, xasprintf("%u %s", gpus[i].index, gpus[i].uuid != NULL ? gpus[i].uuid : ""));
+}
+
 /* --- the whole --- */
 
 /* The group that the submitter had at the time, if it is one of his on this node. */
@@ -276,6 +293,11 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     set_assignment(&ret->gpu_env, launch, job_name, node);
     if (job->script != NULL)
         set_script(job, node, ret);
+    if (job->image != NULL)
+        set_image(job, node, ret);
+    /* The runtime is looked for where the command's turn comes: behind a setup. */
+    if (job->image != NULL && ret->setup == NULL)
+        ret->setup = xstrdup(":");
     if (ret->setup != NULL)
         ret->shell = setup_shell(user);
     set_output(launch, job, job_name, user, node, ret);

@@ -283,6 +283,18 @@ static void confine_devices(const struct gpu_devices *devices, struct launch_spe
         strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
 }
 
+/* What its container needs of this node for the GPUs that it was given. */
+static void find_devices(const struct gpu_devices *devices, struct launch_spec *spec)
+{
+    struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;
+    if (image == NULL)
+        return;
+    gpu_devices_paths(devices, &spec->gpus, &image->devices);
+    image->visible = gpu_devices_visible(devices, &spec->gpus);
+    image->has_nvidia = image->visible != NULL;
+    image->has_amd = image->devices.count > 0 && image->visible == NULL;
+}
+
 static int write_script(const struct launcher *launcher, const struct spool_id *id,
     const struct launch_spec *spec, const char *text, struct error *err)
 {
@@ -361,8 +373,10 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         return r;
     struct launch_spec spec = { 0 };
     r = launch_spec_make(launch, &user, &node, &spec, err);
-    if (r == 0 && launcher->devices != NULL)
+    if (r == 0 && launcher->devices != NULL) {
         spec.numa = (uint32_t)(gpu_devices_numa(launcher->devices, &spec.gpus) + 1);
+        find_devices(launcher->devices, &spec);
+    }
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, &spec);
     r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, job->script, err);

@@ -94,6 +94,19 @@ static void print_setup(const struct page *page)
     print_line(page, "setup", shown);
 }
 
+static void print_image(const struct page *page)
+{
+    size_t index = 0;
+    json_t *mount = NULL;
+    print_field(page, "image", "image");
+    json_array_foreach(json_object_get(page->job, "image_mounts"), index, mount)
+    {
+        _cleanup_free_ char *shown = text_escape(json_string_value(mount), WORD_MAX);
+        print_line(page, "mount", shown);
+    }
+    print_field(page, "runtime", "image_runtime");
+}
+
 static void print_size(const struct page *page, const char *label, const char *name)
 {
     char text[32];
@@ -428,6 +441,7 @@ static void print_page(const struct page *page, bool has_env)
     print_usage(page);
     print_field(page, "directory", "cwd");
     print_setup(page);
+    print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
     print_events(page);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/call.h"
+#include "cli/image.h"
 #include "cli/setup_text.h"
 
 /* First member of the options of every verb that uses submit_rows. */
@@ -14,6 +15,7 @@ struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
     const char *directory, *output, *export, *list;
     struct setup_wishes setup;
+    struct image_wishes image;
     json_t *env_files;     // the variables of --env-file
     struct strings sweeps; // of submit: the values of --sweep
 

@@ -28,8 +28,11 @@ struct job_spec {
     char *setup;            // shell text run before the command, or NULL
     char *script;           // text of the file that `command` begins with, or NULL: the file itself is run
     char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
-    struct job_ask ask;     // what it needs and when
-    char *submit_key;       // random text by which a repeated submit is recognised, or NULL
+    char *image;            // container image that the command runs in, or NULL
+    struct strings image_mounts; // SRC[:DST[:ro]]: what else of the node is seen in it
+    char *image_runtime;         // podman or apptainer; NULL: what the node has
+    struct job_ask ask;          // what it needs and when
+    char *submit_key;            // random text by which a repeated submit is recognised, or NULL
     uint32_t umask;
     bool hold;                      // submitted held
     bool tty;                       // runs on a terminal
