@@ -150,7 +150,7 @@ static void describe_containers(const struct feature_facts *facts, struct node_f
     feature->is_on = found != NULL;
     if (found == NULL) {
         feature->text = xstrdup("--image needs podman or apptainer, and neither is installed");
-        feature->fix = xstrdup("install podman (with crun and catatonit) or apptainer");
+        feature->fix = xstrdup("install podman (with crun and uidmap) or apptainer");
         return;
     }
     feature->text = xasprintf("jobs with --image run by %s%s", found,

@@ -26,13 +26,15 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/image.h"
+#include "job/spec.h"
+#include "shepherd/first.h"
 
 #define SYSTEM_PATH  "/usr/local/bin:/usr/bin:/bin"
 #define CDI_FILE_MAX (8U << 20)
 #define CDI_KIND     "nvidia.com/gpu"
 #define LABEL        "mgpu.job"
 
-/* What lets podman put a first process into the container that hands signals on and reaps. */
+/* What else can be the first process, where ours cannot. */
 static const char *const init_programs[] = { "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
     "/usr/local/libexec/podman/catatonit", NULL };
 
@@ -239,6 +241,22 @@ static enum launch_step add_mounts(const struct launch_image *image, const char 
     return STEP_NONE;
 }
 
+/* It hands signals on and reaps. */
+static void add_first_process(struct strings *words)
+{
+    char program[SPEC_PATH_MAX] = "";
+    if (first_is_possible() && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0) {
+        strings_add(words, "--init");
+        add_option(words, "--init-path", program);
+        return;
+    }
+    for (const char *const *path = init_programs; *path != NULL; path++)
+        if (access(*path, X_OK) == 0) {
+            strings_add(words, "--init");
+            return;
+        }
+}
+
 static enum launch_step podman_words(const struct launch_image *image, const char *cwd, struct strings *words)
 {
     static const char *const fixed[] = { "run", "--rm", "--cgroups=disabled", "--network=host", "--ipc=host",
@@ -247,11 +265,7 @@ static enum launch_step podman_words(const struct launch_image *image, const cha
     const char *job = getenv("MGPU_JOB_ID");
     for (const char *const *word = fixed; *word != NULL; word++)
         strings_add(words, *word);
-    for (const char *const *program = init_programs; *program != NULL; program++)
-        if (access(*program, X_OK) == 0) {
-            strings_add(words, "--init");
-            break;
-        }
+    add_first_process(words);
     if (isatty(STDIN_FILENO) == 1)
         strings_add(words, "--tty");
     add_option(words, "--label", LABEL);
@@ -328,9 +342,12 @@ enum launch_step container_words(
 
 /* --- what killed containers leave --- */
 
-/* Podman notices that a container was killed when it is asked to look. Young ones may be about to start. */
-static char tidy_text[] = "podman ps --all --sync --quiet --filter label=" LABEL
-                          "; exec podman container prune --force --filter label=" LABEL " --filter until=10m";
+/* Podman does not notice that a container was killed. One whose process has just ended is left to its own
+ * podman for a while, and one without a process may be about to start. */
+static char tidy_text[] =
+    "podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
+    "[ -d \"/proc/$pid\" ] || { sleep 5; podman rm --force \"$id\"; }; done; "
+    "exec podman container prune --force --filter label=" LABEL " --filter until=10m";
 
 void container_tidy(const struct strings *words)
 {
