@@ -186,11 +186,11 @@ static bool add_from_file(
     return true;
 }
 
-/* False when the node has no description of NVIDIA's GPUs. */
-static bool add_by_cdi(const struct launch_image *image, struct strings *words)
+bool container_add_described(
+    const char *const *directories, const struct launch_image *image, struct strings *words)
 {
     bool is_found = false;
-    for (const char *const *path = cdi_directories; !is_found && *path != NULL; path++) {
+    for (const char *const *path = directories; !is_found && *path != NULL; path++) {
         DIR *dir = opendir(*path);
         if (dir == NULL)
             continue;
@@ -205,7 +205,7 @@ static void add_gpus(const struct launch_image *image, struct strings *words)
 {
     if (image->visible != NULL) {
         (void)setenv("CUDA_VISIBLE_DEVICES", image->visible, 1);
-        if (image->has_nvidia != 0 && add_by_cdi(image, words))
+        if (image->has_nvidia != 0 && container_add_described(cdi_directories, image, words))
             return;
     }
     for (size_t i = 0; i < image->devices.count; i++)

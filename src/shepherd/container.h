@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/strings.h"
 #include "job/launch.h"
 #include "shepherd/steps.h"
@@ -16,6 +18,12 @@
  */
 enum launch_step container_words(
     const struct launch_image *image, const struct strings *command, struct strings *ret);
+
+/* Asks podman for the GPUs by CDI. False when no file of these directories (ended by NULL) describes
+ * NVIDIA's.
+ */
+bool container_add_described(
+    const char *const *directories, const struct launch_image *image, struct strings *words);
 
 /* Starts a process that removes what containers of this user left that were killed; it is waited for by
  * nobody. */
