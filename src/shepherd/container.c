@@ -5,14 +5,11 @@
  * Signals go to the processes inside (shepherd/tree.c), not through podman. A variable is passed by its name,
  * so that no value stands on a command line.
  *
- * The directories that a user expects (home and the working directory) are mounted where they are. GPUs come
- * by CDI where the node has a description of them, because that brings the driver's libraries along; else
- * their device nodes are mounted alone.
+ * The directories that a user expects (home and the working directory) are mounted where they are.
  */
 #include "shepherd/container.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -27,18 +24,16 @@
 #include "base/memory.h"
 #include "job/image.h"
 #include "job/spec.h"
+#include "shepherd/container_gpus.h"
 #include "shepherd/first.h"
 
-#define SYSTEM_PATH  "/usr/local/bin:/usr/bin:/bin"
-#define CDI_FILE_MAX (8U << 20)
-#define CDI_KIND     "nvidia.com/gpu"
-#define LABEL        "mgpu.job"
+#define SYSTEM_PATH "/usr/local/bin:/usr/bin:/bin"
+#define RANGES_MAX  (4U << 20)
+#define LABEL       "mgpu.job"
 
 /* What else can be the first process, where ours cannot. */
 static const char *const init_programs[] = { "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
     "/usr/local/libexec/podman/catatonit", NULL };
-
-static const char *const cdi_directories[] = { "/etc/cdi", "/var/run/cdi", NULL };
 
 /* Directories of the image that those of the node must not hide, though a job may start there. */
 static const char *const image_directories[] = { "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32",
@@ -162,61 +157,40 @@ static void add_environment(struct strings *words)
     }
 }
 
-/* The name that the description gives to a GPU: its UUID, or its number. */
-static void add_described(const char *text, const struct launch_image *image, struct strings *words)
+/* A line of the file, "NAME_OR_UID:FIRST:COUNT", is this user's. */
+static bool has_range(const char *text)
 {
-    for (size_t i = 0; i < image->gpus.count; i++) {
-        const char *space = strchr(image->gpus.items[i], ' ');
-        int length = space != NULL ? (int)(space - image->gpus.items[i]) : 0;
-        bool has_uuid = space != NULL && space[1] != '\0' && strstr(text, space + 1) != NULL;
-        strings_take(words, has_uuid ? xasprintf("--device=" CDI_KIND "=%s", space + 1)
-                                     : xasprintf("--device=" CDI_KIND "=%.*s", length, image->gpus.items[i]));
+    const char *user = getenv("USER");
+    char uid[16];
+    (void)snprintf(uid, sizeof(uid), "%u:", geteuid());
+    _cleanup_free_ char *name = xasprintf("%s:", user != NULL && user[0] != '\0' ? user : uid);
+    for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, uid, strlen(uid)) == 0 || strncmp(line, name, strlen(name)) == 0)
+            return true;
     }
+    return false;
 }
 
-static bool add_from_file(
-    int dirfd, const char *name, const struct launch_image *image, struct strings *words)
+bool container_has_ids(const char *subuid, const char *nsswitch)
 {
-    _cleanup_buffer_ struct buffer text = { 0 };
-    const char *dot = strrchr(name, '.');
-    if (dot == NULL || (strcmp(dot, ".json") != 0 && strcmp(dot, ".yaml") != 0) ||
-        file_read(dirfd, name, CDI_FILE_MAX, &text) < 0 || strstr(buffer_text(&text), CDI_KIND) == NULL)
-        return false;
-    add_described(buffer_text(&text), image, words);
-    return true;
-}
-
-bool container_add_described(
-    const char *const *directories, const struct launch_image *image, struct strings *words)
-{
-    bool is_found = false;
-    for (const char *const *path = directories; !is_found && *path != NULL; path++) {
-        DIR *dir = opendir(*path);
-        if (dir == NULL)
-            continue;
-        for (const struct dirent *entry; !is_found && (entry = readdir(dir)) != NULL;)
-            is_found = add_from_file(dirfd(dir), entry->d_name, image, words);
-        (void)closedir(dir);
-    }
-    return is_found;
-}
-
-static void add_gpus(const struct launch_image *image, struct strings *words)
-{
-    if (image->visible != NULL) {
-        (void)setenv("CUDA_VISIBLE_DEVICES", image->visible, 1);
-        if (image->has_nvidia != 0 && container_add_described(cdi_directories, image, words))
-            return;
-    }
-    for (size_t i = 0; i < image->devices.count; i++)
-        if (access(image->devices.items[i], F_OK) == 0)
-            add_option(words, "--device", image->devices.items[i]);
+    _cleanup_buffer_ struct buffer ranges = { 0 }, services = { 0 };
+    if (file_read(AT_FDCWD, nsswitch, RANGES_MAX, &services) == 0 &&
+        strstr(buffer_text(&services), "subid:") != NULL)
+        return true; // they are somewhere else
+    return file_read(AT_FDCWD, subuid, RANGES_MAX, &ranges) == 0 && has_range(buffer_text(&ranges));
 }
 
 static void add_user(struct strings *words)
 {
     if (geteuid() == 0)
         return;
+    if (!container_has_ids("/etc/subuid", "/etc/nsswitch.conf"))
+        (void)fprintf(stderr,
+            "mgpu: uid %u has no range in /etc/subuid on this node: podman can unpack only images whose "
+            "files "
+            "belong to one user\n",
+            geteuid());
     strings_add(words, "--userns=keep-id");
     strings_add(words, "--group-add=keep-groups");
 }
@@ -272,7 +246,7 @@ static enum launch_step podman_words(const struct launch_image *image, const cha
     strings_take(words, xasprintf("--label=" LABEL "=%s", job != NULL ? job : ""));
     add_option(words, "--workdir", cwd);
     add_user(words);
-    add_gpus(image, words);
+    container_add_gpus(image, words);
     add_environment(words);
     enum launch_step step = add_mounts(image, cwd, words);
     strings_add(words, "--");

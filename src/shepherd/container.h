@@ -19,11 +19,9 @@
 enum launch_step container_words(
     const struct launch_image *image, const struct strings *command, struct strings *ret);
 
-/* Asks podman for the GPUs by CDI. False when no file of these directories (ended by NULL) describes
- * NVIDIA's.
+/* Podman can map more users than one for this one: by that file, or by what nsswitch.conf names in its place.
  */
-bool container_add_described(
-    const char *const *directories, const struct launch_image *image, struct strings *words);
+bool container_has_ids(const char *subuid, const char *nsswitch);
 
 /* Starts a process that removes what containers of this user left that were killed; it is waited for by
  * nobody. */

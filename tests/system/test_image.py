@@ -111,6 +111,14 @@ def test_the_setup_runs_on_the_node_and_may_bring_the_runtime(box, place):
     assert box.output(job) == 'set\n'
 
 
+@pytest.mark.parametrize(('status', 'is_noted'), [(125, True), (255, True), (1, False)])
+def test_a_status_that_may_be_the_runtimes_is_noted(box, place, node, status, is_noted):
+    job = node.submit(box, place, '-g', '0', '--image', 'net', '--', '/bin/sh', '-c', f'exit {status}')
+    ended = box.wait(job)
+    assert (ended['ended_by'], ended['exit_code']) == ('exit', status)
+    assert ("container's runtime" in (ended['message'] or '')) == is_noted, ended
+
+
 def test_a_submitted_script_is_seen_in_the_container(box, place, node):
     path = f'{place}/job.sh'
     with open(path, 'w', encoding='utf-8') as script:

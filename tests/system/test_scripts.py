@@ -140,3 +140,13 @@ def test_nobody_else_can_read_the_copy(box, place, gate, bell):
     assert os.stat(folder).st_uid == os.geteuid() and os.stat(folder).st_mode & 0o777 == 0o711
     gate.open()
     box.wait(job)
+
+
+@pytest.mark.root
+def test_another_user_cannot_print_the_script(box, place, bo):
+    write(box, place, 'job.sh', '#!/bin/sh\n# secret\n')
+    job, _ = submit(box, place, 'job.sh')
+    box.wait(job)
+    done = box.mgpu('show', '--script', str(job), user=bo)
+    assert done.code != 0 and done.out == '' and 'for its owner to read' in done.err
+    assert 'script' not in box.api('GET', f'/jobs/{job}?script=1', user=bo).json

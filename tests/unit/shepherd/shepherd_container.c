@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "shepherd/container.h"
+#include "shepherd/container_gpus.h"
 #include "shepherd/first.h"
 
 static char net[] = "lab/net:1";
@@ -173,6 +174,25 @@ static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
     }
 }
 
+static void a_user_without_a_range_of_ids_is_known(void **state)
+{
+    struct fixture *f = *state;
+    char text[64];
+    assert_int_equal(chdir(f->home), 0);
+    assert_int_equal(setenv("USER", "ada", 1), 0);
+    assert_false(container_has_ids("subuid", "nsswitch"));
+    put(f, "subuid", "adam:1:2\nbob:3:4\n");
+    assert_false(container_has_ids("subuid", "nsswitch"));
+    put(f, "subuid", "bob:3:4\nada:100000:65536");
+    assert_true(container_has_ids("subuid", "nsswitch"));
+    (void)snprintf(text, sizeof(text), "%u:100000:65536\n", geteuid());
+    put(f, "subuid", text);
+    assert_true(container_has_ids("subuid", "nsswitch"));
+    put(f, "subuid", "");
+    put(f, "nsswitch", "passwd: files\nsubid: sss\n");
+    assert_true(container_has_ids("subuid", "nsswitch"));
+}
+
 /* Runs first_main() in a child, sends it the signal when there is one, and returns its exit status. */
 static int run_first(char *const words[], int signal_number)
 {
@@ -227,6 +247,7 @@ int main(void)
         CASE(a_directory_that_cannot_be_mounted_is_told),
         CASE(gpus_come_by_their_description_where_there_is_one),
         CASE(device_nodes_that_are_there_are_given_else),
+        CASE(a_user_without_a_range_of_ids_is_known),
         CASE(the_runtime_is_what_was_asked_for_or_what_is_there),
         cmocka_unit_test(the_first_process_tells_the_end_of_the_command),
         cmocka_unit_test(the_first_process_hands_signals_on),
