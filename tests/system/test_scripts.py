@@ -128,6 +128,7 @@ def test_the_elements_of_an_array_run_it(box, place):
     job, _ = submit(box, place, '--array', '1-2', '-o', f'{place}/out.%a', 'job.sh')
     assert box.wait(job)['state'] == 'done'
     assert [open(f'{place}/out.{i}', encoding='utf-8').read() for i in (1, 2)] == ['1\n', '2\n']
+    assert box.mgpu('show', '--script', f'{job}.2', check=True).out == '#!/bin/sh\necho $MGPU_ARRAY_INDEX\n'
 
 
 def test_nobody_else_can_read_the_copy(box, place, gate, bell):
