@@ -296,3 +296,33 @@ void gpu_devices_rules(
     add_drivers(devices, &rules, has_nvidia, has_amd);
     *ret = rules;
 }
+
+/* --- paths --- */
+
+static void add_path(const struct gpu_devices *devices, const char *name, struct strings *ret)
+{
+    strings_take(ret, xasprintf("%s/%s", devices->device_dir, name));
+}
+
+void gpu_devices_paths(
+    const struct gpu_devices *devices, const struct record_list *grants, struct strings *ret)
+{
+    static const char *const shared[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset" };
+    bool has_nvidia = false, has_amd = false;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu == NULL || gpu->vendor == VENDOR_IS_NONE)
+            continue;
+        bool is_amd = gpu->vendor == VENDOR_IS_AMD;
+        int64_t number = is_amd ? gpu->render_minor : gpu->nvidia_minor;
+        if (number >= 0)
+            strings_take(ret, xasprintf("%s/%s%lld", devices->device_dir, is_amd ? "dri/renderD" : "nvidia",
+                                  (long long)number));
+        has_nvidia |= !is_amd;
+        has_amd |= is_amd;
+    }
+    for (size_t i = 0; has_nvidia && i < sizeof(shared) / sizeof(shared[0]); i++)
+        add_path(devices, shared[i], ret);
+    if (has_amd)
+        add_path(devices, AMD_KFD, ret);
+}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/record.h"
+#include "base/strings.h"
 #include "job/launch.h"
 
 /* Where things are looked up; for tests these are directories of their own. */
@@ -32,6 +33,11 @@ void gpu_devices_update(struct gpu_devices *devices, const char *backend, const 
  */
 void gpu_devices_rules(
     const struct gpu_devices *devices, const struct record_list *grants, struct record_list *ret);
+
+/* Appends the paths of the nodes that a job with these grants needs, whether they are there or not: of its
+ * GPUs, and those that they cannot do without. */
+void gpu_devices_paths(
+    const struct gpu_devices *devices, const struct record_list *grants, struct strings *ret);
 
 /* What CUDA_VISIBLE_DEVICES is for a job that can open no other GPUs: the driver hides them from it and
  * numbers those that are left from 0 on, in PCI order. "1,0" in the order of the grants; the caller frees it.

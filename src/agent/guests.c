@@ -239,6 +239,15 @@ static void replace_text(char **field, const char *value)
     *field = xstrdup(value);
 }
 
+/* A guest runs beside the container, in the same cgroup. */
+static void leave_container(struct launch_spec *spec)
+{
+    for (size_t i = 0; i < spec->image.count; i++)
+        record_clear(&launch_image_record, (struct launch_image *)spec->image.items + i);
+    free(spec->image.items);
+    spec->image = (struct record_list){ 0 };
+}
+
 /* The job's spec, with what is different for the guest. */
 static void adapt(struct launch_spec *spec, const struct message_open_guest *request)
 {
@@ -257,6 +266,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
         replace_text(&spec->cwd, request->cwd);
         strings_set_env(&spec->env, "PWD", request->cwd);
     }
+    leave_container(spec);
     replace_text(&spec->output, null_device);
     replace_text(&spec->output_fallback, NULL);
     replace_text(&spec->exit_copy_dir, NULL);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "agent/gpu_env.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "job/interpreter.h"
 #include "job/launch.h"
 #include "job/spec.h"
 
@@ -158,6 +160,61 @@ static char *setup_shell(const struct user *user)
     return xstrdup(access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh");
 }
 
+/* --- the script --- */
+
+/* The name of the file that was submitted, where it can be that of ours. */
+static const char *script_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    bool is_usable = name[0] != '\0' && name[0] != '.' && strlen(name) <= NAME_MAX;
+    return is_usable ? name : "script";
+}
+
+/* What is beside the script that was submitted is found as if that ran. */
+static void find_modules(const char *path, struct strings *env)
+{
+    const char *slash = strrchr(path, '/'), *others = strings_get_env(env, "PYTHONPATH");
+    if (slash == NULL)
+        return;
+    bool has_others = others != NULL && others[0] != '\0';
+    _cleanup_free_ char *all =
+        xasprintf("%.*s%s%s", (int)(slash - path), path, has_others ? ":" : "", has_others ? others : "");
+    strings_set_env(env, "PYTHONPATH", all);
+}
+
+/* The command becomes: interpreter, our copy, the words behind the path. */
+static void set_script(const struct job_spec *job, const struct launch_node *node, struct launch_spec *ret)
+{
+    const char *path = job->command.items[0];
+    ret->script = xasprintf("%s/%s", node->script_dir, script_name(path));
+    strings_clear(&ret->command);
+    interpreter_add(job->script, &ret->command);
+    if (interpreter_is_python(&ret->command))
+        find_modules(path, &ret->env);
+    strings_add(&ret->command, ret->script);
+    for (size_t i = 1; i < job->command.count; i++)
+        strings_add(&ret->command, job->command.items[i]);
+    strings_set_env(&ret->gpu_env, "MGPU_SCRIPT", path);
+}
+
+/* --- the container --- */
+
+static void set_image(const struct job_spec *job, const struct launch_node *node, struct launch_spec *ret)
+{
+    struct launch_image *image = xcalloc(1, sizeof(*image));
+    const struct gpu_grant *gpus = ret->gpus.items;
+    ret->image = (struct record_list){ image, 1 };
+    image->name = xstrdup(job->image);
+    image->runtime = xstrdup(job->image_runtime);
+    strings_copy(&image->mounts, &job->image_mounts);
+    if (ret->script != NULL)
+        strings_take(&image->mounts, xasprintf("%s:%s:ro", node->script_dir, node->script_dir));
+    for (size_t i = 0; i < ret->gpus.count; i++)
+        strings_take(
+            &image->gpus, xasprintf("%u %s", gpus[i].index, gpus[i].uuid != NULL ? gpus[i].uuid : ""));
+}
+
 /* --- the whole --- */
 
 /* The group that the submitter had at the time, if it is one of his on this node. */
@@ -192,6 +249,8 @@ static int check(const struct launch_spec *spec, struct error *err)
     if (strlen(spec->output) >= SPEC_PATH_MAX ||
         (spec->output_fallback != NULL && strlen(spec->output_fallback) >= SPEC_PATH_MAX))
         return error_set(err, -ENAMETOOLONG, "the path of the log has more than %u bytes", SPEC_PATH_MAX);
+    if (spec->script != NULL && strlen(spec->script) >= SPEC_PATH_MAX)
+        return error_set(err, -ENAMETOOLONG, "the path of the script has more than %u bytes", SPEC_PATH_MAX);
     return 0;
 }
 
@@ -232,6 +291,13 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     strings_copy(&ret->env, &job->env);
     complete_environment(&ret->env, user, ret->cwd);
     set_assignment(&ret->gpu_env, launch, job_name, node);
+    if (job->script != NULL)
+        set_script(job, node, ret);
+    if (job->image != NULL)
+        set_image(job, node, ret);
+    /* The runtime is looked for where the command's turn comes: behind a setup. */
+    if (job->image != NULL && ret->setup == NULL)
+        ret->setup = xstrdup(":");
     if (ret->setup != NULL)
         ret->shell = setup_shell(user);
     set_output(launch, job, job_name, user, node, ret);

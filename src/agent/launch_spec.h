@@ -14,6 +14,7 @@ struct launch_node {
     const char *state_dir;
     const char *log_dir; // as in struct launcher_options, never NULL
     const char *exit_dir;
+    const char *script_dir;         // directory for the attempt's script, when it has one
     const struct record_list *gpus; // struct gpu_state: all of the node; NULL: not known
     bool is_root;
     uint64_t nofile_soft, nofile_hard;

@@ -22,6 +22,7 @@
 #include "agent/fork_client.h"
 #include "agent/launch_spec.h"
 #include "agent/lease.h"
+#include "agent/scripts.h"
 #include "agent/spawn.h"
 #include "agent/users.h"
 #include "base/clock.h"
@@ -47,6 +48,7 @@ struct launcher {
     const struct record_list *gpus; // of the node; NULL: not known
     int spool_fd;
     int exits_fd;
+    int scripts_fd;            // RUN/scripts
     int logs_fd;               // STATE/logs, or -1
     int shared_logs_fd;        // log_dir where it is another one, or -1
     struct fork_client *forks; // NULL until the first start, and after it failed
@@ -79,6 +81,7 @@ void launcher_close(struct launcher *launcher)
     fork_client_close(launcher->forks);
     closep(&launcher->spool_fd);
     closep(&launcher->exits_fd);
+    closep(&launcher->scripts_fd);
     closep(&launcher->logs_fd);
     closep(&launcher->shared_logs_fd);
     free(launcher->run_dir);
@@ -105,6 +108,9 @@ static int open_directories(struct launcher *launcher, struct error *err)
     launcher->spool_fd = open_below(launcher->run_dir, SPOOL_DIR, 0700, err);
     if (launcher->spool_fd < 0)
         return launcher->spool_fd;
+    launcher->scripts_fd = scripts_open(launcher->run_dir, shared_mode, err);
+    if (launcher->scripts_fd < 0)
+        return launcher->scripts_fd;
     launcher->exits_fd = open_directory(launcher->exit_dir, 0700, err);
     if (launcher->exits_fd < 0)
         return launcher->exits_fd;
@@ -138,6 +144,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .cells = cells,
         .spool_fd = -1,
         .exits_fd = -1,
+        .scripts_fd = -1,
         .logs_fd = -1,
         .shared_logs_fd = -1,
     };
@@ -276,12 +283,35 @@ static void confine_devices(const struct gpu_devices *devices, struct launch_spe
         strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
 }
 
+/* What its container needs of this node for the GPUs that it was given. */
+static void find_devices(const struct gpu_devices *devices, struct launch_spec *spec)
+{
+    struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;
+    if (image == NULL)
+        return;
+    gpu_devices_paths(devices, &spec->gpus, &image->devices);
+    image->visible = gpu_devices_visible(devices, &spec->gpus);
+    image->has_nvidia = image->visible != NULL;
+    image->has_amd = image->devices.count > 0 && image->visible == NULL;
+}
+
+static int write_script(const struct launcher *launcher, const struct spool_id *id,
+    const struct launch_spec *spec, const char *text, struct error *err)
+{
+    if (spec->script == NULL)
+        return 0;
+    return scripts_write(
+        launcher->scripts_fd, id, strrchr(spec->script, '/') + 1, text, spec->uid, spec->gid, err);
+}
+
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
-static int write_entry(
-    const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+static int write_entry(const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec,
+    const char *script, struct error *err)
 {
     int shepherd_fd;
     int r = make_logs(launcher, spec, err);
+    if (r == 0)
+        r = write_script(launcher, id, spec, script, err);
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
@@ -312,11 +342,14 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     _cleanup_user_ struct user user = { 0 };
     struct error local = { 0 };
     struct spool_id id = launch_id(launch);
+    const struct job_spec *job = launch->spec.items;
+    _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &id);
     const struct launch_node node = { .name = launcher->node,
         .run_dir = launcher->run_dir,
         .state_dir = launcher->state_dir,
         .log_dir = launcher->log_dir,
         .exit_dir = launcher->exit_dir,
+        .script_dir = script_dir,
         .gpus = launcher->gpus,
         .is_root = launcher->is_root,
         .nofile_soft = launcher->nofile_soft,
@@ -325,7 +358,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
-    if (((const struct job_spec *)launch->spec.items)->ask.lease_pid != 0) {
+    if (job->ask.lease_pid != 0) {
         _cleanup_close_ int fd = open_entry(launcher, &id, true);
         int staged = fd < 0 ? fd : lease_stage(fd, launch);
         if (staged < 0)
@@ -340,11 +373,13 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         return r;
     struct launch_spec spec = { 0 };
     r = launch_spec_make(launch, &user, &node, &spec, err);
-    if (r == 0 && launcher->devices != NULL)
+    if (r == 0 && launcher->devices != NULL) {
         spec.numa = (uint32_t)(gpu_devices_numa(launcher->devices, &spec.gpus) + 1);
+        find_devices(launcher->devices, &spec);
+    }
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, &spec);
-    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, err);
+    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, job->script, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -484,6 +519,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         return r;
     if (unlinkat(launcher->exits_fd, copy, 0) < 0 && errno != ENOENT)
         return -errno;
+    (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);
 }
 

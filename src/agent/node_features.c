@@ -126,6 +126,37 @@ static void describe_logs(const struct feature_facts *facts, struct node_feature
         feature->text = xasprintf("output goes to %s", facts->log_dir);
 }
 
+/* The first of the names that is a program where programs usually are. */
+static const char *find_program(const char *const *names)
+{
+    static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin" };
+    for (; *names != NULL; names++)
+        for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+            _cleanup_free_ char *path = xasprintf("%s/%s", folders[i], *names);
+            if (access(path, X_OK) == 0)
+                return *names;
+        }
+    return NULL;
+}
+
+/* Users' own programs, and those that a setup brings, are not known here. */
+static void describe_containers(const struct feature_facts *facts, struct node_feature *feature)
+{
+    static const char *const runtimes[] = { "podman", "apptainer", "singularity", NULL };
+    const char *found = find_program(runtimes);
+    bool is_podman = found != NULL && strcmp(found, "podman") == 0;
+    bool has_users = access("/etc/subuid", R_OK) == 0;
+    (void)facts;
+    feature->is_on = found != NULL;
+    if (found == NULL) {
+        feature->text = xstrdup("--image needs podman or apptainer, and neither is installed");
+        feature->fix = xstrdup("install podman (with crun and uidmap) or apptainer");
+        return;
+    }
+    feature->text = xasprintf("jobs with --image run by %s%s", found,
+        is_podman && !has_users ? "; without /etc/subuid it may be unable to unpack images" : "");
+}
+
 static const struct {
     const char *name;
     void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
@@ -138,6 +169,7 @@ static const struct {
     { "cpu", describe_cpu },
     { "pids", describe_pids },
     { "logs", describe_logs },
+    { "containers", describe_containers },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

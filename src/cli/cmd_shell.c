@@ -45,6 +45,9 @@ static int set_defaults(struct submit_options *options, struct error *err)
     return r;
 }
 
+/* In an image the user's own shell need not be there. */
+static char sh[] = "/bin/sh", from_text[] = "-c", find_shell[] = "exec $(command -v bash || echo sh)";
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct shell_options *options = call->options;
@@ -52,6 +55,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     bool is_named = from_environment != NULL && *from_environment != '\0';
     _cleanup_free_ char *shell = xstrdup(is_named ? from_environment : "/bin/sh");
     char *command[] = { shell, NULL };
+    char *inside[] = { sh, from_text, find_shell, NULL };
     _cleanup_json_ json_t *job = NULL;
     if (!session_is_on_terminal()) {
         (void)error_set(err, -EINVAL, "a shell needs a terminal");
@@ -61,7 +65,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     options->submit.is_tty = true;
-    r = submit_job(call, 1, command, &job, err);
+    bool is_inside = options->submit.image.name != NULL;
+    r = submit_job(call, is_inside ? 3 : 1, is_inside ? inside : command, &job, err);
     return r < 0 ? r : run_job(call, job, true, &options->terminal, err);
 }
 

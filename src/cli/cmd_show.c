@@ -25,7 +25,7 @@
 #define WORD_MAX 65536
 
 struct show_options {
-    bool has_env;
+    bool has_env, is_script;
 };
 
 static int set_output(void *target, const char *value, struct error *err)
@@ -44,9 +44,17 @@ static int set_env(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_script(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct show_options *)((struct call *)target)->options)->is_script = true;
+    return 0;
+}
+
 static const struct option_row rows[] = {
     { 'o', "output", "json", "the server's JSON", set_output },
     { 'E', "env", NULL, "the environment of the job too", set_env },
+    { 0, "script", NULL, "the script that was submitted, and nothing else", set_script },
     { 0 },
 };
 
@@ -84,6 +92,19 @@ static void print_setup(const struct page *page)
     _cleanup_free_ char *line = xstrndup(setup + length, strcspn(setup + length, "\n"));
     _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
     print_line(page, "setup", shown);
+}
+
+static void print_image(const struct page *page)
+{
+    size_t index = 0;
+    json_t *mount = NULL;
+    print_field(page, "image", "image");
+    json_array_foreach(json_object_get(page->job, "image_mounts"), index, mount)
+    {
+        _cleanup_free_ char *shown = text_escape(json_string_value(mount), WORD_MAX);
+        print_line(page, "mount", shown);
+    }
+    print_field(page, "runtime", "image_runtime");
 }
 
 static void print_size(const struct page *page, const char *label, const char *name)
@@ -420,6 +441,7 @@ static void print_page(const struct page *page, bool has_env)
     print_usage(page);
     print_field(page, "directory", "cwd");
     print_setup(page);
+    print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
     print_events(page);
@@ -451,12 +473,31 @@ static char *ask_unenforced(struct call *call, const json_t *job)
     return enforced_warning(job, json_object_get(nodes, "nodes"));
 }
 
+/* As it was, for a file or a pipe. */
+static int show_script(struct call *call, const char *id, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s?script=1", id);
+    int r = client_get(&call->client, path, &job, err);
+    if (r < 0)
+        return r;
+    const char *text = field_text(job, "script");
+    if (text != NULL)
+        return fputs(text, stdout) < 0 ? error_set_errno(err, -errno, "cannot print the script") : 0;
+    if (json_object_get(job, "argv") == NULL)
+        return error_set(err, -EPERM, "the script of job %s is for its owner to read", id);
+    (void)error_set(err, -ENOENT, "job %s runs no script that was submitted", id);
+    return error_hint(err, "mgpu show %s says what it runs", id);
+}
+
 static int show(struct call *call, const char *id, void *arg, struct error *err)
 {
     struct showing *showing = arg;
     const struct show_options *options = call->options;
+    if (options->is_script && !call->is_json)
+        return show_script(call, id, err);
     _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s%s", id, options->is_script ? "?script=1" : "");
     int r = client_get(&call->client, path, &job, err);
     if (r < 0)
         return r;

@@ -32,20 +32,31 @@ static int add_sweep(void *target, const char *value, struct error *err)
     return sweep_check(value, err);
 }
 
+static int set_in_place(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct submit_options *)((struct call *)target)->options)->is_in_place = true;
+    return 0;
+}
+
 static const struct option_row many_rows[] = {
     { 0, "file", "FILE", "a job for each line, which is a command; - is standard input", set_list },
+    { 0, "in-place", NULL, "run a script where it is, as it is when the job starts", set_in_place },
     { 0, "sweep", "NAME=VALUES", "a job for each value: lr=0.1,0.01 seed=1-5; may be repeated", add_sweep },
     { 0 },
 };
 
-static int add_command(
-    struct call *call, json_t *command, const char *name, struct plan *plan, struct error *err)
+/* With `script` the text that the command's file has now is what will run. */
+static int add_command(struct call *call, json_t *command, const char *name, const char *script,
+    struct plan *plan, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
     int r = submit_request(call, command, &request, &plan->left_out, err);
     if (r == 0 && name != NULL && strlen(name) <= SPEC_NAME_MAX && field_text(request, "name") == NULL)
         (void)json_object_set_new(request, "name", json_string(name));
+    if (r == 0 && script != NULL)
+        (void)json_object_set_new(request, "script", json_string(script));
     return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
 
@@ -58,9 +69,11 @@ static int add_script(
     _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
     int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     const struct submit_options *options = call->options;
+    if (r == 0 && !options->is_in_place)
+        r = script_read(script, call, err);
     if (r == 0)
         r = script_command(script, options->directory, argc, argv, &command, err);
-    return r < 0 ? r : add_command(call, command, name, plan, err);
+    return r < 0 ? r : add_command(call, command, name, script->text, plan, err);
 }
 
 static int add_words(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)
@@ -70,7 +83,7 @@ static int add_words(struct call *call, int argc, char **argv, struct plan *plan
     if (argc > 0 && script_open(&script, argv[0]))
         return add_script(call, &script, argc, argv, plan, err);
     int r = submit_command(argc, argv, &command, err);
-    return r < 0 ? r : add_command(call, command, NULL, plan, err);
+    return r < 0 ? r : add_command(call, command, NULL, NULL, plan, err);
 }
 
 static int make_plan(struct call *call, int argc, char **argv, struct plan *plan, struct error *err)

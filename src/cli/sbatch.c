@@ -239,6 +239,29 @@ static int read_tasks(struct sbatch *sbatch, const char *value, char **ret, stru
     return 0;
 }
 
+/* The container of pyxis: there '#' ends the name of a registry. */
+static int read_image(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)err;
+    *ret = xstrdup(value);
+    for (char *p = *ret; *p != '\0'; p++)
+        if (*p == '#')
+            *p = '/';
+    return 0;
+}
+
+static int read_mounts(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    const struct option_row *option = call_find_option(sbatch->call, "image-mount");
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    int r = 0;
+    (void)ret;
+    for (char *one = NULL; r == 0 && (one = strsep(&rest, ",")) != NULL;)
+        r = option->set(sbatch->call, call_keep(sbatch->call, one), err);
+    return r;
+}
+
 static const struct row rows[] = {
     { "job-name", "name", NULL, 'J' },
     { "time", "time", read_time, 't' },
@@ -258,6 +281,8 @@ static const struct row rows[] = {
     { "chdir", "chdir", NULL, 'D' },
     { "export", "export", read_export, 0 },
     { "hold", "hold", NULL, 'H', true },
+    { "container-image", "image", read_image, 0 },
+    { "container-mounts", "image-mount", read_mounts, 0 },
     { 0 },
 };
 

@@ -10,16 +10,18 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cli/field.h"
 #include "cli/sbatch.h"
 #include "cli/submit.h"
 #include "cli/talk.h"
+#include "cli/text_file.h"
 #include "cli/words.h"
+#include "job/interpreter.h"
+#include "job/spec.h"
 
-#define BLANKS        " \t\r"
-#define OPTION_MARK   "#MGPU"
-#define SBATCH_MARK   "#SBATCH"
-#define INTERPRETER   "#!"
-#define DEFAULT_SHELL "/bin/sh"
+#define BLANKS      " \t\r"
+#define OPTION_MARK "#MGPU"
+#define SBATCH_MARK "#SBATCH"
 
 /* The text behind a mark at the beginning of the line, or NULL. */
 static const char *after_mark(const char *line, const char *mark)
@@ -103,7 +105,7 @@ bool script_open(struct script *script, const char *word)
         return true;
     if (strchr(word, '/') == NULL && is_in_path(word))
         return false;
-    return script->is_executable || strncmp(script->head, INTERPRETER, strlen(INTERPRETER)) == 0;
+    return script->is_executable || strncmp(script->head, INTERPRETER_MARK, strlen(INTERPRETER_MARK)) == 0;
 }
 
 /* --- its options --- */
@@ -180,28 +182,57 @@ int script_apply(struct call *call, void *arg, struct error *err)
     return r;
 }
 
-/* --- its command --- */
+/* --- its text --- */
 
-/* The program of the "#!" line and, as the kernel does it, all that follows as one word. */
-static void add_interpreter(const char *head, struct strings *words)
+/* What a script calls itself by; of a copy it is the copy. */
+static bool names_itself(const char *text)
 {
-    _cleanup_free_ char *line = xstrndup(head, strcspn(head, "\r\n"));
-    char *program = line + strlen(INTERPRETER) + strspn(line + strlen(INTERPRETER), BLANKS);
-    size_t length = strcspn(program, BLANKS);
-    char *rest = program + length + strspn(program + length, BLANKS);
-    for (size_t end = strlen(rest); end > 0 && strchr(BLANKS, rest[end - 1]) != NULL; end--)
-        rest[end - 1] = '\0';
-    bool has_rest = rest[0] != '\0';
-    program[length] = '\0';
-    strings_add(words, program[0] != '\0' ? program : DEFAULT_SHELL);
-    if (has_rest)
-        strings_add(words, rest);
+    static const char *const words[] = { "$0", "${0", "BASH_SOURCE", "__file__" };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(text, words[i]) != NULL)
+            return true;
+    return false;
 }
 
-/* The path is looked up neither in PATH nor in a directory that is not ours. */
-static char *path_to_run(const char *path, const char *directory)
+static bool is_utf8(const char *text)
 {
-    _cleanup_free_ char *absolute = directory != NULL ? realpath(path, NULL) : NULL;
+    _cleanup_json_ json_t *string = json_string(text);
+    return string != NULL;
+}
+
+int script_read(struct script *script, const struct call *call, struct error *err)
+{
+    _cleanup_text_file_ struct text_file file = { 0 };
+    if (access(script->path, W_OK) < 0)
+        return 0;
+    int r = text_file_open(&file, script->path, SPEC_SCRIPT_MAX, err);
+    if (r == -EFBIG)
+        return error_hint(err, "--in-place runs the file where it is, as it is when the job starts");
+    if (r < 0 && r != -EINVAL)
+        return r;
+    if (r == -EINVAL || !is_utf8(file.text)) {
+        *err = (struct error){ 0 };
+        if (!call->is_quiet)
+            talk_line(
+                "%s is no UTF-8 text: it is run where it is, as it is when the job starts", script->path);
+        return 0;
+    }
+    if (names_itself(file.text) && !call->is_quiet)
+        talk_line("%s: the job runs a copy, which is what $0 names there; MGPU_SCRIPT names this file, and "
+                  "--in-place runs it",
+            script->path);
+    script->text = take_ptr(file.text);
+    return 0;
+}
+
+/* --- its command --- */
+
+/* The path is looked up neither in PATH nor in a directory that is not ours. */
+static char *path_to_run(const struct script *script, const char *directory)
+{
+    const char *path = script->path;
+    bool is_elsewhere = directory != NULL || script->text != NULL;
+    _cleanup_free_ char *absolute = is_elsewhere ? realpath(path, NULL) : NULL;
     if (absolute != NULL)
         return xstrdup(absolute);
     return strchr(path, '/') != NULL ? xstrdup(path) : xasprintf("./%s", path);
@@ -211,11 +242,9 @@ int script_command(const struct script *script, const char *directory, int argc,
     struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };
-    if (!script->is_executable && strncmp(script->head, INTERPRETER, strlen(INTERPRETER)) == 0)
-        add_interpreter(script->head, &words);
-    else if (!script->is_executable)
-        strings_add(&words, DEFAULT_SHELL);
-    strings_take(&words, path_to_run(script->path, directory));
+    if (script->text == NULL && !script->is_executable)
+        interpreter_add(script->head, &words);
+    strings_take(&words, path_to_run(script, directory));
     for (int i = 1; i < argc; i++)
         strings_add(&words, argv[i]);
     return submit_words((int)words.count, words.items, ret, err);
@@ -224,5 +253,6 @@ int script_command(const struct script *script, const char *directory, int argc,
 void script_clear(struct script *script)
 {
     free(script->head);
+    free(script->text);
     *script = (struct script){ 0 };
 }

@@ -18,6 +18,7 @@
 struct script {
     const char *path; // as it was typed; borrowed
     char *head;       // its first bytes
+    char *text;       // all of it, when it is sent along; NULL: it is run where it is
     bool is_executable, has_options;
 };
 
@@ -31,8 +32,13 @@ bool script_open(struct script *script, const char *word);
 /* A call_layer_fn: sets the options of its lines; `arg` is the struct script. The error has file and line. */
 int script_apply(struct call *call, void *arg, struct error *err);
 
-/* The words that run it: with its interpreter in front when it is not executable. The path is made absolute
- * when the job starts in another directory. The caller releases it. */
+/* Reads the text that is sent along, so that the job runs it whatever becomes of the file. A file that is no
+ * text, or that this user cannot change, is run where it is. -EFBIG above SPEC_SCRIPT_MAX. */
+int script_read(struct script *script, const struct call *call, struct error *err);
+
+/* The words that run it: its absolute path when its text is sent along, else with its interpreter in front
+ * when it is not executable. The path is made absolute too when the job starts in another directory. The
+ * caller releases it. */
 int script_command(const struct script *script, const char *directory, int argc, char **argv, json_t **ret,
     struct error *err);
 

@@ -131,6 +131,9 @@ static int add_options(json_t *request, const struct submit_options *options, st
         if (r < 0)
             return r;
     }
+    int r = image_add(&options->image, request, err);
+    if (r < 0)
+        return r;
     if (options->ask != NULL)
         (void)json_object_update(request, options->ask);
     if (options->is_tty)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/call.h"
+#include "cli/image.h"
 #include "cli/setup_text.h"
 
 /* First member of the options of every verb that uses submit_rows. */
@@ -14,11 +15,13 @@ struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
     const char *directory, *output, *export, *list;
     struct setup_wishes setup;
+    struct image_wishes image;
     json_t *env_files;     // the variables of --env-file
     struct strings sweeps; // of submit: the values of --sweep
 
     bool is_held, is_dry;
     bool is_tty, is_never_tty; // -T, --no-tty
+    bool is_in_place;          // of submit: the file of a script is run, not its text
     struct strings after;      // the values of --after: names need the server to become numbers
     struct strings env;        // NAME=value, over the environment of this process
 };

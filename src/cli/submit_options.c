@@ -241,6 +241,21 @@ static int set_module(void *target, const char *value, struct error *err)
     return value[0] != '\0' ? 0 : error_set(err, -EINVAL, "--module: the name of the module is empty");
 }
 
+static int set_image(void *target, const char *value, struct error *err)
+{
+    return image_wish(&options_of(target)->image, value, err);
+}
+
+static int set_image_mount(void *target, const char *value, struct error *err)
+{
+    return image_wish_mount(&options_of(target)->image, value, err);
+}
+
+static int set_image_runtime(void *target, const char *value, struct error *err)
+{
+    return image_wish_runtime(&options_of(target)->image, value, err);
+}
+
 static int set_setup(void *target, const char *value, struct error *err)
 {
     return option_text("-E", value, &options_of(target)->setup.command, err);
@@ -322,6 +337,12 @@ const struct option_row submit_rows[] = {
     { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
     { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
+    { 0, "image", "IMAGE", "run it in a container: pytorch/pytorch:latest, docker://..., net.sif",
+        set_image },
+    { 0, "image-mount", "SRC[:DST[:ro]]", "what else of the node it sees there; may be repeated",
+        set_image_mount },
+    { 0, "image-runtime", "podman|apptainer", "what runs the container (what the node has)",
+        set_image_runtime },
     { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
     { 'T', "tty", NULL, "run it on a terminal of its own, which mgpu attach joins", set_tty },
     { 0, "no-tty", NULL, "not on a terminal, wherever this is typed", set_no_tty },
@@ -350,5 +371,6 @@ void submit_options_clear(void *arg)
     strings_clear(&options->env);
     strings_clear(&options->sweeps);
     strings_clear(&options->setup.modules);
+    image_wishes_clear(&options->image);
     json_release(&options->env_files);
 }

@@ -15,7 +15,7 @@
 
 static size_t spec_size(const struct job_spec *spec)
 {
-    size_t bytes = sizeof(*spec);
+    size_t bytes = sizeof(*spec) + (spec->script != NULL ? strlen(spec->script) + 1 : 0);
     const struct strings *lists[] = { &spec->command, &spec->env };
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < lists[i]->count; k++)

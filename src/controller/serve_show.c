@@ -14,6 +14,7 @@
 struct show {
     struct job_spec *spec;
     json_t *events;
+    bool has_script; // it was asked for
 };
 
 static void release_show(struct request *request)
@@ -24,16 +25,20 @@ static void release_show(struct request *request)
     free(show);
 }
 
-/* The spec's keys under the names they have in the API: its command line is "argv". */
-static void add_spec(json_t *object, const struct job_spec *spec)
+/* The spec's keys under the names they have in the API: its command line is "argv". The text of a script may
+ * be long: it is there for who asks for it. */
+static void add_spec(json_t *object, const struct job_spec *spec, bool has_script)
 {
     static const struct {
         const char *field, *key;
     } keys[] = { { "command", "argv" }, { "cwd", "cwd" }, { "setup", "setup" }, { "output", "output" },
-        { "env", "env" }, { "tty", "tty" } };
+        { "env", "env" }, { "tty", "tty" }, { "image", "image" }, { "image_mounts", "image_mounts" },
+        { "image_runtime", "image_runtime" } };
     json_t *whole = json_record_write(&job_spec_record, spec);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         (void)json_object_set(object, keys[i].key, json_object_get(whole, keys[i].field));
+    if (has_script)
+        (void)json_object_set(object, "script", json_object_get(whole, "script"));
     json_decref(whole);
 }
 
@@ -42,7 +47,7 @@ static void reply_show(struct request *request, const struct job *job)
     struct show *show = request->work;
     json_t *object = jobs_write(request->serve, job, true);
     if (show->spec != NULL)
-        add_spec(object, show->spec);
+        add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)
@@ -98,8 +103,12 @@ static void begin_show(struct request *request, const struct job *job)
 void handle_show(struct request *request)
 {
     struct show *show = xcalloc(1, sizeof(*show));
+    struct error err = { 0 };
     show->events = json_array();
     request->work = show;
     request->release = release_show;
-    jobs_find(request, request->job, begin_show);
+    if (query_get_flag(&request->query, "script", &show->has_script, &err) < 0)
+        request_reply_problem(request, &err);
+    else
+        jobs_find(request, request->job, begin_show);
 }

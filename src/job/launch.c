@@ -2,6 +2,7 @@
 #include "job/launch.h"
 
 #include "job/event.h"
+#include "job/image.h"
 #include "job/spec.h"
 
 static const struct record_field group_fields[] = {
@@ -17,6 +18,19 @@ static const struct record_field device_fields[] = {
 };
 const struct record_type device_rule_record =
     RECORD_TYPE(14, "device rule", struct device_rule, device_fields);
+
+static const struct record_field image_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct launch_image, name, IMAGE_NAME_MAX),
+    RECORD_FIELD(2, RECORD_STRING, struct launch_image, runtime, SPEC_NAME_MAX),
+    RECORD_FIELD(3, RECORD_STRINGS, struct launch_image, mounts, IMAGE_MOUNTS_MAX + SPEC_PATH_MAX),
+    RECORD_FIELD(4, RECORD_STRINGS, struct launch_image, devices, IMAGE_MOUNTS_MAX),
+    RECORD_FIELD(5, RECORD_STRINGS, struct launch_image, gpus, IMAGE_MOUNTS_MAX),
+    RECORD_FIELD(6, RECORD_STRING, struct launch_image, visible, SPEC_PATH_MAX),
+    RECORD_FIELD(7, RECORD_U32, struct launch_image, has_nvidia, 0),
+    RECORD_FIELD(8, RECORD_U32, struct launch_image, has_amd, 0),
+};
+const struct record_type launch_image_record =
+    RECORD_TYPE(15, "launch image", struct launch_image, image_fields);
 
 #define IDENTITY_FIELDS(type)                                                                                \
     RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
@@ -57,6 +71,8 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(61, RECORD_DURATION, struct launch_spec, grace_ms, 0),
     RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),
     RECORD_FIELD(63, RECORD_DURATION, struct launch_spec, warn_before_ms, 0),
+    RECORD_SUBLIST(71, struct launch_spec, image, 1, &launch_image_record),
+    RECORD_FIELD(70, RECORD_STRING, struct launch_spec, script, SPEC_PATH_MAX),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

@@ -25,6 +25,17 @@ struct device_rule {
 #define LAUNCH_DEVICES_MAX 1024U // rules of one step
 #define LAUNCH_MINOR_MAX   0xfffffU
 
+/* How a step runs in a container. */
+struct launch_image {
+    char *name;
+    char *runtime;                // or NULL: what the node has
+    struct strings mounts;        // SRC[:DST[:ro]]
+    struct strings devices;       // paths of the nodes of its GPUs, and of those they need
+    struct strings gpus;          // "INDEX UUID" of its GPUs
+    char *visible;                // CUDA_VISIBLE_DEVICES where no other GPUs can be seen, or NULL
+    uint32_t has_nvidia, has_amd; // among its GPUs
+};
+
 /* spool file "spec": everything the shepherd needs; it looks nothing up. */
 struct launch_spec {
     uint64_t job;
@@ -63,6 +74,8 @@ struct launch_spec {
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_guest;
+    struct record_list image; // at most one struct launch_image: the command runs in a container
+    char *script;             // the file that the command runs, with the text that was submitted; NULL: none
 };
 
 /* spool file "started": the gate is open. */
@@ -96,6 +109,7 @@ struct launch_exit {
 };
 
 extern const struct record_type device_rule_record;
+extern const struct record_type launch_image_record;
 extern const struct record_type launch_spec_record;
 extern const struct record_type launch_started_record;
 extern const struct record_type launch_exit_record;

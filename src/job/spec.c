@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/image.h"
 
 static const struct record_field spec_fields[] = {
     RECORD_FIELD(1, RECORD_STRINGS, struct job_spec, command, SPEC_COMMAND_MAX),
@@ -28,6 +29,10 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(55, RECORD_BOOL, struct job_spec, tty, 0),
     RECORD_FIELD(56, RECORD_U32, struct job_spec, tty_rows, 0),
     RECORD_FIELD(57, RECORD_U32, struct job_spec, tty_columns, 0),
+    RECORD_FIELD(67, RECORD_STRING, struct job_spec, image, IMAGE_NAME_MAX),
+    RECORD_FIELD(68, RECORD_STRINGS, struct job_spec, image_mounts, IMAGE_MOUNTS_MAX),
+    RECORD_FIELD(69, RECORD_STRING, struct job_spec, image_runtime, SPEC_NAME_MAX),
+    RECORD_FIELD(66, RECORD_STRING, struct job_spec, script, SPEC_SCRIPT_MAX),
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);
@@ -77,6 +82,21 @@ static int check_env(const struct strings *env, struct error *err)
     return check_list("env", env, SPEC_ENV_MAX, err);
 }
 
+static int check_image(const struct job_spec *spec, struct error *err)
+{
+    int r = spec->image != NULL ? image_check_name(spec->image, err) : 0;
+    if (r == 0 && spec->image_runtime != NULL)
+        r = image_check_runtime(spec->image_runtime, err);
+    if (r == 0 && spec->image == NULL && (spec->image_mounts.count > 0))
+        return error_set(err, -EINVAL, "image_mounts need an image");
+    for (size_t i = 0; r == 0 && i < spec->image_mounts.count; i++) {
+        struct image_mount mount = { 0 };
+        r = image_mount_parse(spec->image_mounts.items[i], &mount, err);
+        image_mount_clear(&mount);
+    }
+    return r == 0 ? check_list("image_mounts", &spec->image_mounts, IMAGE_MOUNTS_MAX, err) : r;
+}
+
 int job_spec_validate(const struct job_spec *spec, struct error *err)
 {
     if (spec->command.count == 0 || spec->command.items[0][0] == '\0') {
@@ -102,6 +122,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         { "name", spec->name, SPEC_NAME_MAX },
         { "cwd", spec->cwd, SPEC_PATH_MAX },
         { "setup", spec->setup, SPEC_SETUP_MAX },
+        { "script", spec->script, SPEC_SCRIPT_MAX },
         { "output", spec->output, SPEC_PATH_MAX },
         { "submit_key", spec->submit_key, SPEC_NAME_MAX },
     };
@@ -109,6 +130,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         r = check_text(texts[i].what, texts[i].text, texts[i].limit, err);
     if (r == 0)
         r = check_printable("name", spec->name, err);
+    if (r == 0)
+        r = check_image(spec, err);
     return r == 0 ? job_ask_validate(&spec->ask, err) : r;
 }
 

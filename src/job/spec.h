@@ -15,6 +15,7 @@
 #define SPEC_PATH_MAX     4096U
 #define SPEC_NAME_MAX     128U
 #define SPEC_SETUP_MAX    (64U << 10)
+#define SPEC_SCRIPT_MAX   (1U << 20)
 #define SPEC_TTY_MAX      4096U // rows or columns of a terminal
 #define SPEC_GPUS_MAX     ASK_GPUS_MAX
 #define SPEC_PRIORITY_MAX ASK_PRIORITY_MAX
@@ -25,9 +26,13 @@ struct job_spec {
     char *name;             // NULL: the command's first word is shown
     char *cwd;              // absolute
     char *setup;            // shell text run before the command, or NULL
+    char *script;           // text of the file that `command` begins with, or NULL: the file itself is run
     char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
-    struct job_ask ask;     // what it needs and when
-    char *submit_key;       // random text by which a repeated submit is recognised, or NULL
+    char *image;            // container image that the command runs in, or NULL
+    struct strings image_mounts; // SRC[:DST[:ro]]: what else of the node is seen in it
+    char *image_runtime;         // podman or apptainer; NULL: what the node has
+    struct job_ask ask;          // what it needs and when
+    char *submit_key;            // random text by which a repeated submit is recognised, or NULL
     uint32_t umask;
     bool hold;                      // submitted held
     bool tty;                       // runs on a terminal

@@ -15,20 +15,23 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "job/launch.h"
 #include "job/spec.h"
-#include "shepherd/steps.h"
+#include "shepherd/container.h"
 
 #define SYSTEM_PATH       "/usr/local/bin:/usr/bin:/bin"
 #define REQUEST_MAGIC     0x6d677865U
 #define REQUEST_BYTES_MAX (SPEC_COMMAND_MAX + SPEC_ENV_MAX + 65536U)
 
-/* Head of the memory file; the variables and then the words follow, each with its NUL. */
+/* Head of the memory file; the variables and then the words follow, each with its NUL, and then the image. */
 struct exec_request {
     uint32_t magic;
     uint32_t is_reached; // written by exec_main: the setup is over
-    int32_t error;       // written by exec_main: why the command could not be executed
+    uint32_t step;       // written by exec_main: enum launch_step that failed
+    int32_t error;       // and its errno
     uint32_t n_variables, n_words;
-    uint32_t length; // of the text
+    uint32_t length;       // of the text
+    uint32_t image_length; // of the struct launch_image behind it; 0: no container
 };
 
 /* One file; returns a positive errno. A script without "#!" is given to the shell, as execvp(3) does. */
@@ -96,7 +99,8 @@ static void append_strings(struct buffer *out, const struct strings *strings)
         buffer_append(out, strings->items[i], strlen(strings->items[i]) + 1);
 }
 
-int exec_request_make(const struct strings *variables, const struct strings *command)
+int exec_request_make(
+    const struct strings *variables, const struct strings *command, const struct record_list *image)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct exec_request head = {
@@ -106,6 +110,9 @@ int exec_request_make(const struct strings *variables, const struct strings *com
     append_strings(&bytes, variables);
     append_strings(&bytes, command);
     head.length = (uint32_t)(bytes.length - sizeof(head));
+    if (image->count > 0)
+        record_encode(&launch_image_record, image->items, &bytes);
+    head.image_length = (uint32_t)(bytes.length - sizeof(head) - head.length);
     memcpy(bytes.bytes, &head, sizeof(head));
     _cleanup_close_ int fd = memfd_create("mgpu-exec", MFD_CLOEXEC);
     if (fd < 0)
@@ -117,15 +124,16 @@ int exec_request_make(const struct strings *variables, const struct strings *com
 static bool read_head(int fd, struct exec_request *head)
 {
     return pread(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) && head->magic == REQUEST_MAGIC &&
-           head->length <= REQUEST_BYTES_MAX;
+           head->length <= REQUEST_BYTES_MAX && head->image_length <= REQUEST_BYTES_MAX;
 }
 
-bool exec_request_is_reached(int fd, int *ret_error)
+bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error)
 {
     struct exec_request head;
     /* The setup ran as the user with this file open: it may hold anything by now. */
-    if (!read_head(fd, &head) || head.is_reached != 1 || head.error < 0)
+    if (!read_head(fd, &head) || head.is_reached != 1 || head.error < 0 || head.step >= STEPS)
         return false;
+    *ret_step = head.step;
     *ret_error = head.error;
     return true;
 }
@@ -153,6 +161,34 @@ static bool split_text(char *text, size_t length, const struct exec_request *hea
     return seen == wanted && command->count > 0;
 }
 
+static int report(int fd, struct exec_request *head, enum launch_step step, int error)
+{
+    head->step = step;
+    head->error = error;
+    (void)!pwrite(fd, head, sizeof(*head), 0);
+    return step_exit_code(step, error);
+}
+
+/* The command becomes that of a container runtime with the command behind it. */
+static enum launch_step enter_image(int fd, const struct exec_request *head, struct strings *command)
+{
+    struct launch_image image = { 0 };
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_free_ char *bytes = xcalloc(head->image_length, 1);
+    if (pread(fd, bytes, head->image_length, (off_t)(sizeof(*head) + head->length)) !=
+            (ssize_t)head->image_length ||
+        record_decode(&launch_image_record, bytes, head->image_length, &image, NULL) < 0)
+        return STEP_SHELL;
+    enum launch_step step = container_words(&image, command, &words);
+    record_clear(&launch_image_record, &image);
+    if (step == STEP_NONE)
+        container_tidy(&words);
+    strings_clear(command);
+    *command = words;
+    words = (struct strings){ 0 };
+    return step;
+}
+
 int exec_main(int fd)
 {
     struct exec_request head;
@@ -174,10 +210,12 @@ int exec_main(int fd)
         if (putenv(variables.items[i]) != 0)
             return step_exit_code(STEP_SHELL, errno);
     head.is_reached = 1;
+    enum launch_step step = head.image_length > 0 ? enter_image(fd, &head, &command) : STEP_NONE;
+    if (step != STEP_NONE)
+        return report(fd, &head, step, 0);
     (void)!pwrite(fd, &head, sizeof(head), 0);
     char **argv = exec_argv(&command);
-    head.error = exec_search(argv, environ, getenv("PATH"));
-    (void)!pwrite(fd, &head, sizeof(head), 0);
+    int error = exec_search(argv, environ, getenv("PATH"));
     free(argv - 2);
-    return step_exit_code(STEP_EXEC, head.error);
+    return report(fd, &head, STEP_EXEC, error);
 }

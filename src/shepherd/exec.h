@@ -11,7 +11,9 @@
 
 #include <stdbool.h>
 
+#include "base/record.h"
 #include "base/strings.h"
+#include "shepherd/steps.h"
 
 #define EXEC_FD 100 // beyond the descriptors that shell scripts use
 
@@ -26,12 +28,14 @@ int exec_search(char **argv, char **environment, const char *path);
  * `*ret - 2`. */
 char **exec_argv(const struct strings *command);
 
-/* The memory file for FD. Returns its descriptor (close-on-exec) or a negative errno. */
-int exec_request_make(const struct strings *variables, const struct strings *command);
+/* The memory file for FD; `image` is that of a launch_spec. Returns its descriptor (close-on-exec) or a
+ * negative errno. */
+int exec_request_make(
+    const struct strings *variables, const struct strings *command, const struct record_list *image);
 
-/* What became of it: true when the setup had ended and the command's turn came; then *ret_error is the errno
- * of its execution, or 0. */
-bool exec_request_is_reached(int fd, int *ret_error);
+/* What became of it: true when the setup had ended and the command's turn came; then *ret_step is what
+ * failed, with its errno, or STEP_NONE. */
+bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error);
 
 /* The text for `shell -c`. The caller frees it. */
 char *exec_setup_script(const char *setup, const char *program);

@@ -270,7 +270,7 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
     ret->path = strings_get_env(&spec->env, "PATH");
     if (spec->setup == NULL)
         return 0;
-    ret->request_fd = exec_request_make(&spec->gpu_env, &spec->command);
+    ret->request_fd = exec_request_make(&spec->gpu_env, &spec->command, &spec->image);
     if (ret->request_fd < 0)
         return ret->request_fd;
     script[2] = spec->shell;
@@ -283,10 +283,11 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
 /* The shell is gone: did the command's turn come? */
 static void judge_setup(const struct plan *plan, struct init_status *status)
 {
+    enum launch_step step = STEP_NONE;
     int error = 0;
-    if (exec_request_is_reached(plan->request_fd, &error)) {
-        if (error != 0)
-            note_failure(status, STEP_EXEC, error);
+    if (exec_request_is_reached(plan->request_fd, &step, &error)) {
+        if (step != STEP_NONE)
+            note_failure(status, step, error);
         return;
     }
     note_failure(status, STEP_SETUP, 0);

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/version.h"
 #include "shepherd/exec.h"
+#include "shepherd/first.h"
 #include "shepherd/fork_server.h"
 #include "shepherd/shepherd.h"
 
@@ -16,7 +17,9 @@ static int usage(void)
         "usage: mgpu-shepherd SPOOLDIR            launch the step that SPOOLDIR describes\n"
         "       mgpu-shepherd --adopt SPOOLDIR    look after a step whose shepherd died\n"
         "       mgpu-shepherd --fork-server=FD    make shepherds for the agent behind FD\n"
-        "       mgpu-shepherd --exec FD           execute the command behind FD (used by setup shells)\n",
+        "       mgpu-shepherd --exec FD           execute the command behind FD (used by setup shells)\n"
+        "       mgpu-shepherd -- COMMAND...       be the first process of a container, and run COMMAND in "
+        "it\n",
         stderr);
     return SHEPHERD_USAGE;
 }
@@ -33,6 +36,8 @@ int main(int argc, char **argv)
     int64_t fd;
     if (argc == 3 && strcmp(argv[1], "--exec") == 0)
         return parse_integer(argv[2], "FD", 0, INT32_MAX, &fd, NULL) < 0 ? usage() : exec_main((int)fd);
+    if (argc >= 3 && strcmp(argv[1], "--") == 0)
+        return first_main(argv + 2);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return puts("mgpu-shepherd " MGPU_VERSION) < 0;
     clear_environment();

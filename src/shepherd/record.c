@@ -23,11 +23,13 @@
 #include "job/state.h"
 #include "shepherd/orphan_tail.h"
 
-#define EXIT_TEMPORARY    SPOOL_EXIT ".tmp"
-#define EXIT_RECORD_MAX   (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
-#define FETCH_SECONDS     1 // how long the agent has before the record is copied to disk
-#define EXIT_CODE_UNKNOWN 125
-#define EXIT_CODE_OOM     (128 + SIGKILL)
+#define EXIT_TEMPORARY      SPOOL_EXIT ".tmp"
+#define EXIT_RECORD_MAX     (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
+#define FETCH_SECONDS       1 // how long the agent has before the record is copied to disk
+#define EXIT_CODE_UNKNOWN   125
+#define EXIT_CODE_PODMAN    125
+#define EXIT_CODE_APPTAINER 255
+#define EXIT_CODE_OOM       (128 + SIGKILL)
 
 /*
  * The kernel killed a process of the step for want of memory, and the command failed: of that, or because it
@@ -108,6 +110,13 @@ static void describe_memory(
             WEXITSTATUS(status->wait_status));
 }
 
+/* Of podman and of apptainer, for failures of their own. */
+static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
+{
+    return spec->image.count > 0 && WIFEXITED(wait_status) &&
+           (WEXITSTATUS(wait_status) == EXIT_CODE_PODMAN || WEXITSTATUS(wait_status) == EXIT_CODE_APPTAINER);
+}
+
 static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
     const struct init_status *status = &ending->status;
@@ -126,6 +135,11 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             text, size, "the setup command failed with status %d", WEXITSTATUS(status->wait_status));
     else if (status->step != STEP_NONE)
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
+    else if (is_told_by_runtime(&shepherd->spec, status->wait_status))
+        (void)snprintf(text, size,
+            "status %d is also what the container's runtime gives when it cannot start it: the output says "
+            "so",
+            WEXITSTATUS(status->wait_status));
     else
         counts_describe_rest(&ending->counts, &shepherd->spec, text, size);
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/image.h"
+
 #define EXIT_NOT_STARTED    125
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
@@ -44,6 +46,9 @@ static const struct step_row rows[STEPS] = {
     [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
     [STEP_TERMINAL] = { "cannot open a terminal", "", OBJECT_NONE, true },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
+    [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
+    [STEP_MOUNT] = { "a container cannot be given the directory ",
+        ", or that of its home: there is a colon or a comma in a path", OBJECT_CWD, false },
     [STEP_ENTER] = { "cannot enter the cgroups that limit the job", "", OBJECT_NONE, true },
 };
 
@@ -63,9 +68,32 @@ static const char *object_name(
     return name != NULL ? name : "";
 }
 
+/* Of a runtime that was asked for, of the one that reads this kind of file, or of any. */
+static void describe_runtime(const struct launch_spec *spec, char *text, size_t size)
+{
+    const struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;
+    const char *node = strings_get_env(&spec->gpu_env, "MGPU_NODE");
+    const char *only = image == NULL || image->name == NULL ? NULL
+                       : image->runtime != NULL             ? image->runtime
+                       : image_is_sif(image->name)          ? IMAGE_APPTAINER
+                                                            : NULL;
+    node = node != NULL ? node : "this node";
+    if (only != NULL)
+        (void)snprintf(
+            text, size, "%s is not installed on %.100s; install it, or leave out --image", only, node);
+    else
+        (void)snprintf(text, size,
+            "neither podman nor apptainer is installed on %.100s; install one of them, or leave out --image",
+            node);
+}
+
 void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,
     char *text, size_t size)
 {
+    if (step == STEP_RUNTIME) {
+        describe_runtime(spec, text, size);
+        return;
+    }
     const struct step_row *row = &rows[step < STEPS ? step : STEP_INIT];
     char number[16];
     const char *object = object_name(row->object, spec, log_path, number, sizeof(number));

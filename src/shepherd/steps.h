@@ -32,6 +32,8 @@ enum launch_step {
     STEP_EXEC,
     STEP_ENTER,
     STEP_TERMINAL,
+    STEP_RUNTIME,
+    STEP_MOUNT,
     STEPS,
 };
 

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 
+#define FIRST_PROCESS    "Name:\tpodman-init\n"
 #define PROCESSES_MAX    16384U // found in one walk of the tree
 #define CGROUP_NAMES_MAX 3 // last components of a cgroup's path that name a step: instance, attempt, step
 
@@ -56,6 +58,7 @@ static void visit_pids(int dirfd, const char *name, visit_pid_fn *visit, void *a
 
 struct pass {
     const struct tree *tree;
+    bool is_inner; // only those in a PID namespace of their own
     int signal;
     int count;
     bool is_denied;
@@ -68,6 +71,35 @@ static void send_signal(struct pass *pass, int pidfd)
         pass->is_denied = true;
     if (r == 0)
         pass->count++;
+}
+
+/* --- in a container --- */
+
+/*
+ * In a PID namespace below ours, and what was asked for rather than the runtime's own first process, which
+ * would hand on once more what all of them get anyway.
+ */
+static bool is_inner(pid_t pid)
+{
+    char path[64], text[4096];
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *line = strstr(text, "\nNSpid:");
+    if (line == NULL || strncmp(text, FIRST_PROCESS, strlen(FIRST_PROCESS)) == 0)
+        return false;
+    const char *numbers = line + strlen("\nNSpid:");
+    numbers += strspn(numbers, " \t");
+    size_t first = strcspn(numbers, " \t\n");
+    return numbers[first] != '\0' && numbers[first] != '\n';
+}
+
+static bool is_passed_over(const struct pass *pass, pid_t pid)
+{
+    return pid == pass->tree->spare || pid == pass->tree->terminal || (pass->is_inner && !is_inner(pid));
 }
 
 /* --- by cgroup --- */
@@ -102,7 +134,7 @@ static bool is_in_cgroup(pid_t pid, const char *cgroup)
 static void signal_member(void *arg, pid_t pid)
 {
     struct pass *pass = arg;
-    if (pid == pass->tree->spare || pid == pass->tree->terminal)
+    if (is_passed_over(pass, pid))
         return;
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0 && is_in_cgroup(pid, pass->tree->cgroup))
@@ -174,7 +206,7 @@ static void signal_descendants(struct pass *pass)
     collect_children(pass->tree->root);
     for (size_t i = 0; i < n_found; i++) {
         collect_children(found[i].pid);
-        if (found[i].pid == pass->tree->spare || found[i].pid == pass->tree->terminal)
+        if (is_passed_over(pass, found[i].pid))
             continue;
         _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, found[i].pid, 0);
         if (pidfd >= 0 && is_still_ours(pass->tree, &found[i]))
@@ -182,12 +214,23 @@ static void signal_descendants(struct pass *pass)
     }
 }
 
+static void signal_all(struct pass *pass)
+{
+    if (pass->tree->cgroup_fd >= 0)
+        visit_pids(pass->tree->cgroup_fd, "cgroup.procs", signal_member, pass);
+    else if (pass->tree->root > 0)
+        signal_descendants(pass);
+}
+
 int tree_signal(const struct tree *tree, int signal)
 {
     struct pass pass = { .tree = tree, .signal = signal };
-    if (tree->cgroup_fd >= 0)
-        visit_pids(tree->cgroup_fd, "cgroup.procs", signal_member, &pass);
-    else if (tree->root > 0)
-        signal_descendants(&pass);
+    /* A container's runtime outlives what it runs, to tell how that ended. */
+    pass.is_inner = tree->is_contained && signal != SIGKILL;
+    signal_all(&pass);
+    if (pass.is_inner && pass.count == 0 && !pass.is_denied) {
+        pass.is_inner = false;
+        signal_all(&pass);
+    }
     return pass.is_denied ? -EPERM : pass.count;
 }

@@ -65,6 +65,7 @@ static struct tree step_tree(const struct watch *watch)
         tree.root = has_init ? shepherd->init_pid : (pid_t)watch->ending->status.leader_pid;
     tree.spare = has_init ? shepherd->init_pid : 0;
     tree.terminal = shepherd->terminal.pid;
+    tree.is_contained = shepherd->spec.image.count > 0;
     return tree;
 }
 

@@ -70,14 +70,14 @@ def test_the_lines_of_a_script_are_options_and_the_command_line_wins(box, place)
 ])
 def test_what_runs_a_script(box, place, text, mode, words):
     write(place, 'job', text, mode)
-    ids, _ = submit(box, place, 'job')
+    ids, _ = submit(box, place, '--in-place', 'job')
     assert (box.job(ids[0])['argv'], box.job(ids[0])['name']) == (words, 'job')
     assert ended(box, ids)[0].startswith('ran ./job')
 
 
 def test_a_script_is_found_from_another_directory(box, place):
     write(place, 'job.sh', '#MGPU -g 0 -C /\npwd\n')
-    ids, _ = submit(box, place, 'job.sh')
+    ids, _ = submit(box, place, '--in-place', 'job.sh')
     assert box.job(ids[0])['argv'] == ['/bin/sh', os.path.realpath(f'{place}/job.sh')]
     assert ended(box, ids) == ['/\n']
 

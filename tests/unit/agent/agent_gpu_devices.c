@@ -202,6 +202,37 @@ static void gpus_are_numbered_as_the_job_sees_them(void **state)
     assert_visible(machine, "b", NULL);
 }
 
+/* `uuids` as for assert_visible(); the paths below the machine's directory, separated by blanks. */
+static void assert_paths(const struct machine *machine, const char *uuids, const char *expected)
+{
+    struct record_list grants = { 0 };
+    _cleanup_strings_ struct strings paths = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (; *uuids != '\0'; uuids++) {
+        char uuid[] = { 'G', 'P', 'U', '-', *uuids, '\0' };
+        gpu_grants_add(&grants, (uint32_t)(*uuids - 'a'), uuid, 0, 0);
+    }
+    gpu_devices_paths(machine->devices, &grants, &paths);
+    gpu_grants_clear(&grants);
+    for (size_t i = 0; i < paths.count; i++)
+        buffer_printf(&text, "%s%s", i > 0 ? " " : "", strstr(paths.items[i], "/dev/") + 5);
+    if (strcmp(buffer_text(&text), expected) != 0)
+        fail_msg("%s instead of %s", buffer_text(&text), expected);
+}
+
+static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_paths(machine, "a", "nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
+    assert_paths(machine, "ba", "nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
+    assert_paths(machine, "x", "");
+    assert_paths(machine, "", "");
+    gpu_devices_free(take_ptr(machine->devices));
+    open_devices(machine, "sim", false);
+    assert_paths(machine, "ab", "");
+}
+
 static void the_first_gpu_says_where_the_cpus_should_be(void **state)
 {
     struct machine *machine = *state;
@@ -220,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_job_without_gpus_opens_none),
+        CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need),
         CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
         CASE(an_amd_gpu_comes_with_kfd_and_its_render_node),
         CASE(a_gpu_that_is_not_known_opens_nothing),

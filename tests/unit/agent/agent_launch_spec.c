@@ -50,6 +50,7 @@ static int setup(void **state)
         .state_dir = "/var/lib/mgpu",
         .log_dir = "home",
         .exit_dir = "/var/lib/mgpu/exits",
+        .script_dir = "/run/mgpu/scripts/42.1.0.0",
         .is_root = true };
     *state = request;
     return 0;
@@ -73,6 +74,39 @@ static void make(struct request *request)
     struct error err = { 0 };
     if (launch_spec_make(&request->launch, &request->user, &request->node, &request->spec, &err) < 0)
         fail_msg("%s", err.message);
+}
+
+static void a_script_is_run_from_its_copy(void **state)
+{
+    struct request *request = *state;
+    strings_clear(&request->job.command);
+    strings_add(&request->job.command, "/home/ada/a b.sh");
+    strings_add(&request->job.command, "word");
+    request->job.script = xstrdup("#!/bin/bash -e\ntrue\n");
+    make(request);
+    assert_string_equal(request->spec.script, "/run/mgpu/scripts/42.1.0.0/a b.sh");
+    assert_int_equal(request->spec.command.count, 4);
+    assert_string_equal(request->spec.command.items[0], "/bin/bash");
+    assert_string_equal(request->spec.command.items[1], "-e");
+    assert_string_equal(request->spec.command.items[2], "/run/mgpu/scripts/42.1.0.0/a b.sh");
+    assert_string_equal(request->spec.command.items[3], "word");
+    assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_SCRIPT"), "/home/ada/a b.sh");
+    assert_null(strings_get_env(&request->spec.env, "PYTHONPATH"));
+}
+
+static void a_script_whose_name_cannot_be_that_of_a_file_gets_another(void **state)
+{
+    static const char *const paths[] = { "/home/ada/..", "/home/ada/", "..", ".hidden" };
+    struct request *request = *state;
+    request->job.script = xstrdup("true");
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        strings_clear(&request->job.command);
+        strings_add(&request->job.command, paths[i]);
+        record_clear(&launch_spec_record, &request->spec);
+        make(request);
+        assert_string_equal(request->spec.script, "/run/mgpu/scripts/42.1.0.0/script");
+        assert_string_equal(request->spec.command.items[0], "/bin/sh");
+    }
 }
 
 static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
@@ -222,6 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_assignment_names_the_gpus_in_the_order_asked),
+        CASE(a_script_is_run_from_its_copy),
+        CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
         CASE(it_says_what_the_step_may_use),
         CASE(no_gpus_means_none_and_not_all),
         CASE(missing_variables_are_completed_and_given_ones_kept),

@@ -97,18 +97,20 @@ static void the_setup_script_quotes_its_words(void **state)
 static void a_request_says_when_its_turn_came(void **state)
 {
     struct strings variables = { 0 }, command = { 0 };
+    enum launch_step step = STEP_NONE;
     int error = 0, status;
     strings_add(&command, "/nosuchcmd");
     strings_add(&variables, "A=b");
-    int fd = exec_request_make(&variables, &command);
+    int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
     assert_true(fd >= 0);
-    assert_false(exec_request_is_reached(fd, &error));
+    assert_false(exec_request_is_reached(fd, &step, &error));
     pid_t pid = fork();
     if (pid == 0)
         _exit(exec_main(fd));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(WEXITSTATUS(status), 127);
-    assert_true(exec_request_is_reached(fd, &error));
+    assert_true(exec_request_is_reached(fd, &step, &error));
+    assert_int_equal(step, STEP_EXEC);
     assert_int_equal(error, ENOENT);
     (void)close(fd);
     strings_clear(&variables);
@@ -121,7 +123,7 @@ static void a_request_that_was_tampered_with_is_refused(void **state)
     strings_add(&command, "true");
     for (off_t at = 0; at < 30; at++) {
         int status;
-        int fd = exec_request_make(&variables, &command);
+        int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
         assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, at), 4);
         pid_t pid = fork();
         if (pid == 0) {

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +65,55 @@ static void the_spared_one_lives_and_its_children_do_not(void **state)
     assert_true(reap_all() >= 1);
 }
 
+/* A child in a PID namespace of its own, or 0: this user cannot make one. */
+static pid_t start_contained(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWPID) < 0)
+            _exit(1);
+        pid_t inner = fork(); // the first of the namespace
+        int status = 0;
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (inner == 0)
+            for (;;)
+                (void)pause();
+        (void)waitpid(inner, &status, 0);
+        _exit(0);
+    }
+    siginfo_t ended = { 0 };
+    char path[64];
+    for (;;) {
+        (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+        FILE *children = fopen(path, "re");
+        int c = children != NULL ? fgetc(children) : EOF;
+        if (children != NULL)
+            (void)fclose(children);
+        if (c != EOF)
+            return pid;
+        if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG) == 0 && ended.si_pid == pid)
+            return 0;
+    }
+}
+
+static void a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all(void **state)
+{
+    struct tree tree = { .cgroup_fd = -1, .root = getpid(), .is_contained = true };
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    pid_t outside = start_family();
+    assert_int_equal(tree_signal(&tree, SIGCONT), 2); // nothing is contained: all of them
+    pid_t runtime = start_contained();
+    if (runtime == 0) {
+        assert_int_equal(tree_signal(&tree, SIGKILL), 2);
+        (void)reap_all();
+        skip();
+    }
+    assert_int_equal(tree_signal(&tree, SIGCONT), 1);
+    assert_int_equal(waitpid(outside, NULL, WNOHANG), 0);
+    assert_true(tree_signal(&tree, SIGKILL) >= 3);
+    (void)reap_all();
+}
+
 static void without_a_root_nobody_is_signalled(void **state)
 {
     struct tree tree = { .cgroup_fd = -1 };
@@ -74,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_descendants_are_signalled),
         cmocka_unit_test(the_spared_one_lives_and_its_children_do_not),
+        cmocka_unit_test(a_signal_goes_to_what_is_in_the_container_and_the_kill_to_all),
         cmocka_unit_test(without_a_root_nobody_is_signalled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""A script that is submitted is what runs, whatever becomes of its file."""
+
+import os
+
+import pytest
+
+GPUS = 'sim:4x24G'
+
+
+@pytest.fixture
+def box(shared_box):
+    yield shared_box
+    shared_box.cancel_all()
+
+
+def write(box, place, name, text, mode=0o755):
+    """A script of the user who submits."""
+    path = f'{place}/{name}'
+    with open(path, 'wb') as out:
+        out.write(text if isinstance(text, bytes) else text.encode())
+    os.chmod(path, mode)
+    os.chown(path, box.client.uid, box.client.gid)
+    return path
+
+
+def submit(box, place, *arguments, **options):
+    done = box.mgpu('submit', '-g', '0', *arguments, cwd=place, check=True, **options)
+    return int(done.out), done
+
+
+def script_folders(box):
+    return os.listdir(f'{box.run_dir}/scripts')
+
+
+def test_a_script_that_is_changed_after_its_submission_runs_as_it_was(box, place):
+    path = write(box, place, 'job.sh', '#!/bin/sh\necho first $1 "$2"\n')
+    job, done = submit(box, place, '--hold', 'job.sh', 'a', 'b  c')
+    assert done.err == ''
+    write(box, place, 'job.sh', '#!/bin/sh\necho second\n')
+    os.unlink(path)
+    box.mgpu('release', str(job), check=True)
+    assert box.wait(job)['state'] == 'done'
+    assert box.output(job) == 'first a b  c\n'
+
+
+def test_mgpu_script_is_the_file_and_argument_zero_the_copy(box, place):
+    path = write(box, place, 'job.sh', '#!/bin/sh\necho "$MGPU_SCRIPT"\nbasename "$0"\nls -l "$0" | cut -c1-10\n')
+    job, done = submit(box, place, 'job.sh')
+    assert box.wait(job)['state'] == 'done'
+    assert box.output(job) == f'{os.path.realpath(path)}\njob.sh\n-r-x------\n'
+    assert 'the job runs a copy' in done.err and '--in-place' in done.err
+    shown = box.job(job)
+    assert (shown['argv'], shown['name']) == ([os.path.realpath(path)], 'job.sh')
+
+
+def test_in_place_runs_the_file_as_it_is_at_the_start(box, place):
+    write(box, place, 'job.sh', '#!/bin/sh\necho first "$0"\n')
+    job, done = submit(box, place, '--hold', '--in-place', 'job.sh')
+    assert done.err == ''
+    write(box, place, 'job.sh', '#!/bin/sh\necho second "$0"\n')
+    box.mgpu('release', str(job), check=True)
+    assert box.wait(job)['state'] == 'done'
+    assert box.output(job) == 'second ./job.sh\n'
+
+
+@pytest.mark.parametrize(('text', 'mode', 'said'), [
+    ('echo no line\n', 0o755, 'no line\n'),
+    ('#!/bin/sh -e\necho one; false; echo two\n', 0o755, 'one\n'),
+    ('#!/usr/bin/env bash\necho ${BASH_VERSION:+bash}\n', 0o644, 'bash\n'),
+    ('#!/usr/bin/python3 -u\nimport sys\nprint(sys.argv[1:])\n', 0o755, '[]\n'),
+    ('#!/bin/sh\r\necho crlf # \r\n', 0o755, 'crlf\n'),
+])
+def test_the_interpreter_of_its_first_line_runs_it(box, place, text, mode, said):
+    write(box, place, 'job', text, mode)
+    job, _ = submit(box, place, './job')
+    box.wait(job)
+    assert box.output(job) == said
+
+
+def test_python_finds_the_modules_beside_the_file_that_was_submitted(box, place):
+    write(box, place, 'beside.py', 'word = "found"\n', 0o644)
+    write(box, place, 'job.py', '#!/usr/bin/env python3\nimport os, beside\nprint(beside.word, os.environ["PYTHONPATH"])\n')
+    job, _ = submit(box, place, '-C', '/', '-e', 'PYTHONPATH=/nowhere', 'job.py')
+    assert box.wait(job)['state'] == 'done', box.output(job)
+    assert box.output(job) == f'found {os.path.realpath(place)}:/nowhere\n'
+
+
+def test_show_prints_the_script_to_its_owner(box, place):
+    text = '#!/bin/sh\n# größer\n\ttrue\n'
+    write(box, place, 'job.sh', text)
+    job, _ = submit(box, place, 'job.sh')
+    box.wait(job)
+    assert box.mgpu('show', '--script', str(job), check=True).out == text
+    assert 'script' not in box.job(job)
+    assert box.api('GET', f'/jobs/{job}?script=1').json['script'] == text
+    assert box.api('GET', f'/jobs/{job}?script=x').status == 400
+    other = box.submit('-g', '0', 'true')
+    done = box.mgpu('show', '--script', str(other))
+    assert done.code != 0 and 'runs no script that was submitted' in done.err
+
+
+def test_a_script_too_long_is_refused_and_one_that_is_no_text_runs_in_place(box, place):
+    write(box, place, 'long.sh', '#!/bin/sh\ntrue\n' + '#' * (1 << 20))
+    done = box.mgpu('submit', 'long.sh', cwd=place)
+    assert done.code != 0 and 'has more than 1048576 bytes' in done.err and '--in-place' in done.err
+    write(box, place, 'latin.sh', b'#!/bin/sh\n# gr\xf6\xdfer\necho ran\n')
+    job, done = submit(box, place, 'latin.sh')
+    assert 'is no UTF-8 text: it is run where it is' in done.err
+    assert box.wait(job)['state'] == 'done' and box.output(job) == 'ran\n'
+
+
+def test_every_try_runs_the_script_that_was_submitted_and_no_copy_is_left(box, place):
+    write(box, place, 'job.sh', '#!/bin/sh\necho same\nexit 75\n')
+    job, _ = submit(box, place, '--retry', '1', '--retry-on', '75', 'job.sh')
+    write(box, place, 'job.sh', '#!/bin/sh\necho other\n')
+    ended = box.wait(job)
+    assert (ended['exit_code'], ended['retries']) == (75, 1), ended
+    assert box.output(job) == 'same\n'
+    again = int(box.mgpu('retry', str(job), check=True).out)
+    assert box.wait(again)['exit_code'] == 75
+    box.restart()  # after which what was to be forgotten is
+    assert script_folders(box) == []
+
+
+def test_the_elements_of_an_array_run_it(box, place):
+    write(box, place, 'job.sh', '#!/bin/sh\necho $MGPU_ARRAY_INDEX\n')
+    job, _ = submit(box, place, '--array', '1-2', '-o', f'{place}/out.%a', 'job.sh')
+    assert box.wait(job)['state'] == 'done'
+    assert [open(f'{place}/out.{i}', encoding='utf-8').read() for i in (1, 2)] == ['1\n', '2\n']
+    assert box.mgpu('show', '--script', f'{job}.2', check=True).out == '#!/bin/sh\necho $MGPU_ARRAY_INDEX\n'
+
+
+def test_nobody_else_can_read_the_copy(box, place, gate, bell):
+    write(box, place, 'job.sh', f'#!/bin/sh\necho here > {bell.path}\nread word < {gate.path}\n')
+    job, _ = submit(box, place, 'job.sh')
+    bell.wait()
+    folder = f'{box.run_dir}/scripts/{job}.1.0.0'
+    status = os.stat(f'{folder}/job.sh')
+    assert (status.st_uid, status.st_mode & 0o777) == (box.client.uid, 0o500)
+    assert os.stat(folder).st_uid == os.geteuid() and os.stat(folder).st_mode & 0o777 == 0o711
+    gate.open()
+    box.wait(job)
+
+
+@pytest.mark.root
+def test_another_user_cannot_print_the_script(box, place, bo):
+    write(box, place, 'job.sh', '#!/bin/sh\n# secret\n')
+    job, _ = submit(box, place, 'job.sh')
+    box.wait(job)
+    done = box.mgpu('show', '--script', str(job), user=bo)
+    assert done.code != 0 and done.out == '' and 'for its owner to read' in done.err
+    assert 'script' not in box.api('GET', f'/jobs/{job}?script=1', user=bo).json
