@@ -68,7 +68,8 @@ static void answer_waiters(struct core *core, const struct job *job)
     struct waiter **link = &core->waiters;
     while (*link != NULL) {
         struct waiter *waiter = *link;
-        if (waiter->job != job->id || (waiter->states & (1U << job->state)) == 0) {
+        uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
+        if (waiter->job != job->id || (states & (1U << job->state)) == 0) {
             link = &waiter->next;
             continue;
         }
@@ -201,6 +202,29 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
     *waiter = (struct waiter){ .request = request, .job = job, .states = states, .next = core->waiters };
     core->waiters = waiter;
+}
+
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){
+        .request = request,
+        .job = array,
+        .states = states,
+        .is_for_element = true,
+        .element = index,
+        .next = core->waiters,
+    };
+    core->waiters = waiter;
+}
+
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job)
+{
+    for (struct waiter *waiter = core->waiters; waiter != NULL; waiter = waiter->next)
+        if (waiter->is_for_element && waiter->job == array && waiter->element == index) {
+            waiter->job = job;
+            waiter->is_for_element = false;
+        }
 }
 
 void core_on_durable(struct core *core, uint64_t id)

@@ -200,6 +200,10 @@ char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_
 /* Answers when the job's state is one of the bits in `states` (1U << JOB_DONE, ...). */
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 
+/* The same for an element that is still a part of its array: the answer's `job` is what it has become, or the
+ * array when that is over without it. */
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request);
+
 /* Answers when everything applied so far is durable: a reader never sees what a crash could take back. */
 void core_barrier(struct core *core, void *request);
 

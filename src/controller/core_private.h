@@ -79,6 +79,8 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
+    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
+    uint32_t element;
     struct waiter *next;
 };
 
@@ -149,6 +151,9 @@ void core_change(
 void core_change_cluster(struct core *core, const struct cluster_change *change);
 
 struct core_job *core_find(const struct core *core, uint64_t id);
+
+/* Who waits for this element of the array waits for this job from now on. */
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
 
 /* --- core_batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one

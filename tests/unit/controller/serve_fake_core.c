@@ -157,6 +157,12 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     return core_idle_ms(core, id);
 }
 
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    (void)index;
+    core_wait(core, array, states, request);
+}
+
 bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
 {
     (void)core, (void)id, (void)uuid;
