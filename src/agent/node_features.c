@@ -126,6 +126,17 @@ static void describe_logs(const struct feature_facts *facts, struct node_feature
         feature->text = xasprintf("output goes to %s", facts->log_dir);
 }
 
+static void describe_mail(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = access(facts->sendmail, X_OK) == 0;
+    if (feature->is_on) {
+        feature->text = xasprintf("jobs can send mail when they end (%s)", facts->sendmail);
+        return;
+    }
+    feature->text = xasprintf("jobs with --notify mail cannot send any: there is no %s", facts->sendmail);
+    feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
+}
+
 static const struct {
     const char *name;
     void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
@@ -138,6 +149,7 @@ static const struct {
     { "cpu", describe_cpu },
     { "pids", describe_pids },
     { "logs", describe_logs },
+    { "mail", describe_mail },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
