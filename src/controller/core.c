@@ -48,6 +48,7 @@ void core_free(struct core *core)
     core_clear_marks(core);
     core_clear_policies(core);
     core_clear_faults(core);
+    core_clear_notices(core);
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
@@ -161,6 +162,7 @@ void core_change(
     entry->changed_in = core->open->id;
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });
     core_set_due(core, entry);
+    core_make_notices(core, job, event, before);
     if (job->state == JOB_DONE) {
         core->n_undone--;
         core_note_done(core, entry);
@@ -235,5 +237,6 @@ void core_on_durable(struct core *core, uint64_t id)
     core->flying = NULL;
     core->durable_batch = id;
     core_batch_durable(core, batch);
+    core_run_notices(core, core_look_ms(core, 0));
     trim_done(core);
 }
