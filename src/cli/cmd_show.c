@@ -363,6 +363,52 @@ static void print_grants(const struct page *page)
     }
 }
 
+/* "mail:ana@lab of its end: sent 12:04". */
+static void print_notice(const struct page *page, const json_t *notice)
+{
+    char when[64] = "", next[64] = "";
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *to = field_shown(notice, "to"), *event = field_shown(notice, "event"),
+                        *state = field_shown(notice, "state");
+    int64_t tries = field_integer(notice, "tries", 0);
+    int64_t over_ms = time_parse(field_text(notice, "over_at"));
+    int64_t next_ms = time_parse(field_text(notice, "next_at"));
+    time_format(over_ms, page->view.now_ms, page->view.times, when, sizeof(when));
+    time_format(next_ms, page->view.now_ms, page->view.times, next, sizeof(next));
+    buffer_printf(&text, "%s (%s): ", to, event);
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "failed %" PRId64 " time%s", tries, tries == 1 ? "" : "s");
+    else
+        buffer_printf(&text, "%s%s%s", state, over_ms != 0 ? " " : "", over_ms != 0 ? when : "");
+    if (field_is_known(notice, "error")) {
+        _cleanup_free_ char *error = field_shown(notice, "error");
+        buffer_printf(&text, ": %s", error);
+    }
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "; next try %s", next);
+    print_line(page, "notice", buffer_text(&text));
+}
+
+/* Whom it tells, and what became of that. */
+static void print_notices(const struct page *page)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    size_t i;
+    const json_t *item;
+    json_array_foreach(json_object_get(page->job, "notify"), i, item)
+    {
+        _cleanup_free_ char *shown = text_escape(json_string_value(item), WORD_MAX);
+        buffer_printf(&text, "%s%s", i > 0 ? ", " : "", shown);
+    }
+    if (text.length == 0)
+        return;
+    _cleanup_free_ char *events =
+        field_is_known(page->job, "notify_on") ? field_shown(page->job, "notify_on") : xstrdup("end");
+    buffer_printf(&text, " (%s)", events);
+    print_line(page, "tells", buffer_text(&text));
+    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notice(page, item);
+}
+
 /* Members of an event that its line already tells. */
 static bool is_told(const char *key)
 {
@@ -444,6 +490,7 @@ static void print_page(const struct page *page, bool has_env)
     print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
+    print_notices(page);
     print_events(page);
     if (has_env)
         print_env(page);

@@ -282,6 +282,31 @@ static int set_no_tty(void *target, const char *value, struct error *err)
     return 0;
 }
 
+/* Each occurrence adds; "none" takes back what was said before, such as in one's defaults. */
+static int set_notify(void *target, const char *value, struct error *err)
+{
+    struct submit_options *options = options_of(target);
+    json_t *before = options->ask != NULL ? json_object_get(options->ask, "notify") : NULL;
+    if (strcmp(value, "none") == 0) {
+        if (options->ask != NULL) {
+            (void)json_object_del(options->ask, "notify");
+            (void)json_object_del(options->ask, "notify_on");
+        }
+        return 0;
+    }
+    _cleanup_json_ json_t *all = before != NULL ? json_copy(before) : json_array();
+    int r = set(target, "notify", "--notify", value, err);
+    if (r < 0)
+        return r;
+    (void)json_array_extend(all, json_object_get(options->ask, "notify"));
+    return json_object_set(options->ask, "notify", all);
+}
+
+static int set_notify_on(void *target, const char *value, struct error *err)
+{
+    return set(target, "notify_on", "--notify-on", value, err);
+}
+
 /* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
  */
 static int refuse_n(void *target, const char *value, struct error *err)
@@ -312,6 +337,9 @@ const struct option_row submit_rows[] = {
     { 0, "max-requeues", "N", "so often at most (10)", set_max_requeues },
     { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
     { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },
+    { 0, "notify", "WHOM", "tell when it ends: mail, mail:ADDRESS, a URL, a command; may be repeated",
+        set_notify },
+    { 0, "notify-on", "EVENTS", "tell of these: start,end,fail,requeue,preempt (end)", set_notify_on },
     { 'p', "priority", "N", "higher runs first (0)", set_priority },
     { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
     { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },

@@ -55,6 +55,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, load_fault, err);
     else if (strcmp(kind, "reservation") == 0)
         r = load_change(core, bytes, length, core_load_reservation, err);
+    else if (strcmp(kind, "notice") == 0)
+        r = core_load_notice(core, bytes, length, err);
     else if (strcmp(kind, "usage") == 0)
         r = account_decode(sched_fairshare(core->sched), bytes, length, err);
     else if (strcmp(kind, "history") == 0)

@@ -79,6 +79,8 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
+    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
+    uint32_t element;
     struct waiter *next;
 };
 
@@ -115,7 +117,8 @@ struct core {
     struct cluster_change *faults; // of GPUs that mgpu has drained
     size_t n_faults;
     struct job_timers timers;
-    uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
+    struct notices *notices; // NULL: there were none yet
+    uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
     struct outlook outlook;
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
@@ -149,6 +152,9 @@ void core_change(
 void core_change_cluster(struct core *core, const struct cluster_change *change);
 
 struct core_job *core_find(const struct core *core, uint64_t id);
+
+/* Who waits for this element of the array waits for this job from now on. */
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
 
 /* --- core_batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one
@@ -289,6 +295,17 @@ int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 void core_judge_idleness(struct core *core, struct core_job *entry);
 /* What the end of such a job says; the caller frees it. */
 char *core_idle_text(const struct core *core, const struct job *job);
+
+/* --- core_notices.c --- */
+/* After an event, in its batch: what its job wants to tell of it. */
+void core_make_notices(
+    struct core *core, const struct job *job, const struct job_event *event, enum job_state before);
+int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err);
+void core_run_notices(struct core *core, int64_t now_ms);          // tells what can be told now
+int64_t core_next_notice(const struct core *core, int64_t now_ms); // wall clock; TIME_NEVER
+void core_on_told(struct core *core, const struct core_node *node, const struct message_told *told);
+void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms); // its node has gone
+void core_clear_notices(struct core *core);
 
 /* --- core_lease.c --- */
 void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process);

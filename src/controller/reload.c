@@ -24,6 +24,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .outside = options->outside,
         .health = options->health,
         .idle = options->idle,
+        .notices = options->notices,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
@@ -70,6 +71,7 @@ static void take_up(struct controller_options *options, struct controller_option
     options->outside = after.outside;
     options->health = after.health;
     options->idle = after.idle;
+    options->notices = after.notices;
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)

@@ -61,6 +61,8 @@ static void reply_job(struct request *request, const struct job *job)
 
 static void on_state(struct request *request, const struct core_answer *answer)
 {
+    if (answer->job != 0)
+        request->job = answer->job; // what an element has become
     if (answer->code < 0)
         request_reply_problem(request, &answer->err);
     else
@@ -83,7 +85,11 @@ static void begin_wait(struct request *request, const struct job *job)
         wait->timer = evtimer_new(controller->loop, on_timeout, request);
         (void)event_add(wait->timer, &after);
     }
-    core_wait(controller->core, job->id, wait->states | (1U << JOB_DONE), request);
+    uint32_t states = wait->states | (1U << JOB_DONE);
+    if (request->has_element && job_is_array(job))
+        core_wait_element(controller->core, job->id, request->element, states, request);
+    else
+        core_wait(controller->core, job->id, states, request);
 }
 
 static int read_wait(const struct request *request, struct wait *wait, struct error *err)

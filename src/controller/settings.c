@@ -18,6 +18,7 @@
 #include "controller/roles.h"
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
+#include "controller/settings_notices.h"
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
@@ -118,6 +119,13 @@ static int set_rocm_library(void *target, const char *value, struct error *err)
     if (value[0] == '\0')
         return error_set(err, -EINVAL, "--rocm-library is empty");
     return set_path(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
+}
+
+static int set_sendmail(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--sendmail is empty");
+    return set_path(&((struct parsed *)target)->options->sendmail, "--sendmail", value, err);
 }
 
 static int set_device_dir(void *target, const char *value, struct error *err)
@@ -243,6 +251,7 @@ static const struct option_row setting_rows[] = {
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
     { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
         set_device_dir },
+    { 0, "sendmail", "PATH", "the program by which nodes send mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
@@ -276,6 +285,7 @@ const struct settings_table settings_tables[] = {
     { health_rows, true },
     { idle_rows, true },
     { time_rows, true },
+    { notices_rows, true },
     { NULL, false },
 };
 
@@ -331,6 +341,8 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     sched_settings_init(&options->sched);
     outside_settings_init(&options->outside);
     idle_policy_init(&options->idle);
+    options->notices.per_hour = NOTICES_PER_HOUR;
+    options->notices.time_ms = NOTICE_TIME_MS;
     health_settings_init(&options->health);
     options->listen = xstrdup(DEFAULT_LISTEN);
     options->gpus = xstrdup("auto");
@@ -457,7 +469,7 @@ void settings_clear(struct controller_options *options)
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
         options->nvml_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
         options->node, options->log_dir, options->pids_max, options->program_dir, options->priority_group,
-        options->cgroup };
+        options->cgroup, options->sendmail };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -17,6 +17,7 @@
  *
  *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
  * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
+ *                             <─────── TELL (somebody outside)   once a try; TOLD says what became of it >
  */
 #pragma once
 
@@ -34,7 +35,9 @@
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
-#define GPU_PROCESSES_MAX 128U  // of one GPU
+#define GPU_PROCESSES_MAX 128U        // of one GPU
+#define TELL_TEXT_MAX     (32U << 10) // bytes of each text of a notice
+#define TELL_JSON_MAX     (256U << 10)
 #define PROCESS_WORDS_MAX 8192U // bytes of a command line that is looked at
 
 enum message_id {
@@ -55,6 +58,8 @@ enum message_id {
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
+    MESSAGE_TELL = 165,
+    MESSAGE_TOLD,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -286,6 +291,28 @@ struct message_open_guest {
     uint32_t rows, columns;
 };
 
+/* Something to tell on behalf of a job's owner; the agent does it as that user. */
+struct message_tell {
+    uint64_t notice; // names it, the same in each try
+    uint32_t target;
+    uint64_t job;
+    uint32_t uid, gid;
+    uint32_t way;       // enum notify_way
+    char *to;           // address, command or URL; NULL: the user's own mail
+    char *subject;      // of a mail
+    char *body;         // of a mail
+    char *json;         // for commands and URLs: the job
+    struct strings env; // MGPU_* variables
+    int64_t time_ms;    // it is ended after this time
+};
+
+struct message_told {
+    uint64_t notice;
+    uint32_t target;
+    int32_t error; // 0, or a positive errno; EBUSY: not tried, as there is too much to do
+    char *text;    // the error in words
+};
+
 /* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
 extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
@@ -304,6 +331,8 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
+extern const struct record_type message_tell_record;
+extern const struct record_type message_told_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

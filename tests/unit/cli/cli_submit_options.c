@@ -50,6 +50,8 @@ static const struct {
     { "max-requeues", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry-on", { "", "x", "256", "-1", "1,,2", "1;2" } },
+    { "notify", { "", "mail:", "mail:a b", "mailto:ana", "ftp://h/x", "http://", "https://h/a b", "a\nb" } },
+    { "notify-on", { "", "x", "end,", "ends", "END" } },
     { "name", { "\xff" } },
     { "chdir", { "\xff" } },
     { "env", { "", "NAME", "=VALUE" } },

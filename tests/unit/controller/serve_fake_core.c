@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/notice.h"
 #include "controller/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -155,6 +156,24 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 {
     (void)uuid;
     return core_idle_ms(core, id);
+}
+
+void core_each_notice(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+{
+    (void)core, (void)job, (void)visit, (void)arg;
+}
+
+const char *notice_state_name(enum notice_state state)
+{
+    (void)state;
+    return "waiting";
+}
+
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    (void)index;
+    core_wait(core, array, states, request);
 }
 
 bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)

@@ -75,6 +75,7 @@ int bench_open(void **state)
     outside_settings_init(&options.outside);
     health_settings_init(&options.health);
     options.idle = (struct idle_policy){ .told_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
+    options.notices = (struct notice_settings){ .per_hour = 5, .time_ms = 30000 };
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,
