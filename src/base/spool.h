@@ -32,7 +32,8 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
+#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_NOTIFY    "notify"

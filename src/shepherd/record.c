@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "job/event.h"
 #include "job/state.h"
 #include "shepherd/orphan_tail.h"
@@ -51,7 +52,9 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
-    enum job_end stopped = ending->is_timed_out ? END_TIME_LIMIT : END_CANCELLED;
+    enum job_end stopped = ending->is_timed_out  ? END_TIME_LIMIT
+                           : ending->is_tty_idle ? END_IDLE_TIMEOUT
+                                                 : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -108,12 +111,21 @@ static void describe_memory(
             WEXITSTATUS(status->wait_status));
 }
 
+static void describe_idle(const struct launch_spec *spec, char *text, size_t size)
+{
+    char limit[32];
+    format_duration(spec->tty_idle_ms, limit, sizeof(limit));
+    (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
+}
+
 static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
     const struct init_status *status = &ending->status;
     text[0] = '\0';
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
+    else if (judge(ending) == END_IDLE_TIMEOUT)
+        describe_idle(&shepherd->spec, text, size);
     else if (status->phase < INIT_EXECUTING)
         (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
     else if (status->phase == INIT_EXECUTING)

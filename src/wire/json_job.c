@@ -226,6 +226,12 @@ static json_t *make_idle_timeout_s(const struct json_job_view *view)
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
+static json_t *make_tty_idle_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.tty_idle_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
 static json_t *make_idle_ok(const struct json_job_view *view)
 {
     return json_boolean(view->job->ask.idle_ok);
@@ -479,6 +485,8 @@ static const struct {
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
     { { "idle_timeout_s", "number|null", "ended when it has used none of its GPUs for so many seconds" },
         make_idle_timeout_s },
+    { { "tty_idle_s", "number|null", "ended when nothing goes through its terminal for so many seconds" },
+        make_tty_idle_s },
     { { "idle_ok", "boolean", "may leave its GPUs unused" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },

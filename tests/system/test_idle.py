@@ -83,7 +83,7 @@ def list_events(instance):
 def test_a_job_is_ended_after_its_idle_timeout(make_instance):
     box = make(make_instance)
     done = box.mgpu('run', '--idle-timeout', '2s', '--', 'sleep', '600')
-    assert done.code == 124 and 'leaving its GPUs unused' in done.err, done
+    assert done.code == 124 and 'ended for being idle' in done.err, done
     job, = box.api('GET', '/jobs?all=1').json['jobs']
     assert (job['ended_by'], job['exit_code'], job['state']) == ('idle_timeout', 124, 'failed')
     assert job['message'] == 'it used none of its GPUs for 2s' and job['idle_timeout_s'] == 2
