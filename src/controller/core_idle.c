@@ -52,6 +52,11 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
 }
 
+int64_t core_idle_end_ms(const struct core *core, const struct job *job)
+{
+    return job->grants.count > 0 ? idle_end_ms(&core->options.idle, job) : 0;
+}
+
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 {
     const struct core_job *entry = core_find(core, id);

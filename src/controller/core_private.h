@@ -79,6 +79,7 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
+    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
     struct waiter *next;
 };
 

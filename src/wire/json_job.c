@@ -243,6 +243,11 @@ static json_t *make_idle_s(const struct json_job_view *view)
     return is_known ? json_text_seconds(view->idle_ms) : json_null();
 }
 
+static json_t *make_idle_end_s(const struct json_job_view *view)
+{
+    return view->idle_end_ms > 0 ? json_text_seconds(view->idle_end_ms) : json_null();
+}
+
 static json_t *make_idle(const struct json_job_view *view)
 {
     return json_text_string(idle_level_name(view->job->idle_level));
@@ -489,6 +494,9 @@ static const struct {
         make_tty_idle_s },
     { { "idle_ok", "boolean", "may leave its GPUs unused" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
+    { { "idle_end_s", "number|null",
+          "a running job is ended when that is so much, by its own wish or the site's" },
+        make_idle_end_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "times it was put back to give way" }, make_preemptions },

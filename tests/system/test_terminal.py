@@ -678,6 +678,12 @@ def test_a_shell_is_ended_after_two_hours_or_half_an_hour_of_nothing(box, screen
     assert asked('--tty-idle', 'none') == (7200, None)
 
 
+def test_somebody_at_the_terminal_is_told_that_the_gpus_are_unused(screen):
+    one = screen('run', '-g', 1, '--idle-timeout', '3s', '--', 'sh', '-c', 'echo up; read x')
+    one.wait(r'^\[mgpu: job \d+ has not used its GPUs for \ds; it is ended at [0-9:]+ unless it does\]')
+    one.wait(r'^over 124')
+
+
 def test_a_job_without_a_terminal_cannot_leave_it_unused(box):
     done = box.mgpu('submit', '-g', 0, '--tty-idle', '5m', '--', 'true')
     assert done.code == 2 and 'tty_idle is given, but the job has no terminal' in done.err, done
