@@ -62,6 +62,10 @@ struct spool_terms {
 };
 #define SPOOL_TERMS_MAGIC 0x6d67706dU
 
+/* False when the attempt whose directory is `dirfd` has no such file, or none that is whole; then *ret is as
+ * it was. */
+bool spool_read_terms(int dirfd, struct spool_terms *ret);
+
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
 
