@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,21 @@ static void describe_idle(const struct launch_spec *spec, char *text, size_t siz
     (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
 }
 
+/* Where the job's own count is not kept that of the node is the best there is: it proves nothing about this
+ * job, and says so. */
+static void describe_node(const struct ending *ending, char *text, size_t size)
+{
+    const struct init_status *status = &ending->status;
+    uint64_t kills = ending->counts.node_oom_kills;
+    if (text[0] != '\0' || kills == 0 || ending->is_killed || !WIFSIGNALED(status->wait_status) ||
+        WTERMSIG(status->wait_status) != SIGKILL)
+        return;
+    (void)snprintf(text, size,
+        "the node was out of memory while it ran: the kernel killed %" PRIu64
+        " process%s there, perhaps this one",
+        kills, kills == 1 ? "" : "es");
+}
+
 static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
     const struct init_status *status = &ending->status;
@@ -138,8 +154,16 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             text, size, "the setup command failed with status %d", WEXITSTATUS(status->wait_status));
     else if (status->step != STEP_NONE)
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
-    else
+    else {
         counts_describe_rest(&ending->counts, &shepherd->spec, text, size);
+        describe_node(ending, text, size);
+    }
+}
+
+static uint64_t count_node_kills(const struct shepherd *shepherd)
+{
+    int64_t now = shepherd->node_oom_kills < 0 ? -1 : counts_node_oom_kills(PROC_VMSTAT);
+    return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
@@ -247,6 +271,7 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     struct launch_exit exit_record;
     struct ending counted = *ending;
     counts_read(&shepherd->spec, &counted.counts);
+    counted.counts.node_oom_kills = count_node_kills(shepherd);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
     /* The kernel killed the init with the rest. */

@@ -105,6 +105,7 @@ static int64_t armed_ms(const struct watch *watch)
 static void deliver(struct watch *watch, int signal, bool is_stop)
 {
     bool is_delivered = signal_step(watch, signal);
+    watch->ending->is_killed |= signal == SIGKILL;
     if (is_stop && is_delivered && watch->ending->stop_signal == 0)
         watch->ending->stop_signal = (uint32_t)signal;
     /* A stopped process would sleep through its last chance. */
