@@ -562,13 +562,22 @@ def test_nonsense_ends_the_connection_and_not_the_job(box):
 
 
 def test_a_client_that_stops_reading_stalls_nobody(box, gate):
-    """The job writes 30 MB, one who attached reads nothing: the job ends, and others are served meanwhile."""
-    job = job_of(box, f'read x < {gate.path}; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo finished')
+    """The job writes 100 MB, one who attached reads nothing: the job ends, others are served meanwhile, and nobody keeps it
+    in memory."""
+    def resident_bytes():
+        with open(f'/proc/{box.process.pid}/status', encoding='ascii') as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith('VmRSS'))
+
+    job = job_of(box, f'read x < {gate.path}; head -c 100000000 /dev/zero | tr "\\0" x; echo; echo finished')
     stalled = Raw(box, f'/jobs/{job}/terminal?position=0')
+    before = resident_bytes()
     gate.open()
+    assert box.mgpu('run', '-g', 0, 'true').code == 0
+    assert box.job(job)['state'] == 'running', 'the job above ran while this one wrote'
     assert box.wait(job)['state'] == 'done'
-    assert box.api('GET', '/version').status == 200
-    assert len(box.output(job)) >= 30000000
+    assert resident_bytes() - before < 30_000_000
+    assert box.job(job)['log_bytes'] >= 100_000_000
+    assert box.mgpu('logs', '-n', 1, job).out == 'finished\n'
     stalled.close()
 
 
