@@ -249,6 +249,14 @@ static void note_sightings(struct gpu_watch *watch, const struct record_list *gp
     }
 }
 
+/* By us: with cgroups nothing else tells that all of it was stopped. */
+static bool is_suspended(const struct gpu_watch *watch, const struct spool_id *id)
+{
+    struct spool_terms terms = { 0 };
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    return dirfd >= 0 && spool_read_terms(dirfd, &terms) && terms.is_suspended != 0;
+}
+
 static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
 {
     const struct job_usage *usage = watched->meter.usage.items;
@@ -256,6 +264,7 @@ static void measure(struct gpu_watch *watch, struct watched *watched, const stru
     usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
     if (watched->spec.memory_cgroup != NULL)
         usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
+    own.host.is_paused |= is_suspended(watch, &watched->id);
     _cleanup_free_ char *before = xstrdup(usage->stray);
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
     if (!text_equal(before, usage->stray))

@@ -281,6 +281,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
         .tty_columns = job->tty_columns,
+        .tty_idle_ms = job->ask.tty_idle_ms,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
     };

@@ -74,6 +74,17 @@ int spool_settle(int dirfd, enum spool_verdict wanted)
     return errno == EEXIST ? spool_verdict(dirfd) : -errno;
 }
 
+bool spool_read_terms(int dirfd, struct spool_terms *ret)
+{
+    struct spool_terms terms;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_TERMS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &terms, sizeof(terms)) != (ssize_t)sizeof(terms) ||
+        terms.magic != SPOOL_TERMS_MAGIC || terms.time_limit_ms < 0)
+        return false;
+    *ret = terms;
+    return true;
+}
+
 bool spool_is_alive(int dirfd)
 {
     _cleanup_close_ int fd = openat(dirfd, SPOOL_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -83,7 +94,7 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS };
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN };
     _cleanup_close_ int dirfd = openat(spoolfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;

@@ -32,7 +32,8 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
+#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_NOTIFY    "notify"
@@ -60,6 +61,10 @@ struct spool_terms {
     int64_t time_limit_ms; // from the start; 0: none
 };
 #define SPOOL_TERMS_MAGIC 0x6d67706dU
+
+/* False when the attempt whose directory is `dirfd` has no such file, or none that is whole; then *ret is as
+ * it was. */
+bool spool_read_terms(int dirfd, struct spool_terms *ret);
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);

@@ -403,6 +403,7 @@ const struct ask_key ask_keys[] = {
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
     { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
     { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },
+    { "tty_idle", NULL, "TIME", "ended when its terminal has not been used for so long: 30m", read_duration },
     { "warn_signal", "signal", "SIGNAL[@TIME]", "a warning before its time is up: USR1@60",
         read_warn_signal },
     { "grace", NULL, "TIME", "between SIGTERM and SIGKILL when it is ended", read_duration },

@@ -180,6 +180,7 @@ static void print_request(const struct page *page)
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
     append_span_of(&text, page->job, "idle_timeout_s", ", ended when its GPUs are unused for ");
+    append_span_of(&text, page->job, "tty_idle_s", ", ended when its terminal is unused for ");
     if (json_is_true(json_object_get(page->job, "idle_ok")))
         buffer_append_text(&text, ", may leave its GPUs unused");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))

@@ -225,11 +225,11 @@ static char *outcome_gpu_fault(const json_t *job)
     return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
 }
 
-/* The message says for how long. */
+/* The message says what was idle, and for how long. */
 static char *outcome_idle(const json_t *job)
 {
     (void)job;
-    return xstrdup("ended for leaving its GPUs unused");
+    return xstrdup("ended for being idle");
 }
 
 static char *outcome_released(const json_t *job)

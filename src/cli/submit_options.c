@@ -19,12 +19,17 @@ static struct submit_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+static json_t *ask_of(void *target)
 {
     struct submit_options *options = options_of(target);
     if (options->ask == NULL)
         options->ask = json_object();
-    return ask_set(options->ask, NULL, key, option, value, err);
+    return options->ask;
+}
+
+static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+{
+    return ask_set(ask_of(target), NULL, key, option, value, err);
 }
 
 static int set_gpus(void *target, const char *value, struct error *err)
@@ -112,6 +117,15 @@ static int set_preemptible(void *target, const char *value, struct error *err)
 static int set_idle_timeout(void *target, const char *value, struct error *err)
 {
     return set(target, "idle_timeout", "--idle-timeout", value, err);
+}
+
+/* `none` is what a shell or one's defaults need to be without it. */
+static int set_tty_idle(void *target, const char *value, struct error *err)
+{
+    if (strcmp(value, "none") != 0)
+        return set(target, "tty_idle", "--tty-idle", value, err);
+    (void)json_object_set_new(ask_of(target), "tty_idle", json_integer(0));
+    return 0;
 }
 
 static int set_idle_ok(void *target, const char *value, struct error *err)
@@ -353,6 +367,8 @@ const struct option_row submit_rows[] = {
     { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
     { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
     { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },
+    { 0, "tty-idle", "TIME", "end it when its terminal has not been used for so long, or none",
+        set_tty_idle },
     { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },

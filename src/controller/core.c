@@ -70,7 +70,8 @@ static void answer_waiters(struct core *core, const struct job *job)
     while (*link != NULL) {
         struct waiter *waiter = *link;
         uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
-        if (waiter->job != job->id || (states & (1U << job->state)) == 0) {
+        bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
+        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
             link = &waiter->next;
             continue;
         }
@@ -188,7 +189,7 @@ void core_change_cluster(struct core *core, const struct cluster_change *change)
     record_event(core, &event, NULL, NULL);
 }
 
-void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
     const struct core_job *entry = core_find(core, job);
     if (entry == NULL) {
@@ -197,12 +198,15 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
         core_reply(core, request, &answer);
         return;
     }
-    if ((states & (1U << entry->job->state)) != 0) {
+    bool is_other_level = idle_level != IDLE_LEVELS && idle_level != entry->job->idle_level;
+    if (is_other_level || (states & (1U << entry->job->state)) != 0) {
         core_reply_ok(core, request, job);
         return;
     }
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){ .request = request, .job = job, .states = states, .next = core->waiters };
+    *waiter = (struct waiter){
+        .request = request, .job = job, .states = states, .idle_level = idle_level, .next = core->waiters
+    };
     core->waiters = waiter;
 }
 
@@ -213,6 +217,7 @@ void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32
         .request = request,
         .job = array,
         .states = states,
+        .idle_level = IDLE_LEVELS,
         .is_for_element = true,
         .element = index,
         .next = core->waiters,
@@ -227,6 +232,11 @@ void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64
             waiter->job = job;
             waiter->is_for_element = false;
         }
+}
+
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+{
+    core_wait_idle(core, job, states, IDLE_LEVELS, request);
 }
 
 void core_on_durable(struct core *core, uint64_t id)

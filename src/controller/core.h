@@ -213,6 +213,8 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 /* The same for an element that is still a part of its array: the answer's `job` is what it has become, or the
  * array when that is over without it. */
 void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request);
+/* The same, and when it is at another level of enum idle_level. */
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request);
 
 /* Answers when everything applied so far is durable: a reader never sees what a crash could take back. */
 void core_barrier(struct core *core, void *request);
@@ -248,6 +250,7 @@ const struct job_usage *core_usage(const struct core *core, uint64_t job);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same of one GPU of it, whatever its others and its CPUs do. */
+int64_t core_idle_end_ms(const struct core *core, const struct job *job);
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t job, const char *uuid);
 /* True when the site wants it to be seen that this job leaves this GPU unused. */
 bool core_gpu_is_wasted(const struct core *core, uint64_t job, const char *uuid);

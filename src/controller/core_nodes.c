@@ -50,11 +50,13 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
 {
     const struct job *job = entry->job;
     bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
+    bool has_own_text = event->end == END_IDLE_TIMEOUT; // of its shepherd, about the terminal
     if (is_stopped && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
         event->exit_code = EXIT_TIME_LIMIT;
-    _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT ? core_idle_text(core, job) : NULL;
+    _cleanup_free_ char *idle =
+        event->end == END_IDLE_TIMEOUT && !has_own_text ? core_idle_text(core, job) : NULL;
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;

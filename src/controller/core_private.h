@@ -81,6 +81,7 @@ struct waiter {
     uint32_t states;
     bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
     uint32_t element;
+    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
     struct waiter *next;
 };
 

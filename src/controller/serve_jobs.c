@@ -69,6 +69,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .now_wall_ms = clock_wall_ms(),
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
+        .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
     };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {

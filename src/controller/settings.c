@@ -18,6 +18,7 @@
 #include "controller/roles.h"
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
+#include "controller/settings_keep.h"
 #include "controller/settings_notices.h"
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
@@ -32,7 +33,6 @@
 #define PIDS_MIN       16
 #define DEFAULT_LISTEN "127.0.0.1:9123"
 #define DEFAULT_USER   "mgpu"
-#define KEEP_JOBS_MS   (INT64_C(365) * 24 * 3600 * 1000)
 
 struct parsed {
     struct controller_options *options; // first: the rows of other files know no more
@@ -187,20 +187,6 @@ static int set_watch_terminals(void *target, const char *value, struct error *er
     return 0;
 }
 
-static int set_keep_jobs(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--keep-jobs", &((struct parsed *)target)->options->keep_jobs_ms, err);
-}
-
-static int set_keep_max(void *target, const char *value, struct error *err)
-{
-    int64_t number;
-    int r = parse_integer(value, "--keep-max", 0, INT64_MAX, &number, err);
-    if (r == 0)
-        ((struct parsed *)target)->options->keep_max = (uint64_t)number;
-    return r;
-}
-
 static int set_detach(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->is_detached = true;
@@ -257,9 +243,6 @@ static const struct option_row setting_rows[] = {
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number", set_pids_max,
         "32768" },
-    { 0, "keep-jobs", "TIME", "remove jobs that ended longer ago from the store; 0: keep them", set_keep_jobs,
-        "365d" },
-    { 0, "keep-max", "N", "keep so many jobs that ended at most; 0: any number", set_keep_max, "0" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
     { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
         set_watch_terminals, "false" },
@@ -286,6 +269,7 @@ const struct settings_table settings_tables[] = {
     { idle_rows, true },
     { time_rows, true },
     { notices_rows, true },
+    { keep_rows, true },
     { NULL, false },
 };
 
@@ -349,7 +333,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     options->user = xstrdup(DEFAULT_USER);
     options->node = xstrdup(uname(&host) == 0 && host.nodename[0] != '\0' ? host.nodename : "localhost");
     options->log_dir = xstrdup("home");
-    options->keep_jobs_ms = KEEP_JOBS_MS;
+    keep_settings_init(options);
     options->program_dir = program_directory();
     if (is_root) {
         options->state_dir = xstrdup("/var/lib/mgpu");

@@ -116,6 +116,9 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
     if (ask->idle_timeout_ms < 0 || (ask->idle_timeout_ms > 0 && ask->idle_timeout_ms < ASK_IDLE_MIN_MS))
         return error_set(err, -ERANGE, "idle_timeout: %" PRId64 " ms is below %d ms", ask->idle_timeout_ms,
             ASK_IDLE_MIN_MS);
+    if (ask->tty_idle_ms < 0 || (ask->tty_idle_ms > 0 && ask->tty_idle_ms < ASK_IDLE_MIN_MS))
+        return error_set(
+            err, -ERANGE, "tty_idle: %" PRId64 " ms is below %d ms", ask->tty_idle_ms, ASK_IDLE_MIN_MS);
     return 0;
 }
 

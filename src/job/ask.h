@@ -55,6 +55,7 @@ struct job_ask {
     bool idle_ok;            // may leave its GPUs unused
     bool requeue_on_timeout; // goes back to the queue when its time is up
     int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
+    int64_t tty_idle_ms;     // ended when nothing goes through its terminal for so long; 0: never
     int64_t grace_ms;        // between SIGTERM and SIGKILL; 0: as the site says
     char *warn_signal;       // "USR1@60": this signal so many seconds before its time is up; NULL: none
     char *retry_on;          // "75,137": exit codes after which it is tried again; NULL: none
@@ -106,8 +107,9 @@ struct job_ask {
         JOB_ASK_FIELD(64, RECORD_U32, base_, retry, "retry", 0),                                             \
         JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX),                         \
         JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
-        JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX)
-#define ASK_FIELDS         31U                   // rows of it
+        JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
+        JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0)
+#define ASK_FIELDS         32U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

@@ -71,6 +71,7 @@ struct launch_spec {
     struct record_list gpus; // struct gpu_grant: what the attempt was given
     bool is_tty;             // it has a terminal
     uint32_t tty_rows, tty_columns; // 0: as usual
+    int64_t tty_idle_ms;            // ended when nothing goes through its terminal for so long; 0: never
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_guest;

@@ -262,6 +262,8 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     }
     if (!shepherd->terminal.is_open)
         shepherd->log_start = log_size(shepherd->log_fd);
+    if (shepherd->spec.memory_cgroup == NULL)
+        shepherd->node_oom_kills = counts_node_oom_kills(PROC_VMSTAT);
     shepherd->gate_ms = clock_boot_ms();
     (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");

@@ -79,7 +79,8 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .channel_fd = -1,
         .init_pidfd = -1,
         .host_pidfd = -1,
-        .log_fd = -1 };
+        .log_fd = -1,
+        .node_oom_kills = -1 };
     terminal_init(&shepherd->terminal);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);

@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/terminal_idle.h"
 #include "shepherd/terms.h"
 #include "shepherd/tree.h"
 
@@ -53,6 +54,7 @@ struct watch {
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
     struct terms terms;
+    struct terminal_idle idle;
 };
 
 static struct tree step_tree(const struct watch *watch)
@@ -104,6 +106,7 @@ static int64_t armed_ms(const struct watch *watch)
 static void deliver(struct watch *watch, int signal, bool is_stop)
 {
     bool is_delivered = signal_step(watch, signal);
+    watch->ending->is_killed |= signal == SIGKILL;
     if (is_stop && is_delivered && watch->ending->stop_signal == 0)
         watch->ending->stop_signal = (uint32_t)signal;
     /* A stopped process would sleep through its last chance. */
@@ -145,6 +148,7 @@ static void settle_suspension(struct watch *watch)
     watch->is_suspended = is_wanted;
     for (int i = 0; i < (is_wanted ? SUSPEND_ROUNDS : 1); i++)
         (void)signal_step(watch, is_wanted ? SIGSTOP : SIGCONT);
+    terminal_idle_hold(&watch->idle, is_wanted);
 }
 
 /* I says that the command runs, or is gone without a word. */
@@ -175,6 +179,20 @@ static void keep_limit(struct watch *watch)
         return;
     watch->ending->is_timed_out = true;
     obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+}
+
+static void keep_idle(struct watch *watch)
+{
+    if (watch->phase == WATCH_REST || watch->stage != STOP_NONE) {
+        terminal_idle_close(&watch->idle);
+        return;
+    }
+    if (!terminal_idle_is_over(&watch->idle))
+        return;
+    if (!watch->is_executed)
+        on_executed(watch);
+    watch->ending->is_tty_idle = true;
+    obey(watch, &(struct spool_command){ .signal = SIGHUP, .grace_ms = watch->terms.spec->grace_ms });
 }
 
 static void on_terms(struct watch *watch)
@@ -351,6 +369,7 @@ enum source {
     SOURCE_TERMINAL,
     SOURCE_HOST,
     SOURCE_LIMIT,
+    SOURCE_IDLE,
     SOURCES,
 };
 
@@ -367,6 +386,7 @@ static void turn(struct watch *watch)
         /* Only a command that waits makes "executed" worth waking up for. */
         [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
+        [SOURCE_IDLE] = { is_rest ? -1 : watch->idle.timer_fd, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
@@ -398,6 +418,8 @@ static void turn(struct watch *watch)
         on_timer(watch);
     if (sources[SOURCE_LIMIT].revents != 0)
         keep_limit(watch);
+    if (sources[SOURCE_IDLE].revents != 0)
+        keep_idle(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -423,11 +445,13 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     if (shepherd->cgroup_fd >= 0)
         watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
     terms_open(&watch.terms, shepherd, started_ms(shepherd));
+    terminal_idle_open(&watch.idle, &shepherd->spec, shepherd->spool_fd);
     if (shepherd->init_pidfd < 0)
         on_init_gone(&watch);
     else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
     keep_limit(&watch);
+    keep_idle(&watch);
     settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
@@ -436,6 +460,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
             turn(&watch);
     }
     terms_close(&watch.terms);
+    terminal_idle_close(&watch.idle);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
     closep(&watch.leader_pidfd);

@@ -234,6 +234,12 @@ static json_t *make_idle_timeout_s(const struct json_job_view *view)
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
+static json_t *make_tty_idle_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.tty_idle_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
 static json_t *make_idle_ok(const struct json_job_view *view)
 {
     return json_boolean(view->job->ask.idle_ok);
@@ -243,6 +249,11 @@ static json_t *make_idle_s(const struct json_job_view *view)
 {
     bool is_known = view->job->state == JOB_RUNNING && view->idle_ms > 0;
     return is_known ? json_text_seconds(view->idle_ms) : json_null();
+}
+
+static json_t *make_idle_end_s(const struct json_job_view *view)
+{
+    return view->idle_end_ms > 0 ? json_text_seconds(view->idle_end_ms) : json_null();
 }
 
 static json_t *make_idle(const struct json_job_view *view)
@@ -488,8 +499,13 @@ static const struct {
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
     { { "idle_timeout_s", "number|null", "ended when it has used none of its GPUs for so many seconds" },
         make_idle_timeout_s },
+    { { "tty_idle_s", "number|null", "ended when nothing goes through its terminal for so many seconds" },
+        make_tty_idle_s },
     { { "idle_ok", "boolean", "may leave its GPUs unused" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
+    { { "idle_end_s", "number|null",
+          "a running job is ended when that is so much, by its own wish or the site's" },
+        make_idle_end_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "times it was put back to give way" }, make_preemptions },

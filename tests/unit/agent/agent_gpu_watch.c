@@ -171,6 +171,38 @@ static void a_removed_attempt_is_forgotten(void **state)
     assert_null(gpu_watch_end(watch, &id));
 }
 
+static uint64_t idle_at(int64_t boot_ms)
+{
+    struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION };
+    struct record_list gpus = { &gpu, 1 }, usages;
+    gpu_watch_add(watch, &gpus, boot_ms, boot_ms);
+    gpu_watch_usages(watch, &usages);
+    const struct attempt_usage *attempt = usages.items;
+    uint64_t idle_ms = ((const struct job_usage *)attempt->usage.items)->idle_ms;
+    gpu_watch_clear(&usages);
+    return idle_ms;
+}
+
+static void put_terms(uint32_t is_suspended)
+{
+    _cleanup_close_ int fd = open_entry();
+    struct spool_terms terms = { .magic = SPOOL_TERMS_MAGIC, .is_suspended = is_suspended };
+    assert_int_equal(file_write(fd, SPOOL_TERMS, &terms, sizeof(terms), false), 0);
+}
+
+static void a_suspended_attempt_does_not_get_more_idle(void **state)
+{
+    put_spec();
+    put_started();
+    (void)idle_at(2000);
+    assert_int_equal(idle_at(3000), 1000);
+    put_terms(1);
+    assert_int_equal(idle_at(4000), 1000);
+    assert_int_equal(idle_at(5000), 1000);
+    put_terms(0);
+    assert_int_equal(idle_at(6000), 2000);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -181,6 +213,7 @@ int main(void)
         CASE(an_agent_that_leaves_loses_nothing),
         CASE(a_damaged_file_is_not_believed),
         CASE(a_removed_attempt_is_forgotten),
+        CASE(a_suspended_attempt_does_not_get_more_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

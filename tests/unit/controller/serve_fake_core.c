@@ -152,6 +152,17 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
 }
 
+int64_t core_idle_end_ms(const struct core *core, const struct job *job)
+{
+    return job->ask.idle_timeout_ms;
+}
+
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
+{
+    (void)idle_level;
+    core_wait(core, job, states, request);
+}
+
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 {
     (void)uuid;
