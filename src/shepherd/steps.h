@@ -32,6 +32,7 @@ enum launch_step {
     STEP_EXEC,
     STEP_ENTER,
     STEP_TERMINAL,
+    STEP_NOTIFY,
     STEPS,
 };
 

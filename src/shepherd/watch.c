@@ -12,6 +12,10 @@
  * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
  * the init itself. The init comes last because it alone holds the exit status of the command. At its time
  * limit the step is stopped as if the agent had said so.
+ *
+ * A stop can be one that waits for the job to save its work: it is told by a signal of its own choice, and is
+ * killed as soon as it says CHECKPOINTED, at the latest after the grace. What it said before it was told does
+ * not count; the warning before a time limit that puts it back into the queue tells it, too.
  */
 #include "shepherd/watch.h"
 
@@ -52,6 +56,7 @@ struct watch {
     int waiting_signal; // came before that
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
+    bool awaits_checkpoint;
     struct terms terms;
 };
 
@@ -130,6 +135,33 @@ static void obey(struct watch *watch, const struct spool_command *command)
     watch->stage = STOP_SIGNALLED;
 }
 
+/* --- a stop that waits for a checkpoint --- */
+
+static void await_checkpoint(struct watch *watch)
+{
+    (void)notify_drain(&watch->shepherd->notify);
+    watch->awaits_checkpoint = true;
+}
+
+static void stop_when_saved(struct watch *watch, int64_t grace_ms)
+{
+    uint32_t signal = watch->shepherd->spec.checkpoint_signal;
+    await_checkpoint(watch);
+    obey(watch,
+        &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
+}
+
+static void on_notify(struct watch *watch)
+{
+    if (!notify_read(&watch->shepherd->notify, clock_boot_ms()) || !watch->awaits_checkpoint ||
+        watch->stage >= STOP_KILLED)
+        return;
+    /* It was warned of its limit, and is done before it. */
+    if (watch->stage == STOP_NONE)
+        watch->ending->is_timed_out = true;
+    obey(watch, &(struct spool_command){ .signal = SIGKILL });
+}
+
 /* --- standing still, and the time limit --- */
 
 /* A process that forks while the others are stopped has a child that the first round missed. */
@@ -167,21 +199,29 @@ static void keep_limit(struct watch *watch)
     }
     if (!watch->is_executed)
         on_executed(watch);
+    const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
+    if (due == DUE_WARNING && spec->is_requeued_at_limit)
+        await_checkpoint(watch);
     if (due == DUE_WARNING && watch->is_executed)
-        (void)signal_step(watch, (int)watch->terms.spec->warn_signal);
+        (void)signal_step(watch, (int)spec->warn_signal);
     if (due != DUE_END)
         return;
     watch->ending->is_timed_out = true;
-    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+    if (spec->is_requeued_at_limit)
+        stop_when_saved(watch, spec->grace_ms);
+    else
+        obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = spec->grace_ms });
 }
 
 static void on_terms(struct watch *watch)
 {
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
-    if (limit_ms != watch->terms.limit_ms)
+    if (limit_ms != watch->terms.limit_ms) {
+        watch->awaits_checkpoint = watch->awaits_checkpoint && watch->stage != STOP_NONE;
         keep_limit(watch);
+    }
     settle_suspension(watch);
 }
 
@@ -197,6 +237,9 @@ static void on_command(struct watch *watch)
     ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
     if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_LOOK_MAGIC)
         on_terms(watch);
+    else if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_CHECKPOINT_MAGIC &&
+             command.grace_ms >= 0)
+        stop_when_saved(watch, command.grace_ms);
     else if (is_command(&command, n))
         obey(watch, &command);
 }
@@ -350,12 +393,14 @@ enum source {
     SOURCE_TERMINAL,
     SOURCE_HOST,
     SOURCE_LIMIT,
+    SOURCE_NOTIFY,
     SOURCES,
 };
 
 static void turn(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;
+    int64_t now_ms = clock_boot_ms();
     bool is_rest = watch->phase == WATCH_REST;
     bool awaits_start = !watch->is_executed && (watch->waiting_signal != 0 || watch->terms.is_suspended);
     struct pollfd sources[SOURCES] = {
@@ -369,8 +414,9 @@ static void turn(struct watch *watch)
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
+        [SOURCE_NOTIFY] = { is_rest ? -1 : notify_source(&shepherd->notify, now_ms), POLLIN, 0 },
     };
-    if (poll(sources, SOURCES, -1) < 0)
+    if (poll(sources, SOURCES, is_rest ? -1 : notify_wait_ms(&shepherd->notify, now_ms)) < 0)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
@@ -397,6 +443,8 @@ static void turn(struct watch *watch)
         on_timer(watch);
     if (sources[SOURCE_LIMIT].revents != 0)
         keep_limit(watch);
+    if (sources[SOURCE_NOTIFY].revents != 0)
+        on_notify(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -434,6 +482,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
+    notify_finish(&shepherd->notify);
     terms_close(&watch.terms);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
