@@ -160,6 +160,7 @@ void core_change(
     entry->changed_in = core->open->id;
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });
     core_set_due(core, entry);
+    core_note_stop(core, entry);
     if (job->state == JOB_DONE) {
         core->n_undone--;
         core_note_done(core, entry);
