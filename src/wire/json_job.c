@@ -515,7 +515,7 @@ static const struct {
     { { "suspended_at", "string|null", "since when it is suspended" }, make_suspended_at },
     { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
     { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
-    { { "checkpoint", "boolean", "it saves its work when told to, and says so" }, make_checkpoint },
+    { { "checkpoint", "boolean", "it saves its work when it is told to, and says so" }, make_checkpoint },
     { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },
         make_requeue_on_timeout },
     { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },

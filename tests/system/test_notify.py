@@ -4,8 +4,10 @@
 import os
 import re
 import select
+import shutil
 import signal
 import stat
+import subprocess
 import time
 
 import pytest
@@ -341,3 +343,33 @@ def test_a_stop_goes_on_when_the_shepherd_dies_in_it(make_instance, gate, bell):
     assert time.monotonic() - asked < 15
     gate.open()
     instance.wait(job)
+
+
+# --- the examples ---
+
+def has_torch():
+    return subprocess.run(['/usr/bin/python3', '-c', 'import torch'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          check=False, env={'PATH': '/usr/bin:/bin'}).returncode == 0
+
+
+def go_on_in_the_next_attempt(box, place, example, seconds):
+    script = shutil.copy(f'{harness.ROOT}/examples/{example}', place)
+    job = box.submit('-C', place, '--checkpoint', '--signal', 'USR1', '--grace', '30s', '-e', f'STATE={place}/state',
+                     '--', script, '20', seconds)
+    until(lambda: (box.job(job)['progress'] or 0) >= 0.1, 'it has begun', timeout_s=120)
+    box.mgpu('requeue', job, check=True)
+    over = box.wait(job, timeout_s=120)
+    assert (over['state'], over['attempt'], over['progress']) == ('done', 2, 1.0), box.output(job)
+    began = re.search(r'attempt 2 begins after step (\d+) of 20', box.output(job))
+    assert began and int(began[1]) >= 2, box.output(job)
+    assert 'done: all 20 steps' in box.output(job)
+    assert not os.path.exists(f'{place}/state')
+
+
+def test_the_example_goes_on_where_it_was(box, place):
+    go_on_in_the_next_attempt(box, place, 'checkpoint.sh', '0.15')
+
+
+@pytest.mark.skipif(not has_torch(), reason='python3-torch is not installed')
+def test_the_training_goes_on_where_it_was(box, place):
+    go_on_in_the_next_attempt(box, place, 'checkpoint.py', '0.15')
