@@ -137,9 +137,23 @@ static void obey(struct watch *watch, const struct spool_command *command)
 
 /* --- a stop that waits for a checkpoint --- */
 
+/* It has saved its work after it was told to. */
+static void end_saved(struct watch *watch)
+{
+    if (watch->stage >= STOP_KILLED)
+        return;
+    /* It was warned of its limit, and is done before it. */
+    if (watch->stage == STOP_NONE)
+        watch->ending->is_timed_out = true;
+    obey(watch, &(struct spool_command){ .signal = SIGKILL });
+}
+
+/* What it said before it was told does not count; a stop that is said again changes nothing about that. */
 static void await_checkpoint(struct watch *watch)
 {
-    (void)notify_drain(&watch->shepherd->notify);
+    bool is_saved = notify_drain(&watch->shepherd->notify);
+    if (is_saved && watch->awaits_checkpoint)
+        end_saved(watch);
     watch->awaits_checkpoint = true;
 }
 
@@ -153,13 +167,8 @@ static void stop_when_saved(struct watch *watch, int64_t grace_ms)
 
 static void on_notify(struct watch *watch)
 {
-    if (!notify_read(&watch->shepherd->notify, clock_boot_ms()) || !watch->awaits_checkpoint ||
-        watch->stage >= STOP_KILLED)
-        return;
-    /* It was warned of its limit, and is done before it. */
-    if (watch->stage == STOP_NONE)
-        watch->ending->is_timed_out = true;
-    obey(watch, &(struct spool_command){ .signal = SIGKILL });
+    if (notify_read(&watch->shepherd->notify, clock_boot_ms()) && watch->awaits_checkpoint)
+        end_saved(watch);
 }
 
 /* --- standing still, and the time limit --- */

@@ -118,6 +118,27 @@ static void a_job_that_does_not_is_ended_after_the_grace(void **state)
     assert_true(clock_boot_ms() - before >= 300);
 }
 
+/* The word is in the pipe when the stop is said again: it was said after the first time. */
+static void a_stop_that_is_said_again_loses_no_word(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f,
+        "trap 'echo told; until [ -e go ]; do sleep 0.01; done; trap \"\" USR1;"
+        " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_checkpoint(f, 15000);
+    fixture_await_output(f, "told");
+    assert_int_equal(kill(f->shepherd, SIGSTOP), 0);
+    fixture_touch(f, "go");
+    fixture_await_output(f, "said");
+    fixture_checkpoint(f, 15000);
+    int64_t before = clock_boot_ms();
+    assert_int_equal(kill(f->shepherd, SIGCONT), 0);
+    fixture_finish(f);
+    assert_true(clock_boot_ms() - before < 10000);
+}
+
 static void a_plain_stop_waits_for_no_word(void **state)
 {
     struct fixture *f = *state;
@@ -216,6 +237,7 @@ int main(void)
         CASE(one_that_is_left_from_before_is_replaced),
         CASE(a_job_that_saves_its_work_is_ended_at_once),
         CASE(a_job_that_does_not_is_ended_after_the_grace),
+        CASE(a_stop_that_is_said_again_loses_no_word),
         CASE(a_plain_stop_waits_for_no_word),
         CASE(the_warning_before_the_limit_begins_the_stop),
         CASE(at_the_limit_itself_it_is_told),
