@@ -3,20 +3,20 @@
  * The spool: what the node knows of an attempt while every process may die. It lies in the runtime directory
  * (tmpfs) and survives all processes, not a reboot, because a new boot ends an attempt anyway.
  *
- *   RUN/spool/                      root (or the rootless user), 0700; the agent's working directory
- *     notify                        datagram socket of the agent: "JOB.ATTEMPT.STEP.TASK WORD", a hint to
- * look JOB.ATTEMPT.STEP.TASK/        one directory per shepherd; the names are integers made by the
- * controller lock                        OFD lock held by the living shepherd: the proof of life spec struct
- * launch_spec, written by the agent verdict                     "go" or "nogo", settled once by link(2):
- * whoever links first decides started                     struct launch_started, written by the shepherd when
- * the gate is open status                      raw wait status of the command, written by the user's init
- *                                   (see shepherd/init.h)
- *       notice                      struct spool_notice: what the job has said of itself
- *       exit                        struct launch_exit: nothing of the step runs any more
- *       ctl                         datagram socket of the shepherd: struct spool_command
- *       tty                         datagram socket of the terminal: struct terminal_visit
- *   RUN/notify/                     the same owner, 0711: jobs pass through it and see nothing
- *     JOB.ATTEMPT.STEP.TASK         pipe of the job's user, 0600: what the job calls $MGPU_NOTIFY
+ *   RUN/spool/                   root (or the rootless user), 0700; the agent's working directory
+ *     notify                     datagram socket of the agent: "NAME WORD", a hint to look at NAME
+ *     JOB.ATTEMPT.STEP.TASK/     one directory per shepherd; integers made by the controller
+ *       lock                     OFD lock held by the living shepherd: the proof of life
+ *       spec                     struct launch_spec, written by the agent
+ *       verdict                  "go" or "nogo", settled once by link(2): whoever links first decides
+ *       started                  struct launch_started, written by the shepherd at the open gate
+ *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
+ *       notice                   struct spool_notice: what the job has said of itself
+ *       exit                     struct launch_exit: nothing of the step runs any more
+ *       ctl                      datagram socket of the shepherd: struct spool_command
+ *       tty                      datagram socket of the terminal: struct terminal_visit
+ *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
+ *     JOB.ATTEMPT.STEP.TASK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
  *
  * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
  */
