@@ -77,7 +77,7 @@ int spool_settle(int dirfd, enum spool_verdict wanted)
 }
 
 static_assert(
-    sizeof(struct spool_notice) == 24 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
+    sizeof(struct spool_notice) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
 
 static uint32_t notice_crc(const struct spool_notice *notice)
 {

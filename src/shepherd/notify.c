@@ -117,6 +117,18 @@ bool notify_drain(struct notify *notify)
     return notify->pipe_fd >= 0 && take(notify, DRAIN_MAX);
 }
 
+void notify_tell(struct notify *notify, bool is_told)
+{
+    notify->notice.said.told_ms = is_told ? clock_wall_ms() : 0;
+    if (notify->file_fd >= 0)
+        (void)spool_write_notice(notify->file_fd, &notify->notice.said);
+}
+
+bool notify_is_told(const struct notify *notify)
+{
+    return notify->notice.said.told_ms != 0;
+}
+
 void notify_finish(struct notify *notify)
 {
     (void)notify_drain(notify);

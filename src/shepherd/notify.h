@@ -36,5 +36,9 @@ bool notify_read(struct notify *notify, int64_t boot_ms);
 /* Takes all that is in the pipe now, so that what comes later is known to be said later. */
 bool notify_drain(struct notify *notify);
 
+/* It is told to save its work, or need not any more: whoever adopts the step knows it too. */
+void notify_tell(struct notify *notify, bool is_told);
+bool notify_is_told(const struct notify *notify);
+
 /* The step is over. */
 void notify_finish(struct notify *notify);

@@ -56,7 +56,6 @@ struct watch {
     int waiting_signal; // came before that
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
-    bool awaits_checkpoint;
     struct terms terms;
 };
 
@@ -152,9 +151,9 @@ static void end_saved(struct watch *watch)
 static void await_checkpoint(struct watch *watch)
 {
     bool is_saved = notify_drain(&watch->shepherd->notify);
-    if (is_saved && watch->awaits_checkpoint)
+    if (is_saved && notify_is_told(&watch->shepherd->notify))
         end_saved(watch);
-    watch->awaits_checkpoint = true;
+    notify_tell(&watch->shepherd->notify, true);
 }
 
 static void stop_when_saved(struct watch *watch, int64_t grace_ms)
@@ -167,7 +166,8 @@ static void stop_when_saved(struct watch *watch, int64_t grace_ms)
 
 static void on_notify(struct watch *watch)
 {
-    if (notify_read(&watch->shepherd->notify, clock_boot_ms()) && watch->awaits_checkpoint)
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_read(notify, clock_boot_ms()) && notify_is_told(notify))
         end_saved(watch);
 }
 
@@ -228,7 +228,8 @@ static void on_terms(struct watch *watch)
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
     if (limit_ms != watch->terms.limit_ms) {
-        watch->awaits_checkpoint = watch->awaits_checkpoint && watch->stage != STOP_NONE;
+        if (watch->stage == STOP_NONE && notify_is_told(&watch->shepherd->notify))
+            notify_tell(&watch->shepherd->notify, false); // the limit it was warned of is another one now
         keep_limit(watch);
     }
     settle_suspension(watch);

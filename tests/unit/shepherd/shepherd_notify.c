@@ -197,6 +197,25 @@ static void nothing_is_lost_between_two_shepherds(void **state)
     assert_string_equal(notice.status, "first");
 }
 
+/* Who adopts it is not told of the stop here: the spool says that the job was. */
+static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f,
+        "trap 'echo told; until [ -e go ]; do sleep 0.01; done;"
+        " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_checkpoint(f, 60000);
+    fixture_await_output(f, "told");
+    fixture_kill_shepherd(f);
+    fixture_touch(f, "go");
+    fixture_await_output(f, "said");
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_true(read_notice(f).checkpointed_ms > 0);
+}
+
 /* --- the reading itself --- */
 
 static void a_flood_is_read_in_turns_with_rests_between(void **state)
@@ -242,6 +261,7 @@ int main(void)
         CASE(the_warning_before_the_limit_begins_the_stop),
         CASE(at_the_limit_itself_it_is_told),
         CASE(nothing_is_lost_between_two_shepherds),
+        CASE(a_word_said_between_two_shepherds_ends_the_stop),
         CASE(a_flood_is_read_in_turns_with_rests_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
