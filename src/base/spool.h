@@ -72,6 +72,9 @@ struct spool_terms {
 
 #define SPOOL_STATUS_MAX 128U // bytes
 
+/* Why a job was told to save its work. */
+enum spool_told { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
+
 /* What a job has said of itself; host byte order. The status is the user's text: no newline, else anything.
  */
 struct spool_notice {
@@ -80,7 +83,7 @@ struct spool_notice {
     uint32_t has_progress;
     uint32_t progress_ppm;             // 0 to 1000000
     int64_t checkpointed_ms;           // wall clock: when it said last that its work is saved; 0: never
-    int64_t told_ms;                   // wall clock: when it was told to save its work; 0: it was not
+    uint64_t told;                     // enum spool_told
     char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Fills the struct up: there is no padding
 };
 #define SPOOL_NOTICE_MAGIC 0x6d67706fU

@@ -117,22 +117,29 @@ bool notify_drain(struct notify *notify)
     return notify->pipe_fd >= 0 && take(notify, DRAIN_MAX);
 }
 
-void notify_tell(struct notify *notify, bool is_told)
+static void keep(const struct notify *notify)
 {
-    notify->notice.said.told_ms = is_told ? clock_wall_ms() : 0;
     if (notify->file_fd >= 0)
         (void)spool_write_notice(notify->file_fd, &notify->notice.said);
 }
 
-bool notify_is_told(const struct notify *notify)
+void notify_tell(struct notify *notify, enum spool_told told)
 {
-    return notify->notice.said.told_ms != 0;
+    notify->notice.said.told = told;
+    keep(notify);
 }
 
-void notify_finish(struct notify *notify)
+enum spool_told notify_told(const struct notify *notify)
 {
-    (void)notify_drain(notify);
-    (void)notice_end(&notify->notice, clock_wall_ms());
-    if (notify->file_fd >= 0 && notify->pipe_fd >= 0)
-        (void)spool_write_notice(notify->file_fd, &notify->notice.said);
+    return (enum spool_told)notify->notice.said.told;
+}
+
+bool notify_finish(struct notify *notify)
+{
+    bool is_checkpointed = notify_drain(notify);
+    if (notify->pipe_fd < 0)
+        return false;
+    is_checkpointed = notice_end(&notify->notice, clock_wall_ms()) || is_checkpointed;
+    keep(notify);
+    return is_checkpointed;
 }

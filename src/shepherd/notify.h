@@ -37,8 +37,8 @@ bool notify_read(struct notify *notify, int64_t boot_ms);
 bool notify_drain(struct notify *notify);
 
 /* It is told to save its work, or need not any more: whoever adopts the step knows it too. */
-void notify_tell(struct notify *notify, bool is_told);
-bool notify_is_told(const struct notify *notify);
+void notify_tell(struct notify *notify, enum spool_told told);
+enum spool_told notify_told(const struct notify *notify);
 
-/* The step is over. */
-void notify_finish(struct notify *notify);
+/* The step is over. True when CHECKPOINTED was among its last words. */
+bool notify_finish(struct notify *notify);

@@ -136,30 +136,40 @@ static void obey(struct watch *watch, const struct spool_command *command)
 
 /* --- a stop that waits for a checkpoint --- */
 
+/* Its end is that of the stop, whatever the command makes of it: also when it was quicker than the signal. */
+static void note_saved(struct watch *watch)
+{
+    struct ending *ending = watch->ending;
+    if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT)
+        ending->is_timed_out = true;
+    if (ending->stop_signal == 0)
+        ending->stop_signal = SIGKILL;
+}
+
 /* It has saved its work after it was told to. */
 static void end_saved(struct watch *watch)
 {
-    if (watch->stage >= STOP_KILLED)
+    if (watch->stage >= STOP_KILLED || watch->phase == WATCH_REST)
         return;
-    /* It was warned of its limit, and is done before it. */
-    if (watch->stage == STOP_NONE)
-        watch->ending->is_timed_out = true;
+    note_saved(watch);
     obey(watch, &(struct spool_command){ .signal = SIGKILL });
 }
 
 /* What it said before it was told does not count; a stop that is said again changes nothing about that. */
-static void await_checkpoint(struct watch *watch)
+static void await_checkpoint(struct watch *watch, enum spool_told told)
 {
-    bool is_saved = notify_drain(&watch->shepherd->notify);
-    if (is_saved && notify_is_told(&watch->shepherd->notify))
+    struct notify *notify = &watch->shepherd->notify;
+    bool is_saved = notify_drain(notify);
+    if (is_saved && notify_told(notify) != SAVE_UNASKED)
         end_saved(watch);
-    notify_tell(&watch->shepherd->notify, true);
+    if (notify_told(notify) != SAVE_AT_STOP)
+        notify_tell(notify, told);
 }
 
-static void stop_when_saved(struct watch *watch, int64_t grace_ms)
+static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_told told)
 {
     uint32_t signal = watch->shepherd->spec.checkpoint_signal;
-    await_checkpoint(watch);
+    await_checkpoint(watch, told);
     obey(watch,
         &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
 }
@@ -167,8 +177,16 @@ static void stop_when_saved(struct watch *watch, int64_t grace_ms)
 static void on_notify(struct watch *watch)
 {
     struct notify *notify = &watch->shepherd->notify;
-    if (notify_read(notify, clock_boot_ms()) && notify_is_told(notify))
+    if (notify_read(notify, clock_boot_ms()) && notify_told(notify) != SAVE_UNASKED)
         end_saved(watch);
+}
+
+/* The last words may be read after the end. */
+static void finish_notify(struct watch *watch)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_finish(notify) && notify_told(notify) != SAVE_UNASKED)
+        note_saved(watch);
 }
 
 /* --- standing still, and the time limit --- */
@@ -211,14 +229,14 @@ static void keep_limit(struct watch *watch)
     const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
     if (due == DUE_WARNING && spec->is_requeued_at_limit)
-        await_checkpoint(watch);
+        await_checkpoint(watch, SAVE_AT_LIMIT);
     if (due == DUE_WARNING && watch->is_executed)
         (void)signal_step(watch, (int)spec->warn_signal);
     if (due != DUE_END)
         return;
     watch->ending->is_timed_out = true;
     if (spec->is_requeued_at_limit)
-        stop_when_saved(watch, spec->grace_ms);
+        stop_when_saved(watch, spec->grace_ms, SAVE_AT_LIMIT);
     else
         obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = spec->grace_ms });
 }
@@ -228,8 +246,8 @@ static void on_terms(struct watch *watch)
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
     if (limit_ms != watch->terms.limit_ms) {
-        if (watch->stage == STOP_NONE && notify_is_told(&watch->shepherd->notify))
-            notify_tell(&watch->shepherd->notify, false); // the limit it was warned of is another one now
+        if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
+            notify_tell(&watch->shepherd->notify, SAVE_UNASKED); // that limit is another one now
         keep_limit(watch);
     }
     settle_suspension(watch);
@@ -249,7 +267,7 @@ static void on_command(struct watch *watch)
         on_terms(watch);
     else if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_CHECKPOINT_MAGIC &&
              command.grace_ms >= 0)
-        stop_when_saved(watch, command.grace_ms);
+        stop_when_saved(watch, command.grace_ms, SAVE_AT_STOP);
     else if (is_command(&command, n))
         obey(watch, &command);
 }
@@ -492,7 +510,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
-    notify_finish(&shepherd->notify);
+    finish_notify(&watch);
     terms_close(&watch.terms);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);

@@ -165,6 +165,19 @@ static void the_warning_before_the_limit_begins_the_stop(void **state)
     assert_true(f->exit.run_ms < 13000);
 }
 
+static void one_that_saves_and_leaves_has_ended_by_its_limit_too(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.time_limit_ms = 15000;
+    f->spec.warn_signal = SIGUSR1;
+    f->spec.warn_before_ms = 14000;
+    f->spec.is_requeued_at_limit = true;
+    fixture_script(
+        f, "trap 'echo CHECKPOINTED > $MGPU_NOTIFY; exit 0' USR1; while :; do sleep 98806 & wait; done");
+    fixture_run(f);
+    assert_int_equal(f->exit.end, END_TIME_LIMIT);
+}
+
 static void at_the_limit_itself_it_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -213,6 +226,7 @@ static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
     fixture_await_output(f, "said");
     fixture_adopt(f);
     fixture_finish(f);
+    assert_int_equal(f->exit.end, END_CANCELLED); // not at a limit: it goes back to the queue
     assert_true(read_notice(f).checkpointed_ms > 0);
 }
 
@@ -259,6 +273,7 @@ int main(void)
         CASE(a_stop_that_is_said_again_loses_no_word),
         CASE(a_plain_stop_waits_for_no_word),
         CASE(the_warning_before_the_limit_begins_the_stop),
+        CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too),
         CASE(at_the_limit_itself_it_is_told),
         CASE(nothing_is_lost_between_two_shepherds),
         CASE(a_word_said_between_two_shepherds_ends_the_stop),
