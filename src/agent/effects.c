@@ -247,7 +247,7 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
         return (signal & STOP_LEASED) == 0
                    ? lease_end(dirfd, END_CANCELLED, NULL)
                    : lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms);
-    return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
+    return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
 
 static int effect_set_terms(

@@ -407,6 +407,7 @@ const struct ask_key ask_keys[] = {
     { "warn_signal", "signal", "SIGNAL[@TIME]", "a warning before its time is up: USR1@60",
         read_warn_signal },
     { "grace", NULL, "TIME", "between SIGTERM and SIGKILL when it is ended", read_duration },
+    { "checkpoint", NULL, "yes|no", "saves its work when told to, and says CHECKPOINTED", read_flag },
     { "requeue_on_timeout", NULL, "yes|no", "goes back to the queue when its time is up", read_flag },
     { "max_requeues", NULL, "N", "so often at most", read_requeues },
     { "retry", NULL, "N", "tries after one that failed", read_retry },

@@ -18,6 +18,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/progress_text.h"
 #include "cli/setup_text.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
@@ -171,6 +172,8 @@ static void print_request(const struct page *page)
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
     append_text_of(&text, page->job, "warn_signal", ", warned by ");
     append_span_of(&text, page->job, "grace_s", ", grace ");
+    if (json_is_true(json_object_get(page->job, "checkpoint")))
+        buffer_append_text(&text, ", saves its work when told to");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", queued again when its time is up");
     if (field_integer(page->job, "retry", 0) > 0)
@@ -309,6 +312,14 @@ static void print_use(const struct page *page)
     format_duration((int64_t)(field_number(page->job, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
     format_size((uint64_t)field_integer(page->job, "max_rss_bytes", 0), memory, sizeof(memory));
     (void)fprintf(page->out, "%-10s %s of processor time, %s of memory at most\n", "used", cpu, memory);
+}
+
+static void print_said(const struct page *page)
+{
+    _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
+    if (said != NULL)
+        print_line(page, "says", said);
+    print_time(page, "saved", "checkpointed_at");
 }
 
 /* What it makes of its GPUs, and what somebody should know of that. */
@@ -485,6 +496,7 @@ static void print_page(const struct page *page, bool has_env)
     print_viewers(page);
     print_timeline(page);
     print_use(page);
+    print_said(page);
     print_usage(page);
     print_field(page, "directory", "cwd");
     print_setup(page);

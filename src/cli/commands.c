@@ -32,6 +32,7 @@ const struct command *const commands[] = {
     &command_continue,
     &command_requeue,
     &command_retry,
+    &command_notify,
     &command_gpus,
     &command_nodes,
     &command_users,

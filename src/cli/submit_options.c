@@ -144,6 +144,12 @@ static int set_signal(void *target, const char *value, struct error *err)
     return set(target, "warn_signal", "--signal", value, err);
 }
 
+static int set_checkpoint(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "checkpoint", "--checkpoint", "yes", err);
+}
+
 static int set_on_timeout(void *target, const char *value, struct error *err)
 {
     bool is_requeue = strcmp(value, "requeue") == 0;
@@ -364,6 +370,7 @@ const struct option_row submit_rows[] = {
     { 0, "cancel-if-never", NULL, "give it up when what it waits for can never come true",
         set_cancel_if_never },
     { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
+    { 0, "checkpoint", NULL, "it saves its work when told to, and says CHECKPOINTED", set_checkpoint },
     { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
     { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
     { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },

@@ -164,6 +164,7 @@ void core_change(
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });
     core_set_due(core, entry);
     core_make_notices(core, job, event, before);
+    core_note_stop(core, entry);
     if (job->state == JOB_DONE) {
         core->n_undone--;
         core_note_done(core, entry);

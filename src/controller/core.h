@@ -247,6 +247,9 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 /* What it makes of what it was given: while it runs, as its agent said last; then what is in its record.
  * NULL: nothing was measured, or not yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
+/* Of a job that is to save its work and go back to the queue: when it is killed at the latest; 0: it is no
+ * such job. */
+int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same of one GPU of it, whatever its others and its CPUs do. */

@@ -92,6 +92,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
     for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_set_due(core, entry);
+        core_note_stop(core, entry);
         if (entry->job->state == JOB_QUEUED)
             core_enqueue(core, entry, NULL, false);
         else if (job_state_is_active(entry->job->state))

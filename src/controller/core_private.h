@@ -17,6 +17,8 @@ struct core_job {
     int64_t limit_ms;        // the time limit that due_ms follows from
     size_t timer;            // its place in the heap of those plus 1; 0: none is set
     bool is_fetching;        // its spec was asked for
+    int64_t stop_ends_ms;    // wall clock: when what is being stopped is killed at the latest
+    uint64_t stop_token;     // of the attempt that this is about
     bool kills_process;      // a lease: the next stop is meant for its process too
     struct job_usage *usage; // while it runs: what its agent said last; else NULL
     uint64_t usage_token;    // of the attempt that this is about
@@ -290,6 +292,11 @@ void core_drop_usage(struct core_job *entry);
 
 /* How long a job has between SIGTERM and SIGKILL when nobody says otherwise. */
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
+
+/* --- core_checkpoint.c --- */
+bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
+int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry);
+void core_note_stop(const struct core *core, struct core_job *entry); // after each change of it
 
 /* --- core_idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */

@@ -59,6 +59,7 @@ struct job_ask {
     int64_t grace_ms;        // between SIGTERM and SIGKILL; 0: as the site says
     char *warn_signal;       // "USR1@60": this signal so many seconds before its time is up; NULL: none
     char *retry_on;          // "75,137": exit codes after which it is tried again; NULL: none
+    bool checkpoint;         // saves its work when it is told to, and says CHECKPOINTED
     uint32_t max_requeues;   // so often it goes back to the queue at most; 0: ASK_REQUEUES
     struct strings notify;   // whom to tell: job/notify.h; empty: nobody
     char *notify_on;         // of what: "start,end"; NULL: of its end
@@ -106,10 +107,11 @@ struct job_ask {
         JOB_ASK_FIELD(63, RECORD_U32, base_, max_requeues, "max_requeues", 0),                               \
         JOB_ASK_FIELD(64, RECORD_U32, base_, retry, "retry", 0),                                             \
         JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX),                         \
+        JOB_ASK_FIELD(70, RECORD_BOOL, base_, checkpoint, "checkpoint", 0),                                  \
         JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
         JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
         JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0)
-#define ASK_FIELDS         32U                   // rows of it
+#define ASK_FIELDS         33U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

@@ -8,6 +8,7 @@
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
+ *   notify.c  S: what the job says of itself
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
@@ -24,6 +25,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 #include "shepherd/init.h"
+#include "shepherd/notify.h"
 #include "shepherd/terminal.h"
 
 /* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
@@ -57,6 +59,7 @@ struct shepherd {
     char *log_path;         // absolute; what I opened
     int host_pidfd;         // of a guest: the init of the job's own step; -1: gone, or no guest
     struct terminal terminal;
+    struct notify notify;
     struct buffer record; // reserved for the exit record
 };
 
@@ -74,7 +77,8 @@ int shepherd_prepare(struct shepherd *shepherd, struct error *err);
 /* Sends "NAME WORD" to the agent; waits at most a second when the agent is slow. */
 void shepherd_hint(const struct shepherd *shepherd, const char *word);
 
-/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open. */
+/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open, and the pipe
+ * of the job, so that it is never without a reader. */
 void shepherd_drop(const struct shepherd *shepherd);
 
 /* Closes and frees what the struct holds. */

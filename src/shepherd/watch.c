@@ -12,6 +12,10 @@
  * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
  * the init itself. The init comes last because it alone holds the exit status of the command. At its time
  * limit the step is stopped as if the agent had said so.
+ *
+ * A stop can be one that waits for the job to save its work: it is told by a signal of its own choice, and is
+ * killed as soon as it says CHECKPOINTED, at the latest after the grace. What it said before it was told does
+ * not count; the warning before a time limit that puts it back into the queue tells it, too.
  */
 #include "shepherd/watch.h"
 
@@ -134,6 +138,61 @@ static void obey(struct watch *watch, const struct spool_command *command)
     watch->stage = STOP_SIGNALLED;
 }
 
+/* --- a stop that waits for a checkpoint --- */
+
+/* Its end is that of the stop, whatever the command makes of it: also when it was quicker than the signal. */
+static void note_saved(struct watch *watch)
+{
+    struct ending *ending = watch->ending;
+    if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT)
+        ending->is_timed_out = true;
+    if (ending->stop_signal == 0)
+        ending->stop_signal = SIGKILL;
+}
+
+/* It has saved its work after it was told to. */
+static void end_saved(struct watch *watch)
+{
+    if (watch->stage >= STOP_KILLED || watch->phase == WATCH_REST)
+        return;
+    note_saved(watch);
+    obey(watch, &(struct spool_command){ .signal = SIGKILL });
+}
+
+/* What it said before it was told does not count; a stop that is said again changes nothing about that. */
+static void await_checkpoint(struct watch *watch, enum spool_told told)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    bool is_saved = notify_drain(notify);
+    if (is_saved && notify_told(notify) != SAVE_UNASKED)
+        end_saved(watch);
+    if (notify_told(notify) != SAVE_AT_STOP)
+        notify_tell(notify, told);
+}
+
+static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_told told)
+{
+    uint32_t signal = watch->shepherd->spec.checkpoint_signal;
+    await_checkpoint(watch, told);
+    obey(watch,
+        &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
+}
+
+static void on_notify(struct watch *watch)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_read(notify, clock_boot_ms()) && notify_told(notify) != SAVE_UNASKED)
+        end_saved(watch);
+}
+
+/* The last words may be read after the end. */
+static void finish_notify(struct watch *watch)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_finish(notify) && notify_told(notify) != SAVE_UNASKED)
+        note_saved(watch);
+}
+
 /* --- standing still, and the time limit --- */
 
 /* A process that forks while the others are stopped has a child that the first round missed. */
@@ -172,13 +231,19 @@ static void keep_limit(struct watch *watch)
     }
     if (!watch->is_executed)
         on_executed(watch);
+    const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
+    if (due == DUE_WARNING && spec->is_requeued_at_limit)
+        await_checkpoint(watch, SAVE_AT_LIMIT);
     if (due == DUE_WARNING && watch->is_executed)
-        (void)signal_step(watch, (int)watch->terms.spec->warn_signal);
+        (void)signal_step(watch, (int)spec->warn_signal);
     if (due != DUE_END)
         return;
     watch->ending->is_timed_out = true;
-    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+    if (spec->is_requeued_at_limit)
+        stop_when_saved(watch, spec->grace_ms, SAVE_AT_LIMIT);
+    else
+        obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = spec->grace_ms });
 }
 
 static void keep_idle(struct watch *watch)
@@ -199,8 +264,11 @@ static void on_terms(struct watch *watch)
 {
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
-    if (limit_ms != watch->terms.limit_ms)
+    if (limit_ms != watch->terms.limit_ms) {
+        if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
+            notify_tell(&watch->shepherd->notify, SAVE_UNASKED); // that limit is another one now
         keep_limit(watch);
+    }
     settle_suspension(watch);
 }
 
@@ -216,6 +284,9 @@ static void on_command(struct watch *watch)
     ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
     if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_LOOK_MAGIC)
         on_terms(watch);
+    else if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_CHECKPOINT_MAGIC &&
+             command.grace_ms >= 0)
+        stop_when_saved(watch, command.grace_ms, SAVE_AT_STOP);
     else if (is_command(&command, n))
         obey(watch, &command);
 }
@@ -370,12 +441,14 @@ enum source {
     SOURCE_HOST,
     SOURCE_LIMIT,
     SOURCE_IDLE,
+    SOURCE_NOTIFY,
     SOURCES,
 };
 
 static void turn(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;
+    int64_t now_ms = clock_boot_ms();
     bool is_rest = watch->phase == WATCH_REST;
     bool awaits_start = !watch->is_executed && (watch->waiting_signal != 0 || watch->terms.is_suspended);
     struct pollfd sources[SOURCES] = {
@@ -390,8 +463,9 @@ static void turn(struct watch *watch)
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
+        [SOURCE_NOTIFY] = { is_rest ? -1 : notify_source(&shepherd->notify, now_ms), POLLIN, 0 },
     };
-    if (poll(sources, SOURCES, -1) < 0)
+    if (poll(sources, SOURCES, is_rest ? -1 : notify_wait_ms(&shepherd->notify, now_ms)) < 0)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
@@ -420,6 +494,8 @@ static void turn(struct watch *watch)
         keep_limit(watch);
     if (sources[SOURCE_IDLE].revents != 0)
         keep_idle(watch);
+    if (sources[SOURCE_NOTIFY].revents != 0)
+        on_notify(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -459,6 +535,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
+    finish_notify(&watch);
     terms_close(&watch.terms);
     terminal_idle_close(&watch.idle);
     closep(&watch.events_fd);

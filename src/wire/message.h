@@ -65,6 +65,9 @@ enum message_id {
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
  */
 #define STOP_LEASED 0x10000U
+/* With a signal of STOP: the job goes on later, and ends as soon as it has saved its work; the signal is what
+ * its spec has for that. */
+#define STOP_CHECKPOINT 0x20000U
 
 enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
 

@@ -123,6 +123,46 @@ static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
     assert_int_equal(fstatat(spool_fd, "42.1.0.0/" SPOOL_USAGE, &st, 0), -1);
 }
 
+static void say(const char *status)
+{
+    struct spool_notice notice = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
+    (void)snprintf(notice.status, sizeof(notice.status), "%s", status);
+    _cleanup_close_ int dirfd = open_entry();
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_NOTICE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_notice(fd, &notice), 0);
+}
+
+static void assert_said(const char *status)
+{
+    struct job_usage *usage = gpu_watch_end(watch, &id);
+    assert_non_null(usage);
+    assert_int_equal(usage->progress_ppm, 400000);
+    assert_true((usage->valid & USAGE_PROGRESS) != 0);
+    assert_string_equal(usage->status, status);
+    assert_int_equal(usage->checkpointed_ms, 5);
+    job_usage_free(usage);
+}
+
+static void what_a_job_says_is_part_of_its_usage(void **state)
+{
+    put_spec();
+    put_started();
+    say("first");
+    assert_int_equal(add(2000, 50), 1);
+    say("last");
+    put_exit();
+    assert_said("last");
+}
+
+static void what_a_job_says_before_the_first_sample_is_kept(void **state)
+{
+    put_spec();
+    put_started();
+    say("quick");
+    put_exit();
+    assert_said("quick");
+}
+
 static void usage_outlives_a_killed_agent(void **state)
 {
     put_spec();
@@ -209,6 +249,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(an_attempt_is_measured_from_its_start_to_its_end),
         CASE(an_attempt_that_was_never_sampled_has_no_usage),
+        CASE(what_a_job_says_is_part_of_its_usage),
+        CASE(what_a_job_says_before_the_first_sample_is_kept),
         CASE(usage_outlives_a_killed_agent),
         CASE(an_agent_that_leaves_loses_nothing),
         CASE(a_damaged_file_is_not_believed),

@@ -146,6 +146,12 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
     return job != NULL ? job->usage : NULL;
 }
 
+int64_t core_checkpoint_until(const struct core *core, uint64_t id)
+{
+    const struct job *job = core_job(core, id);
+    return job != NULL && job->ask.checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
+}
+
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);

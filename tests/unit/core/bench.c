@@ -28,6 +28,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->token = launch->token;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
+    if (type->id == MESSAGE_STOP)
+        sent->signal = ((const struct message_stop *)message)->signal;
 }
 
 static void reply(void *arg, void *request, const struct core_answer *answer)
