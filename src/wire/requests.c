@@ -77,3 +77,18 @@ static const struct record_field retry_fields[] = {
 };
 const struct record_type retry_request_record =
     RECORD_TYPE(262, "retry request", struct retry_request, retry_fields);
+
+static const struct record_field node_token_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct node_token_request, expires_s, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct node_token_request, host, 256),
+    RECORD_FIELD(3, RECORD_STRING, struct node_token_request, node, 64),
+    RECORD_FIELD(4, RECORD_BOOL, struct node_token_request, replace, 0),
+};
+const struct record_type node_token_request_record =
+    RECORD_TYPE(240, "node token request", struct node_token_request, node_token_fields);
+
+static const struct record_field forget_fields[] = {
+    RECORD_FIELD(1, RECORD_BOOL, struct forget_request, force, 0),
+};
+const struct record_type forget_request_record =
+    RECORD_TYPE(241, "forget request", struct forget_request, forget_fields);
