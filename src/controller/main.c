@@ -13,25 +13,24 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
+#include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "controller/agent_process.h"
 #include "controller/api_gate.h"
 #include "controller/controller.h"
-#include "controller/detach.h"
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
 #include "controller/links.h"
 #include "controller/node_listener.h"
 #include "controller/node_registry.h"
 #include "controller/prepare.h"
-#include "controller/privileges.h"
 #include "controller/reload.h"
 #include "controller/retention.h"
 #include "controller/serve.h"
 #include "controller/settings.h"
-#include "controller/sockets.h"
 #include "controller/streams.h"
 #include "wire/address.h"
 
@@ -172,7 +171,7 @@ static void become_ready(struct program *program)
         program->prepared.tcp_fd >= 0 ? controller->options.listen : "",
         (unsigned long long)controller->summary.epoch, (unsigned long long)controller->summary.jobs,
         controller->is_root ? "jobs run as their submitters" : "without root: it serves one user");
-    sockets_notify_ready("ready");
+    daemon_notify_ready("ready");
     detach_ready(&program->prepared.detached);
 }
 
@@ -357,8 +356,8 @@ int main(int argc, char **argv)
     struct settings_wish wish = { 0 };
     struct error err = { 0 };
     controller->is_root = geteuid() == 0;
-    privileges_clean_environment();
-    privileges_spare_from_oom();
+    daemon_clean_environment();
+    daemon_spare_from_oom();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);

@@ -80,10 +80,12 @@ void join_send_refusal(int fd, const struct error *err)
     (void)send(fd, bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* From here on only the output matters. */
+/* Called for an empty output, too, of which there is one before anything was said. */
 static void on_told(struct bufferevent *stream, void *arg)
 {
-    joining_free(arg);
+    struct joining *joining = arg;
+    if (joining->is_telling)
+        joining_free(joining);
 }
 
 static void tell(struct joining *joining, const struct record_type *type, const void *message)

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -80,20 +78,4 @@ int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struc
         return error_hint(err, "choose another (%s %s:PORT) or none (%s none)", option, address.host, option);
     }
     return r < 0 ? error_set_errno(err, r, "cannot listen at %s", where) : 0;
-}
-
-void sockets_notify_ready(const char *status)
-{
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
-        return;
-    memcpy(address.sun_path, path, strlen(path));
-    if (path[0] == '@')
-        address.sun_path[0] = '\0';
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char text[256];
-    int n = snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", status);
-    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    (void)sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&address, length);
 }

@@ -11,6 +11,3 @@ int sockets_listen_unix(const char *path, mode_t mode, int *ret_fd, struct error
 
 /* "HOST:PORT" or "[ADDRESS]:PORT", as `option` says. -EADDRINUSE: the sentence names the port. */
 int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struct error *err);
-
-/* Tells the service manager, as sd_notify(3) does: one datagram to NOTIFY_SOCKET. Harmless without one. */
-void sockets_notify_ready(const char *status);
