@@ -53,7 +53,7 @@ struct node_listener {
 static void on_session_end(void *arg, const char *label, const struct error *err)
 {
     if (err->code != 0 && label[0] != '\0')
-        log_info("node %s: a connection broke: %s", label, err->message);
+        log_info("node %s: %s", label, err->message);
 }
 
 /* Tells why, as the connection's last word. */
@@ -150,7 +150,8 @@ static void on_open(void *arg, SSL *ssl, int fd)
 int node_listener_authority(
     struct node_listener *listener, const struct tls_authority **ret, struct error *err)
 {
-    int r = listener->authority == NULL ? tls_authority_open(listener->tls_dir, &listener->authority, err) : 0;
+    int r =
+        listener->authority == NULL ? tls_authority_open(listener->tls_dir, &listener->authority, err) : 0;
     *ret = listener->authority;
     return r;
 }

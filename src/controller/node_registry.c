@@ -58,8 +58,7 @@ static struct registered_node *find_or_add(struct node_registry *registry, const
     struct registered_node *node = find(registry, name);
     if (node != NULL)
         return node;
-    registry->nodes =
-        xreallocarray(registry->nodes, registry->count + 1, sizeof(struct registered_node *));
+    registry->nodes = xreallocarray(registry->nodes, registry->count + 1, sizeof(struct registered_node *));
     node = registry->nodes[registry->count++] = xcalloc(1, sizeof(*node));
     node->name = xstrdup(name);
     return node;
@@ -77,7 +76,8 @@ static void load_node(void *arg, const struct store_node *node)
 {
     struct node_registry *registry = arg;
     if (strcmp(node->name, registry->controller->options.node) == 0)
-        log_warning("a machine that joined is called %s, as this one is now: it cannot come back", node->name);
+        log_warning(
+            "a machine that joined is called %s, as this one is now: it cannot come back", node->name);
     else
         enter(registry, node);
 }
@@ -104,7 +104,7 @@ bool registry_awaits(const struct node_registry *registry)
 int64_t registry_awaits_until(const struct node_registry *registry)
 {
     return has_remote(registry) || registry->tokens_until_ms <= clock_wall_ms() ? 0
-                                                                               : registry->tokens_until_ms;
+                                                                                : registry->tokens_until_ms;
 }
 
 const struct registered_node *registry_find(const struct node_registry *registry, const char *name)
@@ -131,7 +131,9 @@ void registry_each(const struct node_registry *registry,
 
 void registry_note_link(struct node_registry *registry, const char *name, const char *address, bool is_up)
 {
-    struct registered_node *node = find_or_add(registry, name);
+    struct registered_node *node = is_up ? find_or_add(registry, name) : find(registry, name);
+    if (node == NULL)
+        return; // it was forgotten
     if (is_up && address != NULL) {
         free(node->address);
         node->address = xstrdup(address);
@@ -176,9 +178,8 @@ int registry_make_token(struct node_registry *registry, const struct store_join_
     if (r < 0)
         return r;
     struct change *change = xcalloc(1, sizeof(*change));
-    *change = (struct change){
-        .registry = registry, .on_made = done, .arg = arg, .expires_ms = token->expires_ms
-    };
+    *change =
+        (struct change){ .registry = registry, .on_made = done, .arg = arg, .expires_ms = token->expires_ms };
     store_add_join_token(registry->controller->store, token, hash, on_made, change);
     return 0;
 }
@@ -213,8 +214,8 @@ static void on_forgotten(void *arg, bool is_done)
     change_free(change);
 }
 
-void registry_forget(struct node_registry *registry, const char *name,
-    void (*done)(void *arg, bool is_done), void *arg)
+void registry_forget(
+    struct node_registry *registry, const char *name, void (*done)(void *arg, bool is_done), void *arg)
 {
     for (size_t i = 0; i < registry->count; i++) {
         if (!registry->nodes[i]->is_remote || strcmp(registry->nodes[i]->name, name) != 0)

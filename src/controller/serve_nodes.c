@@ -5,7 +5,6 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +12,7 @@
 #include "base/strings.h"
 #include "controller/node_listener.h"
 #include "controller/node_registry.h"
+#include "controller/serve_reach.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
 #include "wire/json_record.h"
@@ -40,23 +40,6 @@ static void release_making(struct request *request)
     free(making);
 }
 
-/* Where a node dials: what was asked for, else the address that the port has, else the name of this host. */
-static char *ticket_address(const struct controller *controller, const char *host)
-{
-    struct utsname self;
-    struct address address = { 0 };
-    if (address_parse(controller->options.nodes_listen, NODES_PORT, &address, NULL) < 0)
-        address = (struct address){ .host = xstrdup("::"), .port = xstrdup(NODES_PORT) };
-    bool is_any = strcmp(address.host, "::") == 0 || strcmp(address.host, "0.0.0.0") == 0;
-    if (host != NULL || is_any) {
-        free(address.host);
-        address.host = xstrdup(host != NULL ? host : uname(&self) == 0 ? self.nodename : "localhost");
-    }
-    char *text = address_text(&address);
-    address_clear(&address);
-    return text;
-}
-
 static void on_made(void *arg, uint64_t id)
 {
     struct request *request = arg;
@@ -70,7 +53,8 @@ static void on_made(void *arg, uint64_t id)
         char text[JOIN_TOKEN_TEXT_SIZE];
         making->token.id = id;
         join_token_write(&making->token, text);
-        _cleanup_free_ char *where = ticket_address(request->serve->controller, making->body.host);
+        _cleanup_free_ char *where =
+            reach_text(request->serve->controller->options.nodes_listen, NODES_PORT, making->body.host);
         _cleanup_free_ char *ticket = xasprintf("%s#%s", where, text);
         json_t *body = json_object();
         (void)json_object_set_new(body, "id", json_integer((json_int_t)id));

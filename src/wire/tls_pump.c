@@ -43,7 +43,9 @@ struct tls_pump {
     int net_fd, plain_fd;
     struct event *net_readable, *net_writable, *plain_readable, *plain_writable;
     struct pipe in, out;
+    char *where;      // the other machine
     bool has_left;    // the plain side is closed altogether
+    bool is_broken;   // the net side failed
     int want_reading; // of the net: what the last call of each kind waits for, as SSL_ERROR_WANT_*
     int want_writing;
     tls_pump_ended_fn *on_end;
@@ -75,9 +77,9 @@ static int judge(struct tls_pump *pump, int result, int *want, struct error *err
     *want = SSL_get_error(pump->ssl, result);
     if (*want == SSL_ERROR_WANT_READ || *want == SSL_ERROR_WANT_WRITE)
         return 0;
-    _cleanup_free_ char *where = address_of_peer(pump->net_fd);
+    pump->is_broken = true;
     errno = saved;
-    return trouble_of_tls(pump->ssl, result, where, err);
+    return trouble_of_session(pump->ssl, result, pump->where, err);
 }
 
 static int read_net(struct tls_pump *pump, struct error *err)
@@ -148,8 +150,7 @@ static int write_plain(struct tls_pump *pump)
         in->is_closed = true;
         return 1;
     }
-    ssize_t n =
-        send(pump->plain_fd, in->bytes + in->first, in->end - in->first, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t n = send(pump->plain_fd, in->bytes + in->first, in->end - in->first, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n < 0)
@@ -208,13 +209,14 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     run(arg);
 }
 
-struct tls_pump *tls_pump_new(struct event_base *base, SSL *ssl, int net_fd, int plain_fd,
-    tls_pump_ended_fn *on_end, void *arg)
+struct tls_pump *tls_pump_new(
+    struct event_base *base, SSL *ssl, int net_fd, int plain_fd, tls_pump_ended_fn *on_end, void *arg)
 {
     struct tls_pump *pump = xcalloc(1, sizeof(*pump));
     pump->ssl = ssl;
     pump->net_fd = net_fd;
     pump->plain_fd = plain_fd;
+    pump->where = address_of_peer(net_fd);
     pump->on_end = on_end;
     pump->arg = arg;
     (void)evutil_make_socket_nonblocking(net_fd);
@@ -238,7 +240,11 @@ void tls_pump_free(struct tls_pump *pump)
         pump->plain_writable };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         event_free(events[i]);
+    if (!pump->is_broken && !pump->out.is_closed)
+        (void)SSL_shutdown(pump->ssl); // as far as it goes without waiting
+    ERR_clear_error();
     SSL_free(pump->ssl);
+    free(pump->where);
     (void)close(pump->net_fd);
     (void)close(pump->plain_fd);
     free(pump);

@@ -37,10 +37,12 @@ static const struct row rows[] = {
     { NAME, EAI_NODATA, -ENXIO, "the name has no address", "check DNS and /etc/hosts" },
     { NAME, EAI_AGAIN, -EAGAIN, "the name servers do not answer",
         "check /etc/resolv.conf, or use the numerical address" },
-    { NAME, EAI_FAIL, -EAGAIN, "the name servers fail", "check /etc/resolv.conf, or use the numerical address" },
+    { NAME, EAI_FAIL, -EAGAIN, "the name servers fail",
+        "check /etc/resolv.conf, or use the numerical address" },
     { NAME, EAI_SERVICE, -EINVAL, "the port is not a number", "write HOST:PORT" },
     { CONNECT, ECONNREFUSED, -ECONNREFUSED, "the connection is refused",
-        "the machine is there, but nothing listens on this port: is mgpud running there? For nodes it listens "
+        "the machine is there, but nothing listens on this port: is mgpud running there? For nodes it "
+        "listens "
         "once there is a node or a valid `mgpu node token`" },
     { CONNECT, EHOSTUNREACH, -EHOSTUNREACH, "there is no route to this machine",
         "check the network and the address: ip route get ADDRESS" },
@@ -109,22 +111,42 @@ int trouble_of_connect(int code, const char *where, struct error *err)
     return tell(find(CONNECT, -code), code, strerror(-code), where, err);
 }
 
-int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *err)
+/* What a call of OpenSSL came to: its row when there is one, else its words. */
+static const struct row *judge(const SSL *ssl, int result, int saved, int *ret_code, const char **ret_text)
 {
-    int saved = errno, kind = SSL_get_error(ssl, result);
+    int kind = SSL_get_error(ssl, result);
     long verified = SSL_get_verify_result(ssl);
     unsigned long queued = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(queued);
-    const struct row *row = find(REASON, ERR_GET_REASON(queued));
     bool is_rejected = ERR_GET_REASON(queued) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK;
     ERR_clear_error();
-    if (is_rejected) {
-        row = find(CERTIFICATE, (int)verified);
-        return tell(row, -EKEYREJECTED, X509_verify_cert_error_string(verified), where, err);
-    }
-    if (kind == SSL_ERROR_ZERO_RETURN)
-        return trouble_of_connect(-ECONNRESET, where, err);
-    if (kind == SSL_ERROR_SYSCALL)
-        return trouble_of_connect(saved != 0 ? -saved : -ECONNRESET, where, err);
-    return tell(row, -EPROTO, reason != NULL ? reason : "TLS failed", where, err);
+    *ret_code = is_rejected ? -EKEYREJECTED : -EPROTO;
+    *ret_text = is_rejected      ? X509_verify_cert_error_string(verified)
+                : reason != NULL ? reason
+                                 : "TLS failed";
+    if (is_rejected)
+        return find(CERTIFICATE, (int)verified);
+    if (kind != SSL_ERROR_ZERO_RETURN && kind != SSL_ERROR_SYSCALL)
+        return find(REASON, ERR_GET_REASON(queued));
+    *ret_code = kind == SSL_ERROR_SYSCALL && saved != 0 ? -saved : -ECONNRESET;
+    *ret_text = strerror(-*ret_code);
+    return find(CONNECT, -*ret_code);
+}
+
+int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *err)
+{
+    const char *text = NULL;
+    int code = 0, saved = errno;
+    const struct row *row = judge(ssl, result, saved, &code, &text);
+    return tell(row, code, text, where, err);
+}
+
+int trouble_of_session(const SSL *ssl, int result, const char *where, struct error *err)
+{
+    const char *text = NULL;
+    int code = 0, saved = errno;
+    const struct row *row = judge(ssl, result, saved, &code, &text);
+    (void)error_set(err, row != NULL ? row->code : code, "the connection with %s broke: %s", where,
+        row != NULL ? row->text : text);
+    return row != NULL ? error_hint(err, "%s", row->hint) : code;
 }

@@ -17,3 +17,6 @@ int trouble_of_connect(int code, const char *where, struct error *err);
 /* A handshake, a read or a write that failed with `result`; looks at the session, OpenSSL's queue and errno.
  */
 int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *err);
+
+/* The same of a connection that was well before. */
+int trouble_of_session(const SSL *ssl, int result, const char *where, struct error *err);
