@@ -23,6 +23,12 @@ static int set_socket(void *target, const char *value, struct error *err)
     return option_text("--socket", value, &call->socket, err);
 }
 
+static int set_host(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    return option_text("--host", value, &call->host, err);
+}
+
 static int set_json(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
@@ -80,6 +86,7 @@ static int set_iso(void *target, const char *value, struct error *err)
 
 const struct option_row call_global_rows[] = {
     { 0, "socket", "PATH", "socket of mgpud (else MGPU_SOCKET, else the usual places)", set_socket },
+    { 0, "host", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_host },
     { 0, "json", NULL, "print the server's JSON", set_json },
     { 0, "color", "WHEN", "auto, always or never", set_color },
     { 0, "utc", NULL, "show times in UTC", set_utc },
@@ -213,7 +220,7 @@ static int run_verb(
         (void)error_set(err, -EINVAL, "'%.60s' is not expected here", argv[first]);
         return error_hint(err, "mgpu help %s", command->name);
     }
-    client_init(&call->client, call->socket);
+    client_init(&call->client, call->socket, call->host);
     r = command->run(call, argc - first, argv + first, err);
     client_clear(&call->client);
     return r;

@@ -15,6 +15,7 @@ const struct record_type cancel_request_record =
 static const struct record_field token_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct token_request, name, LIMIT_TOKEN_NAME_BYTES),
     RECORD_FIELD(2, RECORD_U64, struct token_request, expires_s, 0),
+    RECORD_FIELD(240, RECORD_STRING, struct token_request, host, 256),
 };
 const struct record_type token_request_record =
     RECORD_TYPE(201, "token request", struct token_request, token_fields);

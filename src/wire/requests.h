@@ -18,6 +18,7 @@ struct cancel_request {
 struct token_request {
     char *name;         // for its owner to recognise it
     uint64_t expires_s; // from now on
+    char *host;         // how its user reaches this machine, for the address in the answer; NULL: by its name
 };
 
 /* POST /gpus/pause, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
