@@ -18,7 +18,8 @@
 static int refuse(const char *text, struct error *err)
 {
     (void)error_set(err, -EINVAL, "'%.80s' is not HOST:PORT", text);
-    return error_hint(err, "write it as gpu0:" NODES_PORT ", 10.0.0.7:" NODES_PORT " or [fd00::7]:" NODES_PORT);
+    return error_hint(
+        err, "write it as gpu0:" NODES_PORT ", 10.0.0.7:" NODES_PORT " or [fd00::7]:" NODES_PORT);
 }
 
 /* Where the host ends: at its bracket, or at the only colon. A bare IPv6 address has several. */
@@ -46,7 +47,9 @@ int address_parse(const char *text, const char *default_port, struct address *re
         length -= 2;
     }
     int64_t number = 0;
-    if (length == 0 || length > HOST_MAX || port == NULL ||
+    /* Colons are there in brackets only, and before a zone such as %eth0. */
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:%";
+    if (length == 0 || length > HOST_MAX || strspn(host, allowed) < length || port == NULL ||
         parse_integer(port, "port", 1, UINT16_MAX, &number, NULL) < 0)
         return refuse(text, err);
     *ret = (struct address){ .host = xstrndup(host, length), .port = xasprintf("%d", (int)number) };
