@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "cli/option_text.h"
+#include "cli/remote.h"
 #include "cli/talk.h"
 
 #define ACTIONS_MAX 8
@@ -23,10 +24,11 @@ static int set_socket(void *target, const char *value, struct error *err)
     return option_text("--socket", value, &call->socket, err);
 }
 
-static int set_host(void *target, const char *value, struct error *err)
+static int set_server(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    return option_text("--host", value, &call->host, err);
+    int r = remote_check("--server", value, err);
+    return r < 0 ? r : option_text("--server", value, &call->host, err);
 }
 
 static int set_json(void *target, const char *value, struct error *err)
@@ -86,7 +88,7 @@ static int set_iso(void *target, const char *value, struct error *err)
 
 const struct option_row call_global_rows[] = {
     { 0, "socket", "PATH", "socket of mgpud (else MGPU_SOCKET, else the usual places)", set_socket },
-    { 0, "host", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_host },
+    { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_server },
     { 0, "json", NULL, "print the server's JSON", set_json },
     { 0, "color", "WHEN", "auto, always or never", set_color },
     { 0, "utc", NULL, "show times in UTC", set_utc },

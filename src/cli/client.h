@@ -15,7 +15,7 @@
 #define CLIENT_PATIENT_MS 60000 // how long a verb that waits lives through the absence of mgpud
 
 struct client {
-    const char *host;       // --host or MGPU_HOST: another machine; NULL: this one
+    const char *host;       // --server or MGPU_HOST: another machine; NULL: this one
     char *token;            // for it
     const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
     char *path;             // where mgpud was found
@@ -25,7 +25,7 @@ struct client {
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };
 
-/* `socket` is the value of --socket or NULL, `host` that of --host. */
+/* `socket` is the value of --socket or NULL, `host` that of --server. */
 void client_init(struct client *client, const char *socket, const char *host);
 void client_clear(struct client *client);
 

@@ -25,9 +25,9 @@ static int set_name(void *target, const char *value, struct error *err)
     return option_text("--name", value, &options_of(target)->name, err);
 }
 
-static int set_via(void *target, const char *value, struct error *err)
+static int set_host(void *target, const char *value, struct error *err)
 {
-    return option_text("--via", value, &options_of(target)->host, err);
+    return option_text("--host", value, &options_of(target)->host, err);
 }
 
 static int set_expires(void *target, const char *value, struct error *err)
@@ -44,7 +44,7 @@ static int set_expires(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "name", "NAME", "what it is for, to recognise it by (cli)", set_name },
     { 0, "expires", "TIME", "how long it is good (30d)", set_expires },
-    { 0, "via", "HOST", "how the other machine reaches this one (its host name)", set_via },
+    { 0, "host", "HOST", "how the other machine reaches this one (its host name)", set_host },
     { 0 },
 };
 

@@ -61,7 +61,7 @@ static int set_force(void *target, const char *value, struct error *err)
 
 static const struct option_row token_rows[] = {
     { 0, "expires", "TIME", "how long it is good (1h)", set_expires },
-    { 0, "host", "NAME", "how nodes reach this machine (its host name)", set_host },
+    { 0, "host", "HOST", "how nodes reach this machine (its host name)", set_host },
     { 0, "node", "NODE", "good only for a node of this name", set_node },
     { 0, "replace", "NODE", "for the machine that takes the place of this node", set_replace },
     { 0 },

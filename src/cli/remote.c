@@ -23,6 +23,21 @@
 #define HELPER_FD 3
 #define WORD_MAX  2048
 #define TOKEN_MAX 512
+#define PIN_SIZE  43U
+
+int remote_check(const char *option, const char *value, struct error *err)
+{
+    static const char scheme[] = "https://";
+    static const char pin[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const char *hash = strchr(value, '#');
+    bool is_right = strncmp(value, scheme, strlen(scheme)) == 0 && hash != NULL &&
+                    hash > value + strlen(scheme) && strlen(hash + 1) == PIN_SIZE &&
+                    strspn(hash + 1, pin) == PIN_SIZE;
+    if (is_right)
+        return 0;
+    (void)error_set(err, -EINVAL, "%s: '%.80s' is not https://HOST:PORT#PIN", option, value);
+    return error_hint(err, "`mgpu token create`, where mgpud runs, prints the whole address");
+}
 
 /* Beside us in a build directory, in libexec when installed. */
 static char *find_helper(void)
@@ -111,12 +126,15 @@ int remote_connect(const char *host, struct http_client **ret, struct error *err
     char number[16];
     int pair[2];
     struct error why = { 0 };
+    int r = remote_check("MGPU_HOST", host, err);
+    if (r < 0)
+        return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return error_set_errno(err, -errno, "cannot make a socket");
     _cleanup_close_ int ours = pair[0], theirs = pair[1];
     (void)snprintf(number, sizeof(number), "%d", HELPER_FD);
     const char *const arguments[] = { HELPER, "--fd", number, host, NULL };
-    int r = remote_start(arguments, theirs, HELPER_FD, &why);
+    r = remote_start(arguments, theirs, HELPER_FD, &why);
     closep(&theirs);
     theirs = -1;
     if (r == 0)

@@ -5,6 +5,9 @@
 #include "base/error.h"
 #include "wire/http_client.h"
 
+/* True to its form; `option` is what gave it. */
+int remote_check(const char *option, const char *value, struct error *err);
+
 /* "https://HOST:PORT#PIN": a connection through mgpu-tls. -EHOSTDOWN when it cannot be reached, -EPERM when
  * what answers there is not to be believed. */
 int remote_connect(const char *host, struct http_client **ret, struct error *err);

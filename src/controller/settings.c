@@ -24,16 +24,16 @@
 #include "wire/address.h"
 #include "wire/gpu_spec.h"
 
-#define SYSTEM_CONFIG  "/etc/mgpu/mgpu.yaml"
-#define DROP_INS       ".d"
-#define COMMAND_LINE   "command line"
-#define SETTINGS_MAX   128U
-#define PIDS_MAX       4194304 // as many as Linux can count
-#define PIDS_MIN       16
-#define DEFAULT_LISTEN "127.0.0.1:9123"
+#define SYSTEM_CONFIG        "/etc/mgpu/mgpu.yaml"
+#define DROP_INS             ".d"
+#define COMMAND_LINE         "command line"
+#define SETTINGS_MAX         128U
+#define PIDS_MAX             4194304 // as many as Linux can count
+#define PIDS_MIN             16
+#define DEFAULT_LISTEN       "127.0.0.1:9123"
 #define DEFAULT_NODES_LISTEN "[::]:" NODES_PORT
-#define DEFAULT_USER   "mgpu"
-#define KEEP_JOBS_MS   (INT64_C(365) * 24 * 3600 * 1000)
+#define DEFAULT_USER         "mgpu"
+#define KEEP_JOBS_MS         (INT64_C(365) * 24 * 3600 * 1000)
 
 struct parsed {
     struct controller_options *options; // first: the rows of other files know no more
@@ -323,7 +323,7 @@ static char *program_directory(void)
         return xstrdup("/usr/bin");
     path[n] = '\0';
     *strrchr(path, '/') = '\0';
-    _cleanup_free_ char *beside = xasprintf("%s/mgpu-agent", path);
+    _cleanup_free_ char *beside = xasprintf("%s/mgpu-shepherd", path); // bin has a link to the agent alone
     if (access(beside, X_OK) == 0)
         return xstrdup(path);
     return xasprintf("%s/../libexec/mgpu", path);
@@ -468,10 +468,10 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 
 void settings_clear(struct controller_options *options)
 {
-    char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->nodes_listen, options->gpus,
-        options->nvml_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
-        options->node, options->log_dir, options->pids_max, options->program_dir, options->priority_group,
-        options->cgroup };
+    char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
+        options->nodes_listen, options->gpus, options->nvml_library, options->rocm_library,
+        options->device_dir, options->sysfs_root, options->user, options->node, options->log_dir,
+        options->pids_max, options->program_dir, options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -375,6 +375,21 @@ def test_a_silent_stranger_is_dropped(lone):
         assert connection.recv(1) == b''
 
 
+# --- without root ---
+
+@pytest.mark.root
+def test_a_cluster_without_root_serves_its_user_and_leaks_nothing(ana, gate):
+    with Cluster(1, user=ana, client=ana) as rootless:
+        box = rootless.box
+        job = box.submit('-g', '2', '--', *gate.command('id -u'))
+        box.wait(job, 'running')
+        rootless.nodes['n1'].stop()
+        gate.open()
+        rootless.nodes['n1'].start()
+        assert box.wait(job)['exit_code'] == 0
+        assert box.output(job) == f'{ana.uid}\n'
+
+
 # --- troubles ---
 
 @pytest.mark.parametrize('where, words', [
@@ -426,7 +441,7 @@ def remote(someone):
     """A controller whose API other machines reach, a node, and the environment of a client there."""
     port = free_port()
     with Cluster(1, client=someone, listen=f'0.0.0.0:{port}') as made:
-        answer = made.box.mgpu('token', 'create', '--via', '127.0.0.1', '--json', check=True).json
+        answer = made.box.mgpu('token', 'create', '--host', '127.0.0.1', '--json', check=True).json
         home = f'{made.place}/home'
         os.makedirs(home, mode=0o755)
         made.far = {'MGPU_SOCKET': '', 'MGPU_HOST': answer['api'], 'MGPU_TOKEN': answer['token'], 'HOME': home,
@@ -483,7 +498,7 @@ def test_a_wrong_pin_sends_nothing(remote):
 @pytest.mark.parametrize('host, words', [
     ('https://127.0.0.1:1#' + 'A' * 43, 'the connection is refused'),
     ('http://127.0.0.1:9123', 'is not https://HOST:PORT#PIN'),
-    ('https://127.0.0.1:9123#short', 'is no pin'),
+    ('https://127.0.0.1:9123#short', 'is not https://HOST:PORT#PIN'),
 ])
 def test_troubles_of_a_client_are_told_apart(remote, host, words):
     done = remote.box.mgpu('ps', env={**remote.far, 'MGPU_HOST': host})
