@@ -16,6 +16,7 @@ struct launch_node {
     const char *exit_dir;
     const struct record_list *gpus; // struct gpu_state: all of the node; NULL: not known
     bool is_root;
+    bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
 };
