@@ -269,6 +269,18 @@ static int on_tell(struct agent_core *core, int64_t boot_ms, const void *message
     return 0;
 }
 
+/* It wants no link with this node, or with this version of mgpu. */
+static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_refused *refused = message;
+    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO,
+        "the controller refuses this node: %s",
+        refused->text != NULL ? refused->text : "it does not say why");
+    if (refused->hint != NULL)
+        (void)error_hint(err, "%s", refused->hint);
+    return err->code;
+}
+
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -286,6 +298,8 @@ static const struct {
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_TERMS, LINK_OBEYING, on_terms },
     { MESSAGE_TELL, LINK_OBEYING, on_tell },
+    { MESSAGE_REFUSED, LINK_DOWN, on_refused },
+    { MESSAGE_REFUSED, LINK_GREETED, on_refused },
 };
 
 int agent_core_message(

@@ -66,7 +66,8 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
-    strings_set_env(env, "MGPU_SOCKET", socket);
+    if (!node->has_joined)
+        strings_set_env(env, "MGPU_SOCKET", socket);
     strings_set_env(env, "MGPU_NOTIFY", pipe);
 }
 
@@ -307,6 +308,8 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
     complete_environment(&ret->env, user, ret->cwd);
+    if (node->has_joined) // the one that its submitter had is on another machine
+        strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->notify);
     if (job->script != NULL)
         set_script(job, node, ret);

@@ -15,6 +15,8 @@
 #define CLIENT_PATIENT_MS 60000 // how long a verb that waits lives through the absence of mgpud
 
 struct client {
+    const char *host;       // --server or MGPU_HOST: another machine; NULL: this one
+    char *token;            // for it
     const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
     char *path;             // where mgpud was found
     uid_t server_uid;
@@ -23,8 +25,8 @@ struct client {
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };
 
-/* `socket` is the value of --socket or NULL. */
-void client_init(struct client *client, const char *socket);
+/* `socket` is the value of --socket or NULL, `host` that of --server. */
+void client_init(struct client *client, const char *socket, const char *host);
 void client_clear(struct client *client);
 
 /* One more place to look for the socket, after the usual ones. */
@@ -48,6 +50,9 @@ int client_call(struct client *client, const char *method, const char *path, con
     struct error *err);
 
 int client_get(struct client *client, const char *path, json_t **ret, struct error *err);
+
+/* Lets what is executed next find the same mgpud. -errno. */
+int client_export(const struct client *client);
 
 /* Turns an answer that is no success into an error. */
 int client_problem(const struct http_answer *answer, struct error *err);
