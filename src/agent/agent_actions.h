@@ -5,7 +5,7 @@
 #include "agent/agent_core.h"
 
 enum agent_link_state { LINK_DOWN, LINK_GREETED, LINK_OBEYING };
-enum attempt_told { TOLD_NOTHING, TOLD_STARTED, TOLD_END };
+enum attempt_told { TOLD_NOTHING, TOLD_READY, TOLD_STARTED, TOLD_END };
 
 struct attempt {
     struct spool_id id;

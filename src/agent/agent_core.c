@@ -163,6 +163,22 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
+/* Said of a part that has reported itself ready; of one that is over, or unknown, it says nothing. */
+static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_go *go = message;
+    struct spool_id id = ID_OF(go);
+    struct attempt *attempt = find(core, &id);
+    if (attempt == NULL)
+        return 0;
+    int r = check_token(attempt, go->token, err);
+    if (r < 0)
+        return r;
+    raise_want(attempt, WANT_GO);
+    agent_actions_run(core, attempt, boot_ms, NULL);
+    return 0;
+}
+
 /* A stop of an attempt that was never heard of still settles it, so that a late LAUNCH could not run. */
 static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
@@ -188,7 +204,7 @@ static struct attempt *find_running(
 {
     struct attempt *attempt = find(core, id);
     *ret = attempt != NULL ? check_token(attempt, token, err) : 0;
-    return *ret == 0 && attempt != NULL && attempt->want <= WANT_RUN ? attempt : NULL;
+    return *ret == 0 && attempt != NULL && attempt->want <= WANT_GO ? attempt : NULL;
 }
 
 static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
@@ -271,6 +287,7 @@ static const struct {
 } inputs[] = {
     { MESSAGE_WELCOME, LINK_GREETED, on_welcome },
     { MESSAGE_LAUNCH, LINK_OBEYING, on_launch },
+    { MESSAGE_GO, LINK_OBEYING, on_go },
     { MESSAGE_STOP, LINK_OBEYING, on_stop },
     { MESSAGE_FORGET, LINK_OBEYING, on_forget },
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },

@@ -58,6 +58,8 @@ struct agent_effects {
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
     int (*set_terms)(
         void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+    /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. */
+    int (*release)(void *arg, const struct spool_id *id);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */

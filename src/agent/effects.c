@@ -143,6 +143,15 @@ static void read_exit(
         note_usage(effects, id, &sight->exit);
 }
 
+/* What a shepherd that died has left says nothing about the one that took its place. */
+static void read_ready(int dirfd, struct attempt_sight *sight)
+{
+    struct launch_started *ready = &sight->started;
+    if (!sight->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
+        return;
+    sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
+}
+
 static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
 {
     struct effects *effects = arg;
@@ -155,8 +164,10 @@ static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_
     sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
     sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
     sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
-    if (sight->verdict == VERDICT_NONE)
+    if (sight->verdict == VERDICT_NONE) {
+        read_ready(dirfd, sight);
         return;
+    }
     read_exit(effects, id, dirfd, sight);
     if (sight->verdict == VERDICT_GO && lease_is(dirfd))
         sight->is_alive = lease_is_alive(dirfd);
@@ -248,6 +259,12 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
                    ? lease_end(dirfd, END_CANCELLED, NULL)
                    : lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms);
     return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
+}
+
+static int effect_release(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    return launcher_release(effects->parts.launcher, id);
 }
 
 static int effect_set_terms(
@@ -345,6 +362,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .watch = effect_watch,
         .settle_nogo = effect_settle_nogo,
         .command = effect_command,
+        .release = effect_release,
         .kill = effect_kill,
         .set_terms = effect_set_terms,
         .remove = effect_remove,

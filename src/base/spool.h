@@ -35,6 +35,7 @@
 #define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
+#define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
 #define SPOOL_NOTIFY    "notify"
 
 struct spool_id {
@@ -52,6 +53,7 @@ struct spool_command {
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one
+#define SPOOL_GO_MAGIC      0x6d67706eU // to one that waits to be let go: settle the verdict now
 
 /* Host byte order: it never leaves the boot. */
 struct spool_terms {

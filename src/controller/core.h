@@ -266,6 +266,7 @@ struct core_node {
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
+    char *address;         // where other nodes reach it; NULL: by its name
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
 void core_each_node(

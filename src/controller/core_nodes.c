@@ -115,8 +115,9 @@ static void stop_unwanted(struct core *core, const struct core_node *node)
         const struct known_attempt *known = &attempts[i];
         const struct core_job *entry = core_find(core, known->job);
         /* An entry that a crash left without its token can only be the job's present attempt. */
-        bool is_wanted = entry != NULL && (entry->job->token == known->token ||
-                                              (known->token == 0 && entry->job->attempt == known->attempt));
+        bool is_wanted = entry != NULL && (int)known->task == job_rank_on(entry->job, node->name) &&
+                         (entry->job->token == known->token ||
+                             (known->token == 0 && entry->job->attempt == known->attempt));
         /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
          */
         if (known->job > core->last_job) {
@@ -160,7 +161,11 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
         after = entry->active_after;
-        if (text_equal(entry->job->node, node->name))
+        if (job_rank_on(entry->job, node->name) < 0)
+            continue;
+        if (job_is_wide(entry->job))
+            core_parts_reconcile(core, entry, node);
+        else
             reconcile(core, entry, hello);
     }
     core_resume_leases(core, node);
@@ -176,6 +181,7 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
     node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
     core_fail_questions(core, link);
+    core_parts_away(core, node);
     core_node_down(core, node);
 }
 
@@ -206,7 +212,8 @@ static struct core_job *find_current(
 {
     struct core_job *entry = core_find(core, statement->job);
     bool is_current = entry != NULL && entry->job->token == statement->token &&
-                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state);
+                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
+                      (int)statement->task == job_rank_on(entry->job, node->name);
     if (is_current)
         return entry;
     if (statement->job <= core->last_job)
@@ -214,12 +221,32 @@ static struct core_job *find_current(
     return NULL;
 }
 
+/* Is this the part of a present attempt on several nodes that this node has? */
+static bool is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token)
+{
+    return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
+           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
+}
+
+static void on_ready(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_ready *ready = message;
+    struct core_job *entry = core_find(core, ready->job);
+    if (is_part(entry, node, ready->task, ready->token))
+        core_part_ready(core, entry, ready->task);
+}
+
 static void on_started(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
     struct core_job *entry = core_find(core, started->job);
+    if (is_part(entry, node, started->task, started->token)) {
+        core_part_started(core, entry, started->task, started);
+        return;
+    }
     /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
-    if (entry == NULL || entry->job->token != started->token || entry->job->started_ms != 0 ||
+    if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
+        entry->job->started_ms != 0 ||
         (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
         return;
     struct job_event event = {
@@ -228,9 +255,8 @@ static void on_started(struct core *core, const struct core_node *node, const vo
     core_change(core, entry, &event, NULL);
 }
 
-/* The attempt is proven never to have run: the job goes back to the queue, or ends when that happens too
- * often. */
-static void give_back(struct core *core, struct core_job *entry, const char *text)
+/* The job goes back to the queue, or ends when that happens too often. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text)
 {
     struct job *job = entry->job;
     if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
@@ -270,6 +296,12 @@ static void take_fault(struct job_event *event)
         event->text = usage->fault;
 }
 
+void core_end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+{
+    take_fault(event);
+    end_attempt(core, entry, event);
+}
+
 static void on_exited(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -277,8 +309,12 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
+    if (job_is_wide(entry->job)) {
+        core_part_exited(core, entry, record->task, record);
+        return; // it is forgotten with the others
+    }
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        give_back(core, entry, record->text);
+        core_give_back(core, entry, record->text);
     } else {
         struct job_event event = {
             .attempt = record->attempt,
@@ -294,8 +330,7 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
             .text = record->text,
         };
         take_usage(record, &event.usage);
-        take_fault(&event);
-        end_attempt(core, entry, &event);
+        core_end_attempt(core, entry, &event);
         job_usage_free(event.usage.items);
     }
     forget(core, node, &statement);
@@ -309,9 +344,13 @@ static void on_returned(struct core *core, const struct core_node *node, const v
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
+    if (job_is_wide(entry->job)) {
+        core_part_returned(core, entry, returned->task, returned->text);
+        return;
+    }
     if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)
         return; // it ran: "never executed" cannot be true, and the truth will follow
-    give_back(core, entry, returned->text);
+    core_give_back(core, entry, returned->text);
     forget(core, node, &statement);
 }
 
@@ -364,6 +403,7 @@ static const struct {
     uint16_t id;
     void (*handle)(struct core *core, const struct core_node *node, const void *message);
 } handlers[] = {
+    { MESSAGE_READY, on_ready },
     { MESSAGE_STARTED, on_started },
     { MESSAGE_EXITED, on_exited },
     { MESSAGE_RETURNED, on_returned },

@@ -3,23 +3,25 @@
 #pragma once
 
 #include "controller/core.h"
+#include "controller/core_parts.h"
 #include "sched/forecast.h"
 #include "sched/sched.h"
 
 /* A job with what the controller needs around it. */
 struct core_job {
     struct job *job;
-    struct job_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
-    size_t spec_bytes;       // what it counts against RESIDENT_SPECS_MAX
-    uint64_t changed_in;     // batch of its latest change: it may be acted on when that one is durable
-    int64_t grace_ms;        // of the latest cancel; -1: the default
-    int64_t due_ms;          // boot clock: its deadline while it waits, its time limit while it runs
-    int64_t limit_ms;        // the time limit that due_ms follows from
-    size_t timer;            // its place in the heap of those plus 1; 0: none is set
-    bool is_fetching;        // its spec was asked for
-    bool kills_process;      // a lease: the next stop is meant for its process too
-    struct job_usage *usage; // while it runs: what its agent said last; else NULL
-    uint64_t usage_token;    // of the attempt that this is about
+    struct job_spec *spec;    // while resident; NULL: fetch it from the store when it is needed
+    size_t spec_bytes;        // what it counts against RESIDENT_SPECS_MAX
+    uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
+    int64_t grace_ms;         // of the latest cancel; -1: the default
+    int64_t due_ms;           // boot clock: its deadline while it waits, its time limit while it runs
+    int64_t limit_ms;         // the time limit that due_ms follows from
+    size_t timer;             // its place in the heap of those plus 1; 0: none is set
+    bool is_fetching;         // its spec was asked for
+    bool kills_process;       // a lease: the next stop is meant for its process too
+    struct job_usage *usage;  // while it runs: what its agent said last; else NULL
+    uint64_t usage_token;     // of the attempt that this is about
+    struct core_parts *parts; // of an attempt on several nodes; else NULL
     struct core_job *array, *members;              // an element's array, while in memory; an array's elements
     struct core_job *member_before, *member_after; // elements of the same array
     struct core_job *before, *after;               // all jobs, in order of id
@@ -274,6 +276,10 @@ void core_clear_outlook(struct core *core);
 
 /* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);
+/* To the node of this rank. False: its request is not in memory, and was asked for. */
+bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link);
+void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link);
+void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over
 void core_drop_spec(struct core *core, struct core_job *entry);
 
@@ -304,3 +310,7 @@ const struct job *core_lessee(const struct core *core, const struct gpu_process 
 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
+/* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
+void core_end_attempt(struct core *core, struct core_job *entry, struct job_event *event);
+/* It is proven never to have run. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text);

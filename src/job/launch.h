@@ -63,6 +63,8 @@ struct launch_spec {
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_guest;
+    /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
+    bool is_gated;
 };
 
 /* spool file "started": the gate is open. */

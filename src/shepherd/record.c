@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "job/event.h"
 #include "job/state.h"
 #include "shepherd/orphan_tail.h"
@@ -128,6 +129,25 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
     else
         counts_describe_rest(&ending->counts, &shepherd->spec, text, size);
+}
+
+int record_write_started(const struct shepherd *shepherd, const char *name)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    struct launch_started started = {
+        .job = spec->job,
+        .attempt = spec->attempt,
+        .step = spec->step,
+        .task = spec->task,
+        .token = spec->token,
+        .shepherd_pid = (uint32_t)getpid(),
+        .shepherd_start = process_start_time(getpid()),
+        .init_pid = (uint32_t)shepherd->init_pid,
+        .init_start = process_start_time(shepherd->init_pid),
+        .log_path = shepherd->log_path,
+        .wall_ms = clock_wall_ms(),
+    };
+    return file_write_record(shepherd->spool_fd, name, &launch_started_record, &started, false);
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,

@@ -19,6 +19,9 @@ struct ending {
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
     struct launch_exit *ret);
 
+/* Writes who the shepherd and the init are, under this name in the spool: SPOOL_STARTED or SPOOL_READY. */
+int record_write_started(const struct shepherd *shepherd, const char *name);
+
 /* Reserves all the memory and the space in the spool that record_publish needs. */
 int record_reserve(struct shepherd *shepherd);
 

@@ -426,6 +426,8 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         on_init_gone(&watch);
     else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
+    if (shepherd->early.magic != 0)
+        obey(&watch, &shepherd->early);
     keep_limit(&watch);
     settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {

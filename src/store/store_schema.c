@@ -151,6 +151,7 @@ static const char usage[] =
     "ALTER TABLE jobs ADD COLUMN requeue_cause INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN suspended_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN terms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN nodes BLOB;"
 
     "DROP INDEX jobs_ended;" // `ended` is in that order
     "CREATE TABLE ended (job INTEGER NOT NULL, uid INTEGER NOT NULL,"

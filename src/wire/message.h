@@ -10,6 +10,8 @@
  *                             <─────── LAUNCH, STOP, FORGET      idempotent, repeated after every HELLO
  *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
  *   GPUS (samples)            ───────>
+ *   READY (a part of several) ───────>                           repeated after every HELLO until GO
+ *                             <─────── GO                         all parts are ready: the gate may open
  *                             <─────── OPEN_LOG (stream id)
  *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
@@ -25,6 +27,7 @@
 
 #include "base/record.h"
 #include "job/event.h"
+#include "job/job_nodes.h"
 #include "job/launch.h"
 #include "job/spec.h"
 #include "job/usage.h"
@@ -55,6 +58,8 @@ enum message_id {
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
+    MESSAGE_READY = 180,
+    MESSAGE_GO,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -130,6 +135,7 @@ struct attempt_usage {
     uint32_t attempt;
     uint64_t token;
     struct record_list usage; // exactly one struct job_usage
+    uint32_t task;
 };
 
 /* One promise of the node: kept or not, and how to get it. Shown by `mgpu doctor`. */
@@ -171,6 +177,13 @@ struct message_welcome {
     uint64_t epoch; // grows with every start of the controller
 };
 
+/* A node of an attempt that has several, as its other parts see it. */
+struct launch_peer {
+    char *name;
+    char *address; // where the others reach it
+    uint32_t gpus; // given to the part there
+};
+
 struct message_launch {
     uint64_t job;
     uint32_t attempt, step, task;
@@ -180,6 +193,21 @@ struct message_launch {
     struct record_list spec; // exactly one struct job_spec
     uint64_t array_job;      // it is an element of this array; 0: of none
     uint32_t array_index;
+    /* Of a part: `task` is its rank. It waits for GO at its gate. */
+    struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
+    uint32_t port;            // where the parts may meet, on the first of them
+};
+
+struct message_ready { // everything that can fail has gone well: GO would open the gate
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
+
+struct message_go { // every part is ready
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
 };
 
 struct message_stop {
@@ -304,6 +332,9 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
+extern const struct record_type message_ready_record;
+extern const struct record_type message_go_record;
+extern const struct record_type launch_peer_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;
