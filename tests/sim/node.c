@@ -13,9 +13,15 @@
 #define USAGES_MAX 64U
 #define IDLE_MS    3000
 
-void node_init(struct node *node, struct world *world)
+void node_init(struct node *node, struct world *world, size_t number)
 {
     *node = (struct node){ .world = world };
+    (void)snprintf(node->name, sizeof(node->name), "n%zu", number);
+}
+
+void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16])
+{
+    (void)snprintf(uuid, 16, "GPU-%.5s-%u", node->name, index % 100);
 }
 
 void node_clear(struct node *node)
@@ -120,6 +126,7 @@ static void execute(struct node *node, struct spooled *entry)
     check_gpus(node, entry);
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
+    node->executed(node->arg, entry->id.job);
     world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
 }
 
@@ -180,7 +187,7 @@ static void on_adopted(void *arg, uint64_t shepherd, void *object)
 static void send_message(void *arg, const struct record_type *type, const void *message)
 {
     struct node *node = arg;
-    node->send(node->send_arg, type, message);
+    node->send(node->arg, type, message);
 }
 
 static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
@@ -388,9 +395,11 @@ static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
 {
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
         struct condition *condition = &node->conditions[i];
+        char uuid[16];
+        node_gpu_uuid(node, i, uuid);
         gpus[i] = (struct gpu_state){
             .index = i,
-            .uuid = xasprintf("GPU-%u", i),
+            .uuid = xstrdup(uuid),
             .memory_bytes = 24ULL << 30,
             .is_lost = condition->is_lost,
             .is_unclean = condition->is_unclean,
@@ -422,7 +431,7 @@ void node_usages(struct node *node)
     }
     describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS }, .usages = { usages, count } };
-    node->send(node->send_arg, &message_gpus_record, &message);
+    node->send(node->arg, &message_gpus_record, &message);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
         free(gpus[i].uuid);
 }
@@ -443,24 +452,34 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char name[] = "box", boot[] = "boot-1";
-    struct message_hello hello = { .protocol = LINK_PROTOCOL, .node = name, .boot_id = boot, .cpus = 2 };
+    char boot[] = "boot-1";
+    struct message_hello hello = {
+        .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
+    };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
         free(gpus[i].uuid);
 }
 
-uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code)
+bool node_is_running(const struct node *node, uint64_t job)
 {
-    uint32_t executions = 0, latest = 0;
+    const struct spooled *entry = node->spool;
+    while (entry != NULL && (entry->id.job != job || !entry->is_running))
+        entry = entry->next;
+    return entry != NULL;
+}
+
+uint32_t node_executions(const struct node *node, uint64_t job, uint32_t *latest, int32_t *ret_exit_code)
+{
+    uint32_t executions = 0;
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->id.job != job || entry->executions == 0)
             continue;
         executions += entry->executions;
-        if (entry->id.attempt > latest)
+        if (entry->id.attempt > *latest)
             *ret_exit_code = entry->exit.exit_code;
-        latest = entry->id.attempt > latest ? entry->id.attempt : latest;
+        *latest = entry->id.attempt > *latest ? entry->id.attempt : *latest;
     }
     return executions;
 }

@@ -40,6 +40,7 @@ struct condition {
 
 struct node {
     struct world *world;
+    char name[8];
     struct condition conditions[NODE_GPUS];
     struct agent_core *core; // NULL while the agent is dead
     uint64_t life;           // of the agent; what was meant for an earlier one is lost
@@ -49,10 +50,11 @@ struct node {
     size_t executions;
     char *broken; // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
-    void *send_arg;
+    void (*executed)(void *arg, uint64_t job);                                    // its command
+    void *arg;
 };
 
-void node_init(struct node *node, struct world *world);
+void node_init(struct node *node, struct world *world, size_t number); // its name is "n" and this
 void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
@@ -64,6 +66,11 @@ void node_ail(struct node *node);           // something happens to one of its G
 void node_heal(struct node *node);          // nothing ails any of them
 void node_sample(struct node *node);        // the agent tells how they are
 
-/* The attempts that ran a command for this job, in all; and the exit code of the latest. */
-uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);
+/* Where its GPU `index` is, in words that no other GPU has. */
+void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);
+bool node_is_running(const struct node *node, uint64_t job);
+
+/* The attempts that ran a command for this job here; and the exit code of the latest, when that is one after
+ * *latest, which is 0 for the first node that is asked. */
+uint32_t node_executions(const struct node *node, uint64_t job, uint32_t *latest, int32_t *ret_exit_code);
 size_t node_left_over(const struct node *node); // spool entries that were not removed
