@@ -49,6 +49,7 @@ struct box {
     struct ask asks[ASKS_MAX];
     size_t n_asks;
     size_t decisions; // that a second scheduler made the same way from the log
+    size_t wide_runs; // jobs whose last attempt had several nodes
     const char *broken;
     char detail[256];
 };
@@ -64,6 +65,14 @@ void box_storm_place(struct box *box);     // something happens to a node or to 
 void box_lose_controller(struct box *box); // it has died: every connection breaks
 /* An effect of the controller's core. */
 void box_send(void *arg, uint32_t link, const struct record_type *type, const void *message);
+
+/* --- box_wide.c --- */
+#define ATTEMPTS_SEEN_MAX 200U // of one job
+bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt);
+void box_check_execution(struct box *box, const struct spooled *begun);
+/* How many attempts of a job executed something, and which one was the last. */
+uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest);
+bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);
 
 /* --- box_judge.c --- */
 /* Every job that the events tell of, by id; the caller frees them. */

@@ -60,10 +60,7 @@ static bool was_cancelled(const struct box *box, const struct job *job)
 
 static void judge_job(struct box *box, const struct job *job)
 {
-    int32_t exit_code = -1;
-    uint32_t executions = 0, latest = 0;
-    for (size_t i = 0; i < box->n_places; i++)
-        executions += node_executions(&box->places[i].node, job->id, &latest, &exit_code);
+    uint32_t latest = 0, executions = box_executed_attempts(box, job->id, &latest);
     bool is_cancelled = was_cancelled(box, job);
     if (job->state != JOB_DONE)
         box_break(box, "an acknowledged job did not end", job->id);
@@ -75,10 +72,12 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
         return;
-    if (job->end == END_EXIT && (executions < 1 || exit_code != job->exit_code))
+    if (job->end == END_EXIT && !box_is_true_exit(box, job->id, latest, job->exit_code))
         box_break(box, "its exit code is not the true one", job->id);
     if (job->started_ms == 0 && executions > job->preemptions)
         box_break(box, "it ran, but nobody knows", job->id);
+    if (job_is_wide(job) && executions > 0)
+        box->wide_runs++;
     if (!is_cancelled && executions == 0 && job->end != END_START_FAILED)
         box_break(box, "it never ran", job->id);
 }

@@ -240,15 +240,9 @@ void box_storm_place(struct box *box)
     }
 }
 
-/* At most one node executes a job at a time. */
-static void on_execution(void *arg, uint64_t job)
+static void on_execution(void *arg, const struct spooled *entry)
 {
-    struct box *box = ((struct place *)arg)->box;
-    size_t running = 0;
-    for (size_t i = 0; i < box->n_places; i++)
-        running += node_is_running(&box->places[i].node, job);
-    if (running > 1)
-        box_break(box, "it runs in two places at once", job);
+    box_check_execution(((struct place *)arg)->box, entry);
 }
 
 void box_open_places(struct box *box)

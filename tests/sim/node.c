@@ -44,8 +44,8 @@ static void break_rule(struct node *node, const char *rule, uint64_t job)
 static struct spooled *find(const struct node *node, const struct spool_id *id)
 {
     struct spooled *entry = node->spool;
-    while (
-        entry != NULL && (entry->is_removed || entry->id.job != id->job || entry->id.attempt != id->attempt))
+    while (entry != NULL && (entry->is_removed || entry->id.job != id->job ||
+                                entry->id.attempt != id->attempt || entry->id.task != id->task))
         entry = entry->next;
     return entry;
 }
@@ -54,7 +54,7 @@ static struct spooled *add(struct node *node, const struct spool_id *id, uint64_
 {
     struct spooled *entry = xcalloc(1, sizeof(*entry));
     *entry = (struct spooled){ .id = *id, .token = token, .next = node->spool };
-    entry->exit_code = (int32_t)(id->job * 7 % 5);
+    entry->exit_code = (int32_t)((id->job * 7 + id->task * (id->job % 3)) % 5);
     node->spool = entry;
     return entry;
 }
@@ -88,6 +88,7 @@ static void write_exit(struct node *node, struct spooled *entry)
     entry->exit = (struct launch_exit){
         .job = entry->id.job,
         .attempt = entry->id.attempt,
+        .task = entry->id.task,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
                : entry->is_stopped ? END_CANCELLED
@@ -126,7 +127,7 @@ static void execute(struct node *node, struct spooled *entry)
     check_gpus(node, entry);
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
-    node->executed(node->arg, entry->id.job);
+    node->executed(node->arg, entry);
     world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
 }
 
@@ -153,12 +154,42 @@ static void on_started_record(void *arg, uint64_t shepherd, void *object)
     world_later(node->world, world_between(node->world, 0, 2), on_gate, node, shepherd, entry, NULL);
 }
 
+/* One in many fails for good, as when its directory is missing. */
+static void refuse(struct node *node, struct spooled *entry)
+{
+    entry->verdict = VERDICT_GO;
+    write_exit(node, entry);
+    entry->exit.end = END_START_FAILED;
+    entry->exit.exit_code = 125;
+    entry->exit.started_wall_ms = 0;
+}
+
+static void on_verdict(void *arg, uint64_t shepherd, void *object);
+
+static void on_prepared(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    bool is_at_gate = is_mine(entry, shepherd) && entry->n_parts > 0 && entry->verdict == VERDICT_NONE;
+    if (!is_at_gate) {
+        on_verdict(arg, shepherd, object);
+    } else if (world_one_in(node->world, 40)) {
+        refuse(node, entry);
+    } else {
+        entry->is_ready = entry->was_ready = true;
+        hint(node, entry);
+    }
+}
+
 static void on_verdict(void *arg, uint64_t shepherd, void *object)
 {
     struct node *node = arg;
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
+    if (entry->n_parts > 0 && !entry->is_ready && entry->verdict != VERDICT_NOGO)
+        return; // it was let go twice
+    entry->is_ready = false;
     if (entry->verdict == VERDICT_NONE)
         entry->verdict = VERDICT_GO;
     if (entry->verdict == VERDICT_NOGO) {
@@ -199,10 +230,12 @@ static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *
     sight->has_spec = entry->has_spec;
     sight->verdict = entry->verdict;
     sight->is_alive = sight->is_watched = entry->shepherd != 0;
+    sight->is_ready = entry->is_ready;
     sight->has_exit = entry->has_exit;
     if (entry->has_started)
-        sight->started =
-            (struct launch_started){ .job = id->job, .attempt = id->attempt, .token = entry->token };
+        sight->started = (struct launch_started){
+            .job = id->job, .attempt = id->attempt, .task = id->task, .token = entry->token
+        };
     if (entry->has_exit)
         sight->exit = entry->exit;
 }
@@ -218,6 +251,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
         entry = add(node, &id, launch->token);
     const struct gpu_grant *grants = launch->gpus.items;
     entry->n_gpus = launch->gpus.count;
+    entry->n_parts = (uint32_t)launch->peers.count;
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
         entry->is_sharing = grants[i].slot > 0;
@@ -237,7 +271,7 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
     if (entry->shepherd != 0)
         return 0;
     entry->shepherd = ++node->last_shepherd;
-    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_verdict, node,
+    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_prepared, node,
         entry->shepherd, entry, NULL);
     return 0;
 }
@@ -270,6 +304,18 @@ static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_
         return entry->is_gated ? -EAGAIN : 0;
     entry->is_stopped = true;
     world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
+    return 0;
+}
+
+static int release(void *arg, const struct spool_id *id)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL || entry->shepherd == 0)
+        return -EAGAIN;
+    if (entry->is_ready)
+        world_later(
+            node->world, world_between(node->world, 0, 3), on_verdict, node, entry->shepherd, entry, NULL);
     return 0;
 }
 
@@ -341,6 +387,7 @@ void node_start_agent(struct node *node)
         .command = command,
         .kill = kill_left_overs,
         .set_terms = set_terms,
+        .release = release,
         .remove = remove_attempt,
         .save_epoch = save_epoch,
         .open_log = open_log,
@@ -365,6 +412,7 @@ void node_kill_shepherd(struct node *node)
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;
         entry->shepherd = 0;
+        entry->is_ready = false;
         entry->is_gated = false; // its init sees the gate close and leaves without executing anything
         hint(node, entry);
         return;
@@ -425,6 +473,7 @@ void node_usages(struct node *node)
             .job = entry->id.job,
             .attempt = entry->id.attempt,
             .token = entry->token,
+            .task = entry->id.task,
             .usage = { &usage[count], 1 },
         };
         count++;
@@ -460,28 +509,6 @@ void node_hello(struct node *node)
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
         free(gpus[i].uuid);
-}
-
-bool node_is_running(const struct node *node, uint64_t job)
-{
-    const struct spooled *entry = node->spool;
-    while (entry != NULL && (entry->id.job != job || !entry->is_running))
-        entry = entry->next;
-    return entry != NULL;
-}
-
-uint32_t node_executions(const struct node *node, uint64_t job, uint32_t *latest, int32_t *ret_exit_code)
-{
-    uint32_t executions = 0;
-    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
-        if (entry->id.job != job || entry->executions == 0)
-            continue;
-        executions += entry->executions;
-        if (entry->id.attempt > *latest)
-            *ret_exit_code = entry->exit.exit_code;
-        *latest = entry->id.attempt > *latest ? entry->id.attempt : *latest;
-    }
-    return executions;
 }
 
 size_t node_left_over(const struct node *node)

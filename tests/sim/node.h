@@ -16,7 +16,10 @@ struct spooled {
     uint64_t token;
     uint32_t gpus[NODE_GPUS];
     size_t n_gpus;
-    bool is_sharing; // it has a part of each of its GPUs, and others may have the rest
+    uint32_t n_parts; // of its attempt, when these are several
+    bool is_ready;    // its shepherd waits to be let go
+    bool was_ready;   // or one of them did
+    bool is_sharing;  // it has a part of each of its GPUs, and others may have the rest
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
     enum spool_verdict verdict;
@@ -50,7 +53,7 @@ struct node {
     size_t executions;
     char *broken; // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
-    void (*executed)(void *arg, uint64_t job);                                    // its command
+    void (*executed)(void *arg, const struct spooled *entry);                     // its command
     void *arg;
 };
 
@@ -68,9 +71,4 @@ void node_sample(struct node *node);        // the agent tells how they are
 
 /* Where its GPU `index` is, in words that no other GPU has. */
 void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);
-bool node_is_running(const struct node *node, uint64_t job);
-
-/* The attempts that ran a command for this job here; and the exit code of the latest, when that is one after
- * *latest, which is 0 for the first node that is asked. */
-uint32_t node_executions(const struct node *node, uint64_t job, uint32_t *latest, int32_t *ret_exit_code);
 size_t node_left_over(const struct node *node); // spool entries that were not removed

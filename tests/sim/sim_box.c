@@ -88,6 +88,8 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
     if (ask == NULL)
         return;
     ask->is_waiting = false;
+    if (answer->code == -ERANGE) // not all nodes are there yet: it asks again
+        return;
     if (answer->code < 0) {
         box_break(box, "a good submit was refused", 0);
         (void)fprintf(stderr, "%s\n", answer->err.message);
@@ -127,6 +129,9 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.gpu_ids = xstrdup("3,1");
     } else if (spec->ask.gpus > 0 && kind % 13 == 0) {
         spec->ask.gpu_mem = 8ULL << 30;
+    } else if (kind % 7 < 2 && ask->box->n_places > 1) {
+        spec->ask.nodes = ask->box->n_places == 2 || kind % 3 > 0 ? 2 : 3;
+        spec->ask.gpus = spec->ask.nodes * (1 + (uint32_t)(kind / 11 % 2));
     }
     return spec;
 }
@@ -273,8 +278,14 @@ static void on_client(void *arg, uint64_t number, void *object)
 
 /* --- the controller's life --- */
 
+/* An attempt is over when nothing of it is left, on any node. */
 static void publish(void *arg, const struct job_event *event, const struct job *job)
 {
+    struct box *box = arg;
+    bool is_over =
+        event->type == EVENT_ENDED || event->type == EVENT_REQUEUED || event->type == EVENT_RETURNED;
+    if (is_over && box_is_running(box, event->job, event->attempt))
+        box_break(box, "its attempt was ended while it ran", event->job);
 }
 
 static void on_spec(void *arg, uint64_t job, void *object)
@@ -437,8 +448,8 @@ static void on_calm(void *arg, uint64_t number, void *object)
     ((struct box *)arg)->is_storm = false;
 }
 
-static bool run_seed(
-    uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions, size_t *ret_returns)
+static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions,
+    size_t *ret_returns, size_t *ret_wide)
 {
     struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
@@ -465,6 +476,7 @@ static bool run_seed(
     *ret_jobs += box->n_asks;
     *ret_decisions += box->decisions;
     *ret_returns += box->returns;
+    *ret_wide += box->wide_runs;
     core_free(box->core);
     store_batch_free(box->committing);
     world_clear(&box->world);
@@ -482,11 +494,11 @@ int main(int argc, char **argv)
         first = strtoull(argv[1], NULL, 10);
         count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     }
-    size_t happened = 0, jobs = 0, decisions = 0, returns = 0, bad = 0;
+    size_t happened = 0, jobs = 0, decisions = 0, returns = 0, wide = 0, bad = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        bad += !run_seed(seed, &happened, &jobs, &decisions, &returns);
-    (void)printf("%" PRIu64
-                 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu bad\n",
-        count, jobs, happened, decisions, returns, bad);
+        bad += !run_seed(seed, &happened, &jobs, &decisions, &returns, &wide);
+    (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu on "
+                            "several nodes, %zu bad\n",
+        count, jobs, happened, decisions, returns, wide, bad);
     return bad > 0;
 }
