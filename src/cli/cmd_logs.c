@@ -30,11 +30,12 @@
 #define REASK_MS        250
 #define READ_PATIENT_MS 10000
 #define LINES_MAX       1000000000
+#define RANK_MAX        4095
 #define LINE_BYTES_MAX  (64U << 10) // a longer line of several jobs is broken there
 
 struct logs_options {
-    bool is_follow, is_strip, is_raw, has_lines;
-    int64_t lines;
+    bool is_follow, is_strip, is_raw, has_lines, has_rank;
+    int64_t lines, rank;
 };
 
 static struct logs_options *options_of(void *target)
@@ -53,6 +54,12 @@ static int set_lines(void *target, const char *value, struct error *err)
 {
     options_of(target)->has_lines = true;
     return parse_integer(value, "-n", 0, LINES_MAX, &options_of(target)->lines, err);
+}
+
+static int set_rank(void *target, const char *value, struct error *err)
+{
+    options_of(target)->has_rank = true;
+    return parse_integer(value, "--rank", 0, RANK_MAX, &options_of(target)->rank, err);
 }
 
 static int set_strip(void *target, const char *value, struct error *err)
@@ -76,14 +83,17 @@ static const struct option_row follow_rows[] = {
 
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and what follows them", set_lines },
+    { 0, "rank", "N", "of a job on several nodes: only the output on node N, from 0 on", set_rank },
     { 0, "raw", NULL, "every byte, also when a terminal's output is not printed on a terminal", set_raw },
     { 0, "strip", NULL, "leave out colours and other terminal control sequences", set_strip },
     { 0 },
 };
 
-/* One job's output on its way. */
+/* One job's output on its way, or that of its part on one node. */
 struct log {
     const char *job;
+    size_t rank;
+    char label[64]; // with several: what its lines begin with
     struct call *call;
     struct stream stream;
     struct escapes escapes;
@@ -101,11 +111,11 @@ static int write_out(const void *bytes, size_t length)
 
 static int flush_line(struct log *log)
 {
-    char prefix[64];
     if (log->line.length == 0)
         return 0;
-    int n = snprintf(prefix, sizeof(prefix), "%s: ", log->job);
-    int r = write_out(prefix, (size_t)n);
+    int r = write_out(log->label, strlen(log->label));
+    if (r == 0)
+        r = write_out(": ", 2);
     if (r == 0)
         r = write_out(log->line.bytes, log->line.length);
     if (r == 0 && log->line.bytes[log->line.length - 1] != '\n')
@@ -148,8 +158,8 @@ static int take_bytes(void *target, const void *bytes, size_t length)
 static void ask(struct log *log, int delay_ms)
 {
     const struct logs_options *options = log->call->options;
-    _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%s/log%s", log->job, options->is_follow ? "?follow=1&wait=1" : "");
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log%stask=%zu", log->job,
+        options->is_follow ? "?follow=1&wait=1&" : "?", log->rank);
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
@@ -171,8 +181,8 @@ static int start(struct log *log, struct error *err)
     const struct logs_options *options = log->call->options;
     log->is_stripped = is_to_be_stripped(log);
     if (options->has_lines) {
-        int r =
-            log_tail_find(&log->call->client, log->job, (uint64_t)options->lines, &log->stream.offset, err);
+        int r = log_tail_find(
+            &log->call->client, log->job, log->rank, (uint64_t)options->lines, &log->stream.offset, err);
         if (r < 0)
             return r;
     }
@@ -196,7 +206,7 @@ static int finish_follow(struct log *log, struct error *err)
     }
     log->is_over = true;
     r = flush_line(log);
-    if (isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
+    if (log->rank == 0 && isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
         follow_report(log->call, "logs", job);
     return r;
 }
@@ -207,7 +217,8 @@ static int on_complete(struct log *log, struct error *err)
     const struct http_answer *answer = stream_answer(&log->stream);
     bool is_good = answer->status == 200 || answer->status == 206;
     bool is_past_end = answer->status == 416; // of a range that begins where the log ends
-    if (!is_good && !is_past_end && !(answer->status == 404 && options->is_follow && log->stream.offset > 0))
+    bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || log->rank > 0);
+    if (!is_good && !is_past_end && !is_late)
         return client_problem(answer, err);
     if (options->is_follow)
         return finish_follow(log, err);
@@ -264,24 +275,85 @@ static void clear(struct log *log)
     buffer_clear(&log->line);
 }
 
+struct log_list {
+    struct log *items;
+    size_t count;
+};
+
+/* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. */
+static int count_parts(struct call *call, const char *job, size_t *ret, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    _cleanup_json_ json_t *object = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
+    *ret = 1;
+    if (options->has_rank)
+        return 0;
+    int r = client_get(&call->client, path, &object, err);
+    if (r < 0)
+        return r;
+    size_t parts = json_array_size(json_object_get(object, "parts"));
+    int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
+    if (parts == 0 && asked > 1 && options->is_follow)
+        parts = (size_t)asked;
+    *ret = parts > 0 ? parts : 1;
+    return 0;
+}
+
+static int add_job(
+    struct call *call, const char *job, bool is_one_of_several, struct log_list *list, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    size_t parts;
+    int r = count_parts(call, job, &parts, err);
+    if (r < 0)
+        return r;
+    list->items = xreallocarray(list->items, list->count + parts, sizeof(*list->items));
+    for (size_t i = 0; i < parts; i++) {
+        struct log *log = &list->items[list->count++];
+        *log = (struct log){ .job = job,
+            .rank = options->has_rank ? (size_t)options->rank : i,
+            .call = call,
+            .is_prefixed = is_one_of_several || parts > 1 };
+        if (parts > 1 && is_one_of_several)
+            (void)snprintf(log->label, sizeof(log->label), "%.40s %zu", job, log->rank);
+        else if (parts > 1)
+            (void)snprintf(log->label, sizeof(log->label), "%zu", log->rank);
+        else
+            (void)snprintf(log->label, sizeof(log->label), "%.40s", job);
+    }
+    return 0;
+}
+
 /* At once when they are followed, else one after another. */
+static int print_list(struct log_list *list, bool is_follow, struct error *err)
+{
+    size_t at_once = is_follow ? list->count : 1;
+    int r = 0;
+    if (is_follow && list->count > FOLLOWED_MAX)
+        return error_set(
+            err, -E2BIG, "-f: the outputs on %zu nodes are more than %u at once", list->count, FOLLOWED_MAX);
+    for (size_t from = 0; r == 0 && from < list->count; from += at_once) {
+        for (size_t i = 0; r == 0 && i < at_once; i++)
+            r = start(&list->items[from + i], err);
+        if (r == 0)
+            r = run_logs(&list->items[from], at_once, err);
+    }
+    return r;
+}
+
 static int print_logs(struct call *call, const struct strings *jobs, struct error *err)
 {
     const struct logs_options *options = call->options;
-    size_t at_once = options->is_follow ? jobs->count : 1;
+    struct log_list list = { 0 };
     int r = 0;
-    for (size_t from = 0; r == 0 && from < jobs->count; from += at_once) {
-        _cleanup_free_ struct log *logs = xcalloc(at_once, sizeof(*logs));
-        for (size_t i = 0; r == 0 && i < at_once; i++) {
-            logs[i] =
-                (struct log){ .job = jobs->items[from + i], .call = call, .is_prefixed = jobs->count > 1 };
-            r = start(&logs[i], err);
-        }
-        if (r == 0)
-            r = run_logs(logs, at_once, err);
-        for (size_t i = 0; i < at_once; i++)
-            clear(&logs[i]);
-    }
+    for (size_t i = 0; r == 0 && i < jobs->count; i++)
+        r = add_job(call, jobs->items[i], jobs->count > 1, &list, err);
+    if (r == 0)
+        r = print_list(&list, options->is_follow, err);
+    for (size_t i = 0; i < list.count; i++)
+        clear(&list.items[i]);
+    free(list.items);
     return r;
 }
 

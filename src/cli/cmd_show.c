@@ -325,6 +325,23 @@ static void print_viewers(const struct page *page)
         print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
 }
 
+/* Of a job on several nodes: each part, what it came to, and where its output is. */
+static void print_parts(const struct page *page)
+{
+    size_t rank = 0;
+    const json_t *part = NULL;
+    json_array_foreach(json_object_get(page->job, "parts"), rank, part)
+    {
+        _cleanup_free_ char *node = field_shown(part, "node"), *state = field_shown(part, "state");
+        _cleanup_free_ char *log =
+            field_is_known(part, "log") ? field_shown(part, "log") : xstrdup("no output");
+        (void)fprintf(page->out, "%-10s %zu: %s, %s", rank == 0 ? "ranks" : "", rank, node, state);
+        if (field_is_known(part, "exit_code"))
+            (void)fprintf(page->out, ", exit %" PRId64, field_integer(part, "exit_code", 0));
+        (void)fprintf(page->out, ", %s\n", log);
+    }
+}
+
 static void print_grants(const struct page *page)
 {
     size_t index = 0;
@@ -333,6 +350,7 @@ static void print_grants(const struct page *page)
     if (!field_is_known(page->job, "node"))
         return;
     print_line(page, "where", where);
+    print_parts(page);
     json_array_foreach(json_object_get(page->job, "granted"), index, gpu)
     {
         _cleanup_free_ char *uuid = field_shown(gpu, "uuid");

@@ -231,6 +231,11 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 /* What it makes of what it was given: while it runs, as its agent said last; then what is in its record.
  * NULL: nothing was measured, or not yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
+/* Its parts in order of rank, while an attempt on several nodes is active; else NULL. The caller frees the
+ * array, the texts are the core's. */
+struct json_part *core_parts_look(const struct core *core, uint64_t job);
+/* The log of its part of this rank, active or over; NULL: there is none (yet). */
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same of one GPU of it, whatever its others and its CPUs do. */

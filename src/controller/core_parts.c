@@ -23,11 +23,12 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 #include "job/usage_merge.h"
+#include "wire/json_parts.h"
 
 #define EXIT_CODE_LOST 125
 
 static const char *const state_names[PART_STATES] = {
-    [PART_UNHEARD] = "unheard",
+    [PART_UNHEARD] = "starting",
     [PART_ASKED] = "starting",
     [PART_READY] = "ready",
     [PART_RELEASED] = "starting",
@@ -36,11 +37,6 @@ static const char *const state_names[PART_STATES] = {
     [PART_ENDED] = "done",
     [PART_LOST] = "lost",
 };
-
-const char *part_state_name(enum part_state state)
-{
-    return state < PART_STATES ? state_names[state] : "invalid";
-}
 
 static void part_clear(struct core_part *part)
 {
@@ -249,6 +245,23 @@ static struct job_usage *merge_usage(const struct core_job *entry, const struct 
     return merged;
 }
 
+/* How each part ended, for the record. The texts are borrowed. */
+static struct record_list describe_nodes(const struct job *job, const struct core_parts *parts)
+{
+    struct job_node *nodes = xcalloc(parts->count, sizeof(*nodes));
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct core_part *part = &parts->items[i];
+        nodes[i] = *job_node(job, i);
+        nodes[i].log_path = part->log_path;
+        nodes[i].exit_code = part->exit.exit_code;
+        if (part->state == PART_ENDED)
+            nodes[i].end = part->exit.end;
+        else if (part->state == PART_LOST)
+            nodes[i].end = part->end;
+    }
+    return (struct record_list){ nodes, parts->count };
+}
+
 static void set_end(const struct core_job *entry, const struct core_part *part, struct job_event *event)
 {
     event->exit_code = EXIT_CODE_LOST;
@@ -298,11 +311,13 @@ static void end_all(struct core *core, struct core_job *entry)
         add_up(parts, &event);
         event.text = text;
         event.log_path = parts->items[0].log_path;
+        event.nodes = describe_nodes(&was, parts);
         entry->parts = parts;
         struct job_usage *usage = merge_usage(entry, part);
         entry->parts = NULL;
         event.usage = (struct record_list){ usage, usage != NULL };
         core_end_attempt(core, entry, &event);
+        free(event.nodes.items);
         job_usage_free(usage);
     }
     forget_all(core, &was, parts);
@@ -470,4 +485,43 @@ void core_parts_away(struct core *core, const struct core_node *node)
         if (part != NULL && part->state < PART_STARTED)
             part->state = PART_UNHEARD;
     }
+}
+
+/* --- reading --- */
+
+static const struct core_parts *find_parts(const struct core *core, uint64_t job)
+{
+    const struct core_job *entry = core_find(core, job);
+    bool is_present = entry != NULL && entry->parts != NULL && entry->parts->token == entry->job->token;
+    return is_present && job_is_wide(entry->job) ? entry->parts : NULL;
+}
+
+struct json_part *core_parts_look(const struct core *core, uint64_t job)
+{
+    const struct core_parts *parts = find_parts(core, job);
+    if (parts == NULL)
+        return NULL;
+    struct json_part *looks = xcalloc(parts->count, sizeof(*looks));
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct core_part *part = &parts->items[i];
+        looks[i] = (struct json_part){
+            .state = state_names[part->state],
+            .log_path = part->log_path,
+            .has_exit = part->state == PART_ENDED,
+            .end = (enum job_end)part->exit.end,
+            .exit_code = part->exit.exit_code,
+        };
+    }
+    return looks;
+}
+
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+{
+    const struct core_parts *parts = find_parts(core, job->id);
+    const struct job_node *node = job_node(job, rank);
+    if (rank == 0)
+        return job->log_path;
+    if (parts != NULL)
+        return rank < parts->count ? parts->items[rank].log_path : NULL;
+    return node != NULL ? node->log_path : NULL;
 }

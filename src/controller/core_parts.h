@@ -20,8 +20,6 @@ enum part_state {
     PART_STATES,
 };
 
-const char *part_state_name(enum part_state state);
-
 struct core_part {
     enum part_state state;
     uint32_t order;          // among those that are over, from 1 on

@@ -79,7 +79,11 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
         view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }
-    return json_job_write(&view);
+    struct json_part *parts = core_parts_look(core, job->id);
+    view.parts = parts;
+    json_t *object = json_job_write(&view);
+    free(parts);
+    return object;
 }
 
 void jobs_reply(struct request *request, unsigned status, const struct job *job)

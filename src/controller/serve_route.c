@@ -77,6 +77,7 @@ static const struct route routes[] = {
         {
             { "follow", "1: wait for the start, and go on until the job is over" },
             { "wait", "1: wait for the start" },
+            { "task", "of a job on several nodes: the rank whose log it is; 0" },
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}/terminal", ACTION_READ, handle_terminal,

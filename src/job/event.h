@@ -64,7 +64,7 @@ struct job_event {
     uint32_t cause;            // preempted, requeued: enum requeue_cause
     int64_t retry_ms;          // requeued: not before this time, wall clock; 0: at once
     uint32_t sent;             // signalled: the signal
-    struct record_list nodes;  // allocated: struct job_node, all of several in order of rank
+    struct record_list nodes;  // allocated, ended: struct job_node, all of several in order of rank
 };
 
 extern const struct record_type job_event_record;

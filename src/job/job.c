@@ -193,6 +193,11 @@ static void on_ended(struct job *job, const struct job_event *event)
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
+    if (event->nodes.count > 0) {
+        struct job_nodes *nodes = job_nodes_copy(&event->nodes);
+        job_nodes_free(job->nodes);
+        job->nodes = nodes;
+    }
     job->run_ms = event->run_ms;
     job->cpu_ms = event->cpu_ms;
     job->max_rss = event->max_rss;
@@ -375,6 +380,8 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
         return job->hold != 0 ? "it is held" : NULL;
     case EVENT_STOP: return event->reason >= END_KINDS ? "there is no such end" : NULL;
     case EVENT_ENDED:
+        if (event->nodes.count > 0 && event->nodes.count != job_node_count(job))
+            return "its nodes are others";
         return event->end == END_NONE || event->end >= END_KINDS ? "there is no such end" : NULL;
     case EVENT_EDITED:
         if (event->ask.count != 1)

@@ -10,6 +10,9 @@
 static const struct record_field node_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct job_node, name, SPEC_NAME_MAX),
     RECORD_FIELD(2, RECORD_STRING, struct job_node, boot_id, 64),
+    RECORD_FIELD(3, RECORD_STRING, struct job_node, log_path, SPEC_PATH_MAX),
+    RECORD_FIELD(4, RECORD_U32, struct job_node, end, 0),
+    RECORD_FIELD(5, RECORD_I32, struct job_node, exit_code, 0),
 };
 const struct record_type job_node_record = RECORD_TYPE(80, "node of a job", struct job_node, node_fields);
 
@@ -50,11 +53,13 @@ bool job_nodes_equal(const struct job_nodes *a, const struct job_nodes *b)
     const struct job_node *left = a->nodes.items, *right = b->nodes.items;
     bool is_same = a->nodes.count == b->nodes.count;
     for (size_t i = 0; is_same && i < a->nodes.count; i++)
-        is_same = text_equal(left[i].name, right[i].name) && text_equal(left[i].boot_id, right[i].boot_id);
+        is_same = text_equal(left[i].name, right[i].name) && text_equal(left[i].boot_id, right[i].boot_id) &&
+                  text_equal(left[i].log_path, right[i].log_path) && left[i].end == right[i].end &&
+                  left[i].exit_code == right[i].exit_code;
     return is_same;
 }
 
-static const struct job_node *node_at(const struct job *job, size_t rank)
+const struct job_node *job_node(const struct job *job, size_t rank)
 {
     return job->nodes != NULL && rank < job->nodes->nodes.count
                ? (const struct job_node *)job->nodes->nodes.items + rank
@@ -70,7 +75,7 @@ size_t job_node_count(const struct job *job)
 
 const char *job_node_name(const struct job *job, size_t rank)
 {
-    const struct job_node *node = node_at(job, rank);
+    const struct job_node *node = job_node(job, rank);
     if (node != NULL)
         return node->name;
     return rank == 0 ? job->node : NULL;
@@ -78,7 +83,7 @@ const char *job_node_name(const struct job *job, size_t rank)
 
 const char *job_node_boot(const struct job *job, size_t rank)
 {
-    const struct job_node *node = node_at(job, rank);
+    const struct job_node *node = job_node(job, rank);
     if (node != NULL)
         return node->boot_id;
     return rank == 0 ? job->boot_id : NULL;

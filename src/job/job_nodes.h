@@ -18,6 +18,10 @@ struct job;
 struct job_node {
     char *name;
     char *boot_id; // that it had when the attempt was allocated
+    /* Of the part there, when the attempt is over. */
+    char *log_path;
+    uint32_t end; // enum job_end; END_NONE: it never ran
+    int32_t exit_code;
 };
 
 struct job_nodes {
@@ -36,6 +40,8 @@ void job_nodes_free(struct job_nodes *nodes);
 bool job_nodes_equal(const struct job_nodes *a, const struct job_nodes *b);
 
 /* --- of the job's latest attempt, however many nodes it has; 0 and NULL when it has none --- */
+/* The node of this rank of several, NULL: there is no such rank, or no several. */
+const struct job_node *job_node(const struct job *job, size_t rank);
 size_t job_node_count(const struct job *job);
 const char *job_node_name(const struct job *job, size_t rank);
 const char *job_node_boot(const struct job *job, size_t rank);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "job/idle.h"
+#include "wire/json_parts.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
 
@@ -318,6 +319,11 @@ static json_t *make_granted(const struct json_job_view *view)
     return json_job_grants(&view->job->grants);
 }
 
+static json_t *make_parts(const struct json_job_view *view)
+{
+    return json_parts_write(view->job, view->parts);
+}
+
 static json_t *make_submitted_at(const struct json_job_view *view)
 {
     return json_text_time(view->job->submitted_ms);
@@ -503,6 +509,9 @@ static const struct {
           "GPUs it got: index, uuid, memory (bytes, 0: all), shared, share (thousandths),"
           " node (null: `node`)" },
         make_granted },
+    { { "parts", "array|null",
+          "on several nodes: for each its rank, node, gpus, state, ended_by, exit_code and log" },
+        make_parts },
     { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
     { { "started_at", "string|null", "when the command began" }, make_started_at },
     { { "ended_at", "string|null", "when it was over" }, make_ended_at },

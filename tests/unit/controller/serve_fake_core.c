@@ -145,6 +145,17 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
     return job != NULL ? job->usage : NULL;
 }
 
+struct json_part *core_parts_look(const struct core *core, uint64_t job)
+{
+    return NULL;
+}
+
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+{
+    const struct job_node *node = job_node(job, rank);
+    return rank == 0 ? job->log_path : node != NULL ? node->log_path : NULL;
+}
+
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);

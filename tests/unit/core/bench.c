@@ -26,6 +26,7 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->job = launch->job;
     sent->attempt = launch->attempt;
     sent->token = launch->token;
+    sent->task = launch->task;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
 }
