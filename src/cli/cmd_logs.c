@@ -21,17 +21,17 @@
 #include "cli/field.h"
 #include "cli/follow.h"
 #include "cli/job_columns.h"
+#include "cli/labelled.h"
 #include "cli/log_tail.h"
 #include "cli/selector.h"
 #include "cli/stream.h"
 #include "cli/talk.h"
+#include "job/job_nodes.h"
 
 #define FOLLOWED_MAX    64U
 #define REASK_MS        250
 #define READ_PATIENT_MS 10000
 #define LINES_MAX       1000000000
-#define RANK_MAX        4095
-#define LINE_BYTES_MAX  (64U << 10) // a longer line of several jobs is broken there
 
 struct logs_options {
     bool is_follow, is_strip, is_raw, has_lines, has_rank;
@@ -59,7 +59,7 @@ static int set_lines(void *target, const char *value, struct error *err)
 static int set_rank(void *target, const char *value, struct error *err)
 {
     options_of(target)->has_rank = true;
-    return parse_integer(value, "--rank", 0, RANK_MAX, &options_of(target)->rank, err);
+    return parse_integer(value, "--rank", 0, JOB_NODES_MAX - 1, &options_of(target)->rank, err);
 }
 
 static int set_strip(void *target, const char *value, struct error *err)
@@ -93,52 +93,19 @@ static const struct option_row rows[] = {
 struct log {
     const char *job;
     size_t rank;
-    char label[64]; // with several: what its lines begin with
     struct call *call;
     struct stream stream;
     struct escapes escapes;
-    struct buffer line; // with several jobs: the line that is not complete yet
+    struct labelled lines; // with several
     bool is_prefixed;
     bool is_stripped;
     bool is_over;
 };
 
-static int write_out(const void *bytes, size_t length)
+static int write_out(void *arg, const void *bytes, size_t length)
 {
     int r = write_all(STDOUT_FILENO, bytes, length);
     return r < 0 ? r : 0;
-}
-
-static int flush_line(struct log *log)
-{
-    if (log->line.length == 0)
-        return 0;
-    int r = write_out(log->label, strlen(log->label));
-    if (r == 0)
-        r = write_out(": ", 2);
-    if (r == 0)
-        r = write_out(log->line.bytes, log->line.length);
-    if (r == 0 && log->line.bytes[log->line.length - 1] != '\n')
-        r = write_out("\n", 1);
-    log->line.length = 0;
-    return r;
-}
-
-static int write_lines(struct log *log, const uint8_t *bytes, size_t length)
-{
-    while (length > 0) {
-        const uint8_t *newline = memchr(bytes, '\n', length);
-        size_t part = newline == NULL ? length : (size_t)(newline - bytes) + 1;
-        size_t room = LINE_BYTES_MAX - log->line.length;
-        part = part < room ? part : room;
-        buffer_append(&log->line, bytes, part);
-        bytes += part;
-        length -= part;
-        int r = newline != NULL || log->line.length == LINE_BYTES_MAX ? flush_line(log) : 0;
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 static int take_bytes(void *target, const void *bytes, size_t length)
@@ -152,7 +119,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     }
     if (length == 0)
         return 0;
-    return log->is_prefixed ? write_lines(log, bytes, length) : write_out(bytes, length);
+    return log->is_prefixed ? labelled_take(&log->lines, bytes, length) : write_out(NULL, bytes, length);
 }
 
 static void ask(struct log *log, int delay_ms)
@@ -205,7 +172,7 @@ static int finish_follow(struct log *log, struct error *err)
         return 0;
     }
     log->is_over = true;
-    r = flush_line(log);
+    r = labelled_flush(&log->lines);
     if (log->rank == 0 && isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
         follow_report(log->call, "logs", job);
     return r;
@@ -223,7 +190,7 @@ static int on_complete(struct log *log, struct error *err)
     if (options->is_follow)
         return finish_follow(log, err);
     log->is_over = true;
-    return flush_line(log);
+    return labelled_flush(&log->lines);
 }
 
 static int advance(struct log *log, bool is_readable, struct error *err)
@@ -272,7 +239,7 @@ static int run_logs(struct log *logs, size_t count, struct error *err)
 static void clear(struct log *log)
 {
     stream_clear(&log->stream);
-    buffer_clear(&log->line);
+    labelled_clear(&log->lines);
 }
 
 struct log_list {
@@ -314,13 +281,15 @@ static int add_job(
         *log = (struct log){ .job = job,
             .rank = options->has_rank ? (size_t)options->rank : i,
             .call = call,
-            .is_prefixed = is_one_of_several || parts > 1 };
+            .is_prefixed = is_one_of_several || parts > 1,
+            .lines = { .put = write_out } };
+        char *label = log->lines.label;
         if (parts > 1 && is_one_of_several)
-            (void)snprintf(log->label, sizeof(log->label), "%.40s %zu", job, log->rank);
+            (void)snprintf(label, sizeof(log->lines.label), "%.40s %zu", job, log->rank);
         else if (parts > 1)
-            (void)snprintf(log->label, sizeof(log->label), "%zu", log->rank);
+            (void)snprintf(label, sizeof(log->lines.label), "%zu", log->rank);
         else
-            (void)snprintf(log->label, sizeof(log->label), "%.40s", job);
+            (void)snprintf(label, sizeof(log->lines.label), "%.40s", job);
     }
     return 0;
 }

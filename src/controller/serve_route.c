@@ -83,6 +83,7 @@ static const struct route routes[] = {
     { "GET", "/api/v1/jobs/{id}/terminal", ACTION_READ, handle_terminal,
         "Joins the terminal of a running job; needs Upgrade: mgpu-terminal.",
         {
+            { "task", "of a job on several nodes: the rank whose terminal it is; 0" },
             { "rows", "of the client's own terminal" },
             { "columns", "of the client's own terminal" },
             { "position", "begin with what came after so many bytes; without it with the last screenful" },
@@ -90,8 +91,8 @@ static const struct route routes[] = {
         },
         NULL },
     { "POST", "/api/v1/jobs/{id}/exec", ACTION_CONTROL, handle_exec,
-        "Runs a further process in a running job; needs Upgrade: mgpu-terminal.", { { NULL, NULL } },
-        &exec_request_record },
+        "Runs a further process in a running job; needs Upgrade: mgpu-terminal.",
+        { { "task", "of a job on several nodes: the rank of the node; 0" } }, &exec_request_record },
     { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "What GPUs did in the last week.",

@@ -131,7 +131,11 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.gpu_mem = 8ULL << 30;
     } else if (kind % 7 < 2 && ask->box->n_places > 1) {
         spec->ask.nodes = ask->box->n_places == 2 || kind % 3 > 0 ? 2 : 3;
-        spec->ask.gpus = spec->ask.nodes * (1 + (uint32_t)(kind / 11 % 2));
+        spec->ask.gpus = spec->ask.nodes * (uint32_t)(kind / 11 % 3);
+        if (spec->ask.gpus == 0) {
+            spec->ask.idle_ok = false;
+            spec->ask.idle_timeout_ms = 0;
+        }
     }
     return spec;
 }
@@ -498,7 +502,7 @@ int main(int argc, char **argv)
     for (uint64_t seed = first; seed < first + count; seed++)
         bad += !run_seed(seed, &happened, &jobs, &decisions, &returns, &wide);
     (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu on "
-                            "several nodes, %zu bad\n",
+                 "several nodes, %zu bad\n",
         count, jobs, happened, decisions, returns, wide, bad);
     return bad > 0;
 }
