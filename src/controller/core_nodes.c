@@ -296,7 +296,7 @@ static void take_fault(struct job_event *event)
         event->text = usage->fault;
 }
 
-void core_end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event)
 {
     take_fault(event);
     end_attempt(core, entry, event);
@@ -309,9 +309,13 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
-    if (job_is_wide(entry->job)) {
+    if (job_is_wide(entry->job) && !core_part_is_lost(entry, record->task)) {
         core_part_exited(core, entry, record->task, record);
         return; // it is forgotten with the others
+    }
+    if (job_is_wide(entry->job)) {
+        forget(core, node, &statement);
+        return;
     }
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
@@ -330,7 +334,7 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
             .text = record->text,
         };
         take_usage(record, &event.usage);
-        core_end_attempt(core, entry, &event);
+        core_close_attempt(core, entry, &event);
         job_usage_free(event.usage.items);
     }
     forget(core, node, &statement);
@@ -344,8 +348,12 @@ static void on_returned(struct core *core, const struct core_node *node, const v
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
-    if (job_is_wide(entry->job)) {
+    if (job_is_wide(entry->job) && !core_part_is_lost(entry, returned->task)) {
         core_part_returned(core, entry, returned->task, returned->text);
+        return;
+    }
+    if (job_is_wide(entry->job)) {
+        forget(core, node, &statement);
         return;
     }
     if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)

@@ -316,7 +316,7 @@ static void end_all(struct core *core, struct core_job *entry)
         struct job_usage *usage = merge_usage(entry, part);
         entry->parts = NULL;
         event.usage = (struct record_list){ usage, usage != NULL };
-        core_end_attempt(core, entry, &event);
+        core_close_attempt(core, entry, &event);
         free(event.nodes.items);
         job_usage_free(usage);
     }
@@ -428,6 +428,12 @@ void core_part_lost(
     settle(core, entry, part, PART_LOST);
 }
 
+bool core_part_is_lost(struct core_job *entry, uint32_t rank)
+{
+    const struct core_parts *parts = core_parts(entry);
+    return parts != NULL && rank < parts->count && parts->items[rank].state == PART_LOST;
+}
+
 void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage)
 {
     struct core_part *part = find_open(entry, usage->task);
@@ -461,9 +467,11 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
     struct job *job = entry->job;
     uint32_t rank = (uint32_t)job_rank_on(job, node->name);
     struct core_part *part = find_open(entry, rank);
+    const struct known_attempt *known = find_listed(&node->hello, job, rank);
+    if (known != NULL && known->phase != PHASE_EXITED && core_part_is_lost(entry, rank))
+        core_send_stop(core, entry, rank, node->link);
     if (part == NULL)
         return;
-    const struct known_attempt *known = find_listed(&node->hello, job, rank);
     if (known == NULL && !text_equal(job_node_boot(job, rank), node->hello.boot_id)) {
         core_part_lost(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
         return;

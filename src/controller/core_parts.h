@@ -58,9 +58,11 @@ void core_part_exited(
 void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank, const char *text);
 void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage);
 
-/* It is proven that this part is over, and nobody knows how it ended. */
+/* It is proven that this part is over, and nobody knows how it ended. Should its node come back with it
+ * nevertheless, it is stopped there. */
 void core_part_lost(
     struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text);
+bool core_part_is_lost(struct core_job *entry, uint32_t rank);
 
 /* After the HELLO of a node on which it has a part, and when that node's link is gone. */
 void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);

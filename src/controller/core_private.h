@@ -311,6 +311,6 @@ const struct job *core_lessee(const struct core *core, const struct gpu_process 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
 /* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
-void core_end_attempt(struct core *core, struct core_job *entry, struct job_event *event);
+void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
 /* It is proven never to have run. */
 void core_give_back(struct core *core, struct core_job *entry, const char *text);

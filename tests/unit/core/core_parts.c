@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core_private.h"
 #include "memory_store.h"
 
 static int one, two;
@@ -307,6 +308,26 @@ static void a_signal_and_new_terms_reach_every_part(void **state)
     assert_non_null(find_sent(b, MESSAGE_TERMS, 1));
 }
 
+static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    core_begin(b->core, b->now_ms, b->now_ms);
+    core_part_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
+    bench_settle(b);
+    assert_non_null(find_sent(b, MESSAGE_STOP, 0));
+    struct known_attempt known = {
+        .job = JOB, .attempt = 1, .task = 1, .token = token(b), .phase = PHASE_RUNNING
+    };
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    assert_int_equal(find_sent(b, MESSAGE_STOP, 1)->link, 3);
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_DONE);
+    assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node is gone for ever");
+}
+
 static void a_node_speaks_for_its_own_part_only(void **state)
 {
     struct bench *b = *state;
@@ -333,6 +354,7 @@ int main(void)
         TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
         TEST(a_cancel_stops_every_part_and_lets_nobody_go),
         TEST(a_signal_and_new_terms_reach_every_part),
+        TEST(a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it),
         TEST(a_node_speaks_for_its_own_part_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
