@@ -71,6 +71,27 @@ static void assert_shown(const struct fixture *fixture, const char *const *parts
 
 #define SHOWN(...) assert_shown(*state, (const char *const[]){ __VA_ARGS__, NULL })
 
+static void a_job_on_several_nodes_tells_of_its_parts(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_list nodes = { 0 };
+    SHOWN("\"parts\":null");
+    job_nodes_add(&nodes, "gpu1", "boot-1");
+    job_nodes_add(&nodes, "gpu2", "boot-2");
+    struct job_node *items = nodes.items;
+    items[1].log_path = xstrdup("/logs/7.t1.log");
+    items[1].end = END_EXIT;
+    items[1].exit_code = 3;
+    fixture->job->nodes = job_nodes_copy(&nodes);
+    fixture->job->state = JOB_DONE;
+    fixture->job->end = END_EXIT;
+    SHOWN("\"rank\":0,\"node\":\"gpu1\",\"gpus\":0,\"state\":\"returned\",\"ended_by\":null",
+        "\"rank\":1,\"node\":\"gpu2\",\"gpus\":0,\"state\":\"failed\",\"ended_by\":\"exit\",\"exit_code\":3,"
+        "\"log\":\"/logs/7.t1.log\"");
+    struct job_nodes owner = { .nodes = nodes };
+    record_clear(&job_nodes_record, &owner);
+}
+
 static void a_queued_job_tells_why_it_waits(void **state)
 {
     SHOWN("{\"id\":42,\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":\"queued\"",
@@ -335,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
+        cmocka_unit_test_setup_teardown(a_job_on_several_nodes_tells_of_its_parts, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
