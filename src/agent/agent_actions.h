@@ -28,6 +28,11 @@ struct agent_core {
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at; // 0: the timer is not armed
+    /* agent/heartbeat.c; all on the boot clock */
+    int64_t heartbeat_ms, timeout_ms; // as the controller said
+    int64_t beat_at;                  // the next heartbeat; 0: none is due
+    int64_t greeted_ms;               // when HELLO was sent
+    int64_t acked_ms;                 // when that was said which the controller has heard last
 };
 
 /* Looks at the attempt and does what the table says; `launch` is there when LAUNCH brought us here. The
@@ -37,6 +42,9 @@ void agent_actions_run(
 
 /* Takes the attempt out of the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);
+
+/* Has agent_core_timer() called by then. */
+void agent_core_arm_by(struct agent_core *core, int64_t boot_ms);
 
 /* Has the attempt looked at again by then. */
 void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);

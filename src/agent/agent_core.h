@@ -58,6 +58,8 @@ struct agent_effects {
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
     int (*set_terms)(
         void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+    /* Nobody answers on the link: it is to end, as if the controller had closed it. Not from within. */
+    void (*hang_up)(void *arg);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */

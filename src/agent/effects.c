@@ -319,6 +319,13 @@ static void effect_open_guest(void *arg, const struct message_open_guest *reques
     guests_open(effects->parts.guests, request);
 }
 
+static void effect_hang_up(void *arg)
+{
+    struct effects *effects = arg;
+    if (effects->link != NULL)
+        agent_link_end(effects->link);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -354,6 +361,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_guest = effect_open_guest,
         .arm = effect_arm,
         .look = effect_look,
+        .hang_up = effect_hang_up,
     };
     effects->parts = *parts;
     effects->kills = lease_kills_new(parts->base);

@@ -46,6 +46,7 @@ struct core_effects {
     void *arg;
     void (*commit)(void *arg, struct store_batch *batch);
     void (*send)(void *arg, uint32_t link, const struct record_type *type, const void *message);
+    void (*close_link)(void *arg, uint32_t link); // soon; nothing that still comes on it counts
     void (*reply)(void *arg, void *request, const struct core_answer *answer);
     void (*publish)(void *arg, const struct job_event *event, const struct job *job);
     void (*fetch_spec)(void *arg, uint64_t job); // core_on_spec() answers
@@ -67,6 +68,11 @@ struct core_account {
     struct account_limits limits;
 };
 
+/* When nothing is heard of a node. */
+struct loss_settings {
+    int64_t timeout_ms; // without a word: it is unreachable; 0: it never is
+};
+
 struct core_options {
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
@@ -78,6 +84,7 @@ struct core_options {
     struct outside_settings outside;
     struct health_settings health;
     struct idle_policy idle;
+    struct loss_settings loss;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -261,6 +268,9 @@ char *core_settings_text(const struct core *core);
 struct core_node {
     char *name;
     bool is_up;
+    bool is_unreachable;        // nothing was heard of it for too long
+    int64_t heard_ms;           // boot clock: its last word, or our start
+    int64_t heard_wall_ms;      // the same for people
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down

@@ -95,6 +95,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
         else if (job_state_is_active(entry->job->state))
             core_resume(core, entry);
     }
+    core_await_nodes(core);
     core_note_settings(core, false);
 }
 

@@ -33,7 +33,7 @@ static struct core_node *find_link(const struct core *core, uint32_t link)
     return NULL;
 }
 
-static struct core_node *find_or_add(struct core *core, const char *name)
+struct core_node *core_add_node(struct core *core, const char *name)
 {
     struct core_node *node = core_find_node(core, name);
     if (node != NULL)
@@ -41,6 +41,7 @@ static struct core_node *find_or_add(struct core *core, const char *name)
     core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
     node = &core->nodes[core->n_nodes++];
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
+    core_hear(core, node);
     return node;
 }
 
@@ -146,16 +147,18 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
     if (hello->node == NULL || hello->boot_id == NULL)
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
-    struct core_node *node = find_or_add(core, hello->node);
+    core_begin(core, boot_ms, wall_ms);
+    struct core_node *node = core_add_node(core, hello->node);
+    core_hear(core, node);
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
-    core_begin(core, boot_ms, wall_ms);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
     struct message_welcome welcome = { .epoch = core->epoch };
+    core_set_heartbeat(core, &welcome);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
@@ -168,15 +171,20 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     return 0;
 }
 
+void core_drop_link(struct core *core, struct core_node *node)
+{
+    node->is_up = false;
+    core_fail_questions(core, node->link);
+    core_node_down(core, node);
+}
+
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
 {
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
-    node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
-    core_fail_questions(core, link);
-    core_node_down(core, node);
+    core_drop_link(core, node);
 }
 
 /* What every statement about an attempt begins with. */
@@ -355,6 +363,11 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     core_node_changed(core, known);
 }
 
+static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
+{
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, message);
+}
+
 static void on_process(struct core *core, const struct core_node *node, const void *message)
 {
     core_on_process(core, node, message);
@@ -369,15 +382,17 @@ static const struct {
     { MESSAGE_RETURNED, on_returned },
     { MESSAGE_GPUS, on_gpus },
     { MESSAGE_PROCESS, on_process },
+    { MESSAGE_HEARTBEAT, on_heartbeat },
 };
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
     const void *message, struct error *err)
 {
-    const struct core_node *node = find_link(core, link);
+    struct core_node *node = find_link(core, link);
     if (node == NULL)
         return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
     core_begin(core, boot_ms, wall_ms);
+    core_hear(core, node);
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
         if (handlers[i].id == id) {
             handlers[i].handle(core, node, message);

@@ -123,6 +123,7 @@ struct core {
     struct batch *open;   // gathers changes
     struct batch *flying; // handed to the store, NULL when none is
     struct waiter *waiters;
+    int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core_turn.c. */
@@ -304,3 +305,13 @@ const struct job *core_lessee(const struct core *core, const struct gpu_process 
 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
+struct core_node *core_add_node(struct core *core, const char *name); // found, or made and never heard of
+void core_drop_link(struct core *core, struct core_node *node);       // its link is no more
+
+/* --- core_loss.c: nodes that are silent --- */
+void core_hear(struct core *core, struct core_node *node); // it has said something
+/* The node's agent is told when to speak. */
+void core_set_heartbeat(const struct core *core, struct message_welcome *welcome);
+void core_run_loss(struct core *core);
+int64_t core_next_loss(const struct core *core); // boot clock; TIME_NEVER
+void core_await_nodes(struct core *core);        // at a start: those that hold jobs have not spoken yet

@@ -99,6 +99,8 @@ const struct record_type message_hello_record =
 
 static const struct record_field welcome_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_welcome, epoch, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_welcome, heartbeat_ms, 0),
+    RECORD_FIELD(86, RECORD_I64, struct message_welcome, timeout_ms, 0),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
@@ -228,6 +230,14 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_guest_record =
     RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
 
+static const struct record_field heartbeat_fields[] = {
+    RECORD_FIELD(1, RECORD_I64, struct message_heartbeat, sent_ms, 0),
+};
+const struct record_type message_heartbeat_record =
+    RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);
+const struct record_type message_heard_record =
+    RECORD_TYPE(MESSAGE_HEARD, "HEARD", struct message_heartbeat, heartbeat_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -252,6 +262,8 @@ static const struct record_type *const types[] = {
     &message_open_guest_record,
     &message_signal_record,
     &message_terms_record,
+    &message_heartbeat_record,
+    &message_heard_record,
 };
 
 const struct record_type *message_type(uint16_t id)

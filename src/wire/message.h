@@ -10,6 +10,8 @@
  *                             <─────── LAUNCH, STOP, FORGET      idempotent, repeated after every HELLO
  *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
  *   GPUS (samples)            ───────>
+ *   HEARTBEAT (sent at)       ───────>
+ *                             <─────── HEARD (the same)          silence of either side ends the link
  *                             <─────── OPEN_LOG (stream id)
  *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
@@ -55,6 +57,8 @@ enum message_id {
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
+    MESSAGE_HEARTBEAT = 185,
+    MESSAGE_HEARD,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -168,7 +172,15 @@ struct message_hello {
 };
 
 struct message_welcome {
-    uint64_t epoch; // grows with every start of the controller
+    uint64_t epoch;       // grows with every start of the controller
+    int64_t heartbeat_ms; // how often the agent says HEARTBEAT; 0: never
+    int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
+};
+
+/* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
+ * node for reachable, at some time after `sent_ms`. */
+struct message_heartbeat {
+    int64_t sent_ms; // the agent's boot clock
 };
 
 struct message_launch {
@@ -304,6 +316,8 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
+extern const struct record_type message_heartbeat_record;
+extern const struct record_type message_heard_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

@@ -36,8 +36,9 @@ struct box {
     size_t n_places;
     struct line *lines; // every connection of this history
     uint32_t last_line;
-    struct core *core; // NULL while the controller is dead
-    uint64_t life;     // of the controller
+    struct core *core;   // NULL while the controller is dead
+    uint64_t life;       // of the controller
+    uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
     struct change *events;
@@ -62,7 +63,8 @@ void box_open_places(struct box *box);     // as many as the seed says, with the
 void box_close_places(struct box *box);    // frees them
 void box_storm_place(struct box *box);     // something happens to a node or to a connection
 void box_lose_controller(struct box *box); // it has died: every connection breaks
-/* An effect of the controller's core. */
+/* Effects of the controller's core. */
+void box_close_link(void *arg, uint32_t link);
 void box_send(void *arg, uint32_t link, const struct record_type *type, const void *message);
 
 /* --- box_judge.c --- */

@@ -12,8 +12,9 @@
 #include "base/memory.h"
 #include "box.h"
 
-#define DELAY_MAX_MS 3    // of a frame
-#define LATE_MAX_MS  3000 // after that the other end has noticed too
+#define DELAY_MAX_MS   3    // of a frame
+#define LATE_MAX_MS    3000 // after that the other end has noticed too
+#define SILENCE_MAX_MS 5000
 
 enum direction { TO_CONTROLLER, TO_AGENT };
 
@@ -65,8 +66,14 @@ static void on_controller_hears(void *arg, uint64_t number, void *object)
 static void on_agent_hears(void *arg, uint64_t number, void *object)
 {
     struct place *place = arg;
+    struct world *world = &place->box->world;
     if (place->line != object)
         return;
+    if (place->node.core != NULL && node_is_frozen(&place->node)) {
+        world_later(
+            world, place->node.frozen_until_ms - world->now_ms, on_agent_hears, place, number, object, NULL);
+        return;
+    }
     place->line = NULL;
     if (place->node.core != NULL)
         agent_core_link_down(place->node.core);
@@ -95,6 +102,8 @@ static void cut(struct place *place)
 
 /* --- frames --- */
 
+static void on_frame(void *arg, uint64_t direction, void *object);
+
 static int tell_controller(struct box *box, const struct line *line, const struct record_type *type,
     const void *message, struct error *err)
 {
@@ -102,6 +111,19 @@ static int tell_controller(struct box *box, const struct line *line, const struc
     if (type->id == MESSAGE_HELLO)
         return core_link_up(box->core, now, now, line->number, message, err);
     return core_link_message(box->core, now, now, line->number, type->id, message, err);
+}
+
+/* What comes for a stopped agent waits for it. */
+static bool is_kept_waiting(struct line *line, enum direction direction)
+{
+    struct world *world = &line->place->box->world;
+    const struct node *node = &line->place->node;
+    if (direction != TO_AGENT || line->place->line != line || node->core == NULL || !node_is_frozen(node))
+        return false;
+    line->clear_ms[direction] = node->frozen_until_ms;
+    world_later(
+        world, node->frozen_until_ms - world->now_ms, on_frame, NULL, (uint64_t)direction, line, NULL);
+    return true;
 }
 
 static void deliver(
@@ -129,6 +151,8 @@ static void deliver(
 static void on_frame(void *arg, uint64_t direction, void *object)
 {
     struct line *line = object;
+    if (is_kept_waiting(line, (enum direction)direction))
+        return;
     struct frame *frame = take_frame(line, (enum direction)direction);
     struct error err = { 0 };
     void *message = xcalloc(1, frame->type->size);
@@ -161,6 +185,34 @@ void box_send(void *arg, uint32_t link, const struct record_type *type, const vo
     for (struct line *line = box->lines; line != NULL; line = line->next)
         if (line->number == link && line->is_open)
             send(line, TO_AGENT, type, message);
+}
+
+void box_close_link(void *arg, uint32_t link)
+{
+    struct box *box = arg;
+    for (struct line *line = box->lines; line != NULL; line = line->next) {
+        if (line->number != link || !line->is_open)
+            continue;
+        line->is_open = false;
+        hear(box, on_agent_hears, line->place, line);
+    }
+}
+
+static void on_hang_up(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct line *line = object;
+    if (place->line != line)
+        return;
+    on_agent_hears(place, 0, line);
+    hear(place->box, on_controller_hears, place->box, line);
+}
+
+static void hang_up(void *arg)
+{
+    struct place *place = arg;
+    if (place->line != NULL)
+        world_later(&place->box->world, 0, on_hang_up, place, 0, place->line, NULL);
 }
 
 static void send_to_controller(void *arg, const struct record_type *type, const void *message)
@@ -230,12 +282,32 @@ static void kill_agent(struct place *place)
     world_later(world, world_between(world, 1, 300), on_agent_start, place, 0, NULL, NULL);
 }
 
+/* Its packets are lost for a while, and sent again and again by the kernels. */
+static void silence(struct place *place)
+{
+    struct world *world = &place->box->world;
+    int64_t until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
+    for (size_t direction = 0; place->line != NULL && direction < 2; direction++)
+        place->line->clear_ms[direction] = until_ms;
+}
+
+static void freeze(struct place *place)
+{
+    struct world *world = &place->box->world;
+    place->node.frozen_until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
+}
+
 void box_storm_place(struct box *box)
 {
     struct place *place = &box->places[world_random(&box->world) % box->n_places];
-    switch (world_random(&box->world) % 3) {
-    case 0: kill_agent(place); break;
-    case 1: node_kill_shepherd(&place->node); break;
+    switch (world_random(&box->world) % 9) {
+    case 0:
+    case 1: kill_agent(place); break;
+    case 2:
+    case 3:
+    case 4: node_kill_shepherd(&place->node); break;
+    case 5: silence(place); break;
+    case 6: freeze(place); break;
     default: cut(place); break;
     }
 }
@@ -259,6 +331,7 @@ void box_open_places(struct box *box)
         place->box = box;
         node_init(&place->node, &box->world, i);
         place->node.send = send_to_controller;
+        place->node.hang_up = hang_up;
         place->node.executed = on_execution;
         place->node.arg = place;
         node_start_agent(&place->node);

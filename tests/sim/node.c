@@ -59,11 +59,20 @@ static struct spooled *add(struct node *node, const struct spool_id *id, uint64_
     return entry;
 }
 
+bool node_is_frozen(const struct node *node)
+{
+    return node->world->now_ms < node->frozen_until_ms;
+}
+
 static void look(void *arg, uint64_t life, void *object)
 {
     struct node *node = arg;
-    const struct spooled *entry = object;
-    if (node->core != NULL && node->life == life)
+    struct spooled *entry = object;
+    if (node->core == NULL || node->life != life)
+        return;
+    if (node_is_frozen(node))
+        world_later(node->world, node->frozen_until_ms - node->world->now_ms, look, node, life, entry, NULL);
+    else
         agent_core_look(node->core, node->world->now_ms, &entry->id);
 }
 
@@ -314,18 +323,29 @@ static void open_log(void *arg, const struct message_open_log *request)
 {
 }
 
-static void on_timer(void *arg, uint64_t life, void *object)
+static void on_timer(void *arg, uint64_t number, void *object)
 {
     struct node *node = arg;
-    if (node->core != NULL && node->life == life)
+    if (node->core == NULL || node->last_timer != number)
+        return;
+    if (node_is_frozen(node))
+        world_later(
+            node->world, node->frozen_until_ms - node->world->now_ms, on_timer, node, number, NULL, NULL);
+    else
         agent_core_timer(node->core, node->world->now_ms);
+}
+
+static void hang_up(void *arg)
+{
+    struct node *node = arg;
+    node->hang_up(node->arg);
 }
 
 static void arm(void *arg, int64_t boot_ms)
 {
     struct node *node = arg;
     int64_t delay = boot_ms - node->world->now_ms;
-    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, node->life, NULL, NULL);
+    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, ++node->last_timer, NULL, NULL);
 }
 
 void node_start_agent(struct node *node)
@@ -345,8 +365,10 @@ void node_start_agent(struct node *node)
         .save_epoch = save_epoch,
         .open_log = open_log,
         .arm = arm,
+        .hang_up = hang_up,
     };
     node->life++;
+    node->frozen_until_ms = 0;
     node->core = agent_core_new(&effects, node->epoch);
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
         if (!entry->is_removed)
@@ -439,7 +461,7 @@ void node_usages(struct node *node)
 void node_sample(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
-    if (node->core == NULL)
+    if (node->core == NULL || node_is_frozen(node))
         return;
     describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS } };

@@ -44,12 +44,15 @@ struct node {
     struct condition conditions[NODE_GPUS];
     struct agent_core *core; // NULL while the agent is dead
     uint64_t life;           // of the agent; what was meant for an earlier one is lost
+    uint64_t last_timer;     // the one that counts
+    int64_t frozen_until_ms; // its agent is stopped until then
     uint64_t epoch;          // durable on the node
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;
     char *broken; // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
+    void (*hang_up)(void *arg);                                                   // the agent wants to
     void (*executed)(void *arg, uint64_t job);                                    // its command
     void *arg;
 };
@@ -65,6 +68,8 @@ void node_usages(struct node *node);        // says how long what runs has been 
 void node_ail(struct node *node);           // something happens to one of its GPUs
 void node_heal(struct node *node);          // nothing ails any of them
 void node_sample(struct node *node);        // the agent tells how they are
+
+bool node_is_frozen(const struct node *node);
 
 /* Where its GPU `index` is, in words that no other GPU has. */
 void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);

@@ -312,10 +312,10 @@ static void fetch_end(void *arg, uint64_t job)
     world_later(&box->world, 1, on_end, box, job, NULL, NULL);
 }
 
-static void on_core_timer(void *arg, uint64_t life, void *object)
+static void on_core_timer(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    if (box->core == NULL || box->life != life)
+    if (box->core == NULL || box->last_timer != number)
         return;
     core_timer(box->core, box->world.now_ms, box->world.now_ms);
     box_turn(box);
@@ -325,7 +325,7 @@ static void arm(void *arg, int64_t boot_ms)
 {
     struct box *box = arg;
     int64_t delay = boot_ms - box->world.now_ms;
-    world_later(&box->world, delay > 0 ? delay : 0, on_core_timer, box, box->life, NULL, NULL);
+    world_later(&box->world, delay > 0 ? delay : 0, on_core_timer, box, ++box->last_timer, NULL, NULL);
 }
 
 static uint64_t random_number(void *arg)
@@ -354,11 +354,13 @@ static void start_controller(struct box *box)
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
+    options.loss = (struct loss_settings){ .timeout_ms = 1500 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     struct core_effects effects = {
         .arg = box,
         .commit = commit,
         .send = box_send,
+        .close_link = box_close_link,
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,
@@ -426,7 +428,8 @@ static void on_usages(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     for (size_t i = 0; i < box->n_places; i++)
-        if (box->places[i].node.core != NULL && box->places[i].line != NULL)
+        if (box->places[i].node.core != NULL && box->places[i].line != NULL &&
+            !node_is_frozen(&box->places[i].node))
             node_usages(&box->places[i].node);
     if (box->is_storm)
         world_later(&box->world, world_between(&box->world, 10, 200), on_usages, box, 0, NULL, NULL);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* What the agent's core says by itself, on a clock made by hand. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "agent/agent_core.h"
+#include "base/memory.h"
+
+#define BEAT_MS    5000
+#define TIMEOUT_MS 30000
+
+struct node {
+    struct agent_core *core;
+    int64_t now_ms, armed_ms;
+    int64_t beat_ms; // what the last HEARTBEAT said
+    unsigned beats, hang_ups;
+};
+
+static void node_send(void *arg, const struct record_type *type, const void *message)
+{
+    struct node *node = arg;
+    if (type->id != MESSAGE_HEARTBEAT)
+        return;
+    node->beats++;
+    node->beat_ms = ((const struct message_heartbeat *)message)->sent_ms;
+}
+
+static void node_arm(void *arg, int64_t boot_ms)
+{
+    ((struct node *)arg)->armed_ms = boot_ms;
+}
+
+static void node_hang_up(void *arg)
+{
+    struct node *node = arg;
+    node->hang_ups++;
+    agent_core_link_down(node->core);
+}
+
+static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
+{
+    return 0;
+}
+
+static int hear(struct node *node, uint16_t id, const void *message)
+{
+    struct error err = { 0 };
+    return agent_core_message(node->core, node->now_ms, id, message, &err);
+}
+
+static void connect(struct node *node, int64_t heartbeat_ms)
+{
+    struct message_hello hello = { .protocol = LINK_PROTOCOL };
+    struct message_welcome welcome = { .epoch = 1, .heartbeat_ms = heartbeat_ms, .timeout_ms = TIMEOUT_MS };
+    agent_core_link_up(node->core, node->now_ms, &hello);
+    assert_int_equal(hear(node, MESSAGE_WELCOME, &welcome), 0);
+}
+
+static int open_node(void **state)
+{
+    struct node *node = xcalloc(1, sizeof(*node));
+    struct agent_effects effects = { .arg = node,
+        .send = node_send,
+        .arm = node_arm,
+        .save_epoch = node_save_epoch,
+        .hang_up = node_hang_up };
+    node->core = agent_core_new(&effects, 0);
+    node->now_ms = 1000;
+    *state = node;
+    return 0;
+}
+
+static int close_node(void **state)
+{
+    struct node *node = *state;
+    agent_core_free(node->core);
+    free(node);
+    return 0;
+}
+
+/* Until the timer has nothing to do before `ms` have passed; each heartbeat is answered when somebody lives.
+ */
+static void pass(struct node *node, int64_t ms, bool is_answered)
+{
+    for (int64_t until_ms = node->now_ms + ms; node->armed_ms > node->now_ms && node->armed_ms <= until_ms;) {
+        unsigned beats = node->beats;
+        node->now_ms = node->armed_ms;
+        agent_core_timer(node->core, node->now_ms);
+        struct message_heartbeat heard = { .sent_ms = node->beat_ms };
+        if (is_answered && node->beats > beats)
+            assert_int_equal(hear(node, MESSAGE_HEARD, &heard), 0);
+    }
+}
+
+static void it_speaks_every_few_seconds(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    pass(node, 10 * BEAT_MS, true);
+    assert_int_equal(node->beats, 10);
+    assert_int_equal(node->beat_ms, node->now_ms);
+    assert_int_equal(node->hang_ups, 0);
+}
+
+static void a_controller_that_does_not_answer_is_given_up(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    pass(node, 10 * BEAT_MS, true);
+    pass(node, TIMEOUT_MS, false);
+    assert_int_equal(node->hang_ups, 0);
+    pass(node, 3 * BEAT_MS, false);
+    assert_int_equal(node->hang_ups, 1);
+    connect(node, BEAT_MS); // and the next link starts anew
+    pass(node, 3 * BEAT_MS, true);
+    assert_int_equal(node->hang_ups, 1);
+}
+
+static void a_controller_that_wants_no_heartbeat_gets_none(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    assert_int_equal(node->armed_ms, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_node, close_node)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(it_speaks_every_few_seconds),
+        CASE(a_controller_that_does_not_answer_is_given_up),
+        CASE(a_controller_that_wants_no_heartbeat_gets_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
