@@ -152,6 +152,8 @@ static void print_request(const struct page *page)
     append_span_of(&text, page->job, "grace_s", ", grace ");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", queued again when its time is up");
+    if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
+        buffer_append_text(&text, ", queued again when its node is lost");
     if (field_integer(page->job, "retry", 0) > 0)
         buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");

@@ -238,6 +238,12 @@ static char *outcome_released(const json_t *job)
     return xstrdup("released");
 }
 
+static char *outcome_node_lost(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node was lost");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -255,6 +261,7 @@ char *job_outcome(const json_t *job)
         [END_GPU_FAULT] = outcome_gpu_fault,
         [END_IDLE_TIMEOUT] = outcome_idle,
         [END_RELEASED] = outcome_released,
+        [END_NODE_LOST] = outcome_node_lost,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -95,6 +95,7 @@ static void send_launch(struct core *core, struct core_job *entry, uint32_t link
         .gid = job->gid,
         .array_job = job->array_job,
         .array_index = job->array_index,
+        .lease_ms = job->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
     struct gpu_grant *grants = xcalloc(job->grants.count + 1, sizeof(*grants)); // those of its first node

@@ -42,6 +42,7 @@ struct core_node *core_add_node(struct core *core, const char *name)
     node = &core->nodes[core->n_nodes++];
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
     core_hear(core, node);
+    core_acknowledge(core, node);
     return node;
 }
 
@@ -59,7 +60,8 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;
-    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
+    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
+                      event->end != END_NODE_LOST;
     bool goes_back = job->is_requeued && !is_own_end;
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
@@ -70,7 +72,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     core_drop_usage(entry);
 }
 
-static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text)
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text)
 {
     struct job_event event = {
         .attempt = entry->job->attempt,
@@ -100,43 +102,11 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !is_same_boot)
-        end_without_record(core, entry, END_REBOOT, "its node was started anew while it ran");
+        core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
     else if (is_gone && has_started)
-        end_without_record(core, entry, END_UNKNOWN, "its node has no record of it any more");
+        core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);
-}
-
-/* Attempts that the node knows and no job wants: they are stopped, and forgotten when they report their end.
- */
-static void stop_unwanted(struct core *core, const struct core_node *node)
-{
-    const struct known_attempt *attempts = node->hello.attempts.items;
-    for (size_t i = 0; i < node->hello.attempts.count; i++) {
-        const struct known_attempt *known = &attempts[i];
-        const struct core_job *entry = core_find(core, known->job);
-        /* An entry that a crash left without its token can only be the job's present attempt. */
-        bool is_wanted = entry != NULL && (entry->job->token == known->token ||
-                                              (known->token == 0 && entry->job->attempt == known->attempt));
-        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
-         */
-        if (known->job > core->last_job) {
-            core->last_job = known->job;
-            continue;
-        }
-        if (is_wanted || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
-            continue;
-        struct message_stop stop = {
-            .job = known->job,
-            .attempt = known->attempt,
-            .step = known->step,
-            .task = known->task,
-            .token = known->token,
-            .signal = SIGTERM,
-            .grace_ms = core->options.grace_ms,
-        };
-        core->effects.send(core->effects.arg, node->link, &message_stop_record, &stop);
-    }
 }
 
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
@@ -154,12 +124,14 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
+    struct message_welcome welcome = { .epoch = core->epoch };
+    core_set_heartbeat(core, &welcome);
+    core_acknowledge(core, node);
+    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
+    core_stop_unwanted(core, node);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
-    struct message_welcome welcome = { .epoch = core->epoch };
-    core_set_heartbeat(core, &welcome);
-    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
         after = entry->active_after;
@@ -167,13 +139,13 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             reconcile(core, entry, hello);
     }
     core_resume_leases(core, node);
-    stop_unwanted(core, node);
     return 0;
 }
 
 void core_drop_link(struct core *core, struct core_node *node)
 {
     node->is_up = false;
+    core_clear_unwanted(node);
     core_fail_questions(core, node->link);
     core_node_down(core, node);
 }
@@ -205,6 +177,7 @@ static void forget(struct core *core, const struct core_node *node, const struct
         .token = statement->token,
     };
     core_forget_attempt(core, node->link, &forget);
+    core_settle_unwanted(core, core_find_node(core, node->name), &forget);
 }
 
 /* The job when the statement is about its present attempt and can still change it; else the agent may forget.
@@ -244,7 +217,7 @@ static void give_back(struct core *core, struct core_job *entry, const char *tex
     if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
             job->attempt, text != NULL ? text : "no reason");
-        end_without_record(core, entry, END_START_FAILED, sentence);
+        core_end_attempt(core, entry, END_START_FAILED, sentence);
         return;
     }
     struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
@@ -365,6 +338,7 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
 
 static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
 {
+    core_acknowledge(core, core_find_node(core, node->name));
     core->effects.send(core->effects.arg, node->link, &message_heard_record, message);
 }
 

@@ -28,8 +28,16 @@ static int set_timeout(void *target, const char *value, struct error *err)
     return set_time(&options->loss.timeout_ms, "--node-timeout", value, err);
 }
 
+static int set_lease(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    return set_time(&options->loss.lease_ms, "--node-lease", value, err);
+}
+
 const struct option_row loss_rows[] = {
     { 0, "node-timeout", "SPAN", "call a node unreachable when nothing was heard of it for so long",
         set_timeout, "30s" },
+    { 0, "node-lease", "SPAN", "end what asked to go on elsewhere on a node out of reach for so long",
+        set_lease, "5m" },
     { 0, NULL, NULL, NULL, NULL },
 };

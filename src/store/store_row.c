@@ -92,6 +92,7 @@ static const struct column columns[] = {
     COLUMN(COLUMN_U32, requeue_cause),
     COLUMN(COLUMN_64, suspended_ms),
     COLUMN(COLUMN_U32, terms),
+    COLUMN(COLUMN_64, node_lease_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

@@ -288,6 +288,11 @@ static json_t *make_requeue_on_timeout(const struct json_job_view *view)
     return json_boolean(view->job->ask.requeue_on_timeout);
 }
 
+static json_t *make_requeue_on_node_lost(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.requeue_on_node_lost);
+}
+
 static json_t *make_max_requeues(const struct json_job_view *view)
 {
     return json_or_null(view->job->ask.max_requeues);
@@ -494,6 +499,8 @@ static const struct {
     { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
     { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },
         make_requeue_on_timeout },
+    { { "requeue_on_node_lost", "boolean", "goes back to the queue when its node is lost or started anew" },
+        make_requeue_on_node_lost },
     { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },
     { { "retry", "integer|null", "tries after a failed one" }, make_retry },
     { { "retry_on", "string|null", "exit codes after which it is tried again" }, make_retry_on },
@@ -513,7 +520,7 @@ static const struct {
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
           " time_limit, deadline, dependency, oom, gpu_fault,"
-          " idle_timeout, released" },
+          " idle_timeout, released, node_lost" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },

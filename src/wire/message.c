@@ -113,6 +113,7 @@ static const struct record_field launch_fields[] = {
     RECORD_SUBLIST(9, struct message_launch, spec, 1, &job_spec_record),
     RECORD_FIELD(10, RECORD_U64, struct message_launch, array_job, 0),
     RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);

@@ -192,6 +192,8 @@ struct message_launch {
     struct record_list spec; // exactly one struct job_spec
     uint64_t array_job;      // it is an element of this array; 0: of none
     uint32_t array_index;
+    int64_t lease_ms;       // it ends when the node has heard nothing for so long; 0: never
+    int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
 };
 
 struct message_stop {
