@@ -19,6 +19,8 @@ struct attempt {
     int64_t not_before; // what can fail is not tried again earlier
     int64_t retry_ms;   // the next distance between such tries
     char *why_returned; // for RETURNED
+    int64_t lease_ms;   // it ends when we have heard nothing of the controller for so long; 0: never
+    int64_t renewed_ms; // boot clock: until when its shepherd lets it run, as far as it was told
 };
 
 struct agent_core {

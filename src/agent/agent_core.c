@@ -166,7 +166,9 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
         return r;
     attempt->token = launch->token;
     raise_want(attempt, WANT_RUN);
-    agent_actions_run(core, attempt, boot_ms, launch);
+    struct message_launch leased = *launch;
+    heartbeat_lease(core, attempt, &leased);
+    agent_actions_run(core, attempt, boot_ms, &leased);
     return 0;
 }
 
@@ -328,6 +330,16 @@ void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spoo
 {
     if (find(core, id) == NULL)
         agent_actions_run(core, add(core, id, token), boot_ms, NULL);
+}
+
+void agent_core_note_lease(
+    struct agent_core *core, const struct spool_id *id, int64_t lease_ms, int64_t until_ms)
+{
+    struct attempt *attempt = find(core, id);
+    if (attempt == NULL)
+        return;
+    attempt->lease_ms = lease_ms;
+    attempt->renewed_ms = until_ms;
 }
 
 static enum attempt_phase phase_of(const struct attempt_sight *sight)

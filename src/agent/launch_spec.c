@@ -224,6 +224,8 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .tty_columns = job->tty_columns,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
+        .lease_ms = launch->lease_ms,
+        .lease_until_ms = launch->lease_until_ms,
     };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);

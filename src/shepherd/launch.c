@@ -34,6 +34,7 @@
 #include "job/event.h"
 #include "job/spec.h"
 #include "shepherd/exec.h"
+#include "shepherd/node_lease.h"
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
 
@@ -280,7 +281,8 @@ static int launch(struct shepherd *shepherd)
     if (r < 0)
         return shepherd_complain(&err);
     prepare_step(shepherd, &ending.status);
-    r = spool_settle(shepherd->spool_fd, VERDICT_GO);
+    /* Too late for this node: the job may be running elsewhere by now. */
+    r = spool_settle(shepherd->spool_fd, node_lease_has_passed(shepherd) ? VERDICT_NOGO : VERDICT_GO);
     if (r == VERDICT_GO)
         return end_launch(shepherd, &ending);
     dismiss_init(shepherd);

@@ -28,6 +28,7 @@ struct place {
     struct node node;
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;
+    bool is_gone; // it went off and never comes back
 };
 
 struct box {
@@ -43,8 +44,9 @@ struct box {
     bool is_storm;
     struct change *events;
     size_t n_events;
-    size_t drains, returns;    // of GPUs, in all
-    struct state_change *rows; // as they were written, one after the other
+    size_t drains, returns;         // of GPUs, in all
+    size_t reboots, fences, losses; // of nodes, of nodes, and of attempts by that
+    struct state_change *rows;      // as they were written, one after the other
     size_t n_rows;
     struct store_batch *committing;
     struct ask asks[ASKS_MAX];

@@ -265,20 +265,27 @@ void box_lose_controller(struct box *box)
 static void on_agent_start(void *arg, uint64_t number, void *object)
 {
     struct place *place = arg;
+    if (place->node.is_off || place->node.core != NULL)
+        return;
     node_start_agent(&place->node);
     dial(place);
+}
+
+static void lose_line(struct place *place)
+{
+    struct line *line = place->line;
+    place->line = NULL;
+    if (line != NULL)
+        hear(place->box, on_controller_hears, place->box, line);
 }
 
 static void kill_agent(struct place *place)
 {
     struct world *world = &place->box->world;
-    struct line *line = place->line;
     if (place->node.core == NULL)
         return;
     node_kill_agent(&place->node);
-    place->line = NULL;
-    if (line != NULL)
-        hear(place->box, on_controller_hears, place->box, line);
+    lose_line(place);
     world_later(world, world_between(world, 1, 300), on_agent_start, place, 0, NULL, NULL);
 }
 
@@ -297,10 +304,72 @@ static void freeze(struct place *place)
     place->node.frozen_until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
 }
 
+static void power_off(struct place *place)
+{
+    if (place->node.is_off)
+        return;
+    lose_line(place);
+    node_power_off(&place->node);
+    place->box->reboots++;
+}
+
+static void on_power(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct world *world = &place->box->world;
+    node_power_on(&place->node);
+    world_later(world, world_between(world, 1, 300), on_agent_start, place, 0, NULL, NULL);
+}
+
+static void reboot(struct place *place)
+{
+    struct world *world = &place->box->world;
+    if (place->node.is_off)
+        return;
+    power_off(place);
+    world_later(world, world_between(world, 10, SILENCE_MAX_MS), on_power, place, 0, NULL, NULL);
+}
+
+static bool has_fence(const struct place *place)
+{
+    const struct core *core = place->box->core;
+    const struct cluster_change *mark = core != NULL ? core_mark(core, place->node.name, NULL) : NULL;
+    return mark != NULL && mark->kind == CHANGE_NODE_FENCE;
+}
+
+/* An administrator who looks again, because a controller that dies may have forgotten. */
+static void on_fence(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct box *box = place->box;
+    struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    int64_t now = box->world.now_ms;
+    if (box->core != NULL && !has_fence(place)) {
+        core_fence(box->core, now, now, &admin, place->node.name, "it has no power", NULL);
+        box_turn(box);
+        box->fences += has_fence(place);
+    }
+    world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
+}
+
+/* One node that never comes back, while there are others. */
+static void leave_for_ever(struct place *place)
+{
+    struct box *box = place->box;
+    for (size_t i = 0; i < box->n_places; i++)
+        if (box->places[i].is_gone)
+            return;
+    if (box->n_places == 1 || place->node.is_off)
+        return;
+    place->is_gone = true;
+    power_off(place);
+    world_later(&box->world, world_between(&box->world, 0, 10000), on_fence, place, 0, NULL, NULL);
+}
+
 void box_storm_place(struct box *box)
 {
     struct place *place = &box->places[world_random(&box->world) % box->n_places];
-    switch (world_random(&box->world) % 9) {
+    switch (world_random(&box->world) % 10) {
     case 0:
     case 1: kill_agent(place); break;
     case 2:
@@ -308,6 +377,7 @@ void box_storm_place(struct box *box)
     case 4: node_kill_shepherd(&place->node); break;
     case 5: silence(place); break;
     case 6: freeze(place); break;
+    case 7: world_one_in(&box->world, 8) ? leave_for_ever(place) : reboot(place); break;
     default: cut(place); break;
     }
 }

@@ -4,6 +4,7 @@
 #include "node.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -99,6 +100,7 @@ static void write_exit(struct node *node, struct spooled *entry)
         .attempt = entry->id.attempt,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
+               : entry->is_lost    ? END_NODE_LOST
                : entry->is_stopped ? END_CANCELLED
                                    : END_EXIT,
         .exit_code = entry->is_stopped ? 143 : entry->exit_code,
@@ -126,6 +128,23 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         write_exit(node, entry);
 }
 
+/* The shepherd's own timer: when it dies, the one that adopts looks at once. */
+static void on_lease(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (entry->is_removed || entry->shepherd != shepherd || !entry->is_running || entry->lease_ms == 0)
+        return;
+    if (node->world->now_ms < entry->lease_until_ms) {
+        world_later(
+            node->world, entry->lease_until_ms - node->world->now_ms, on_lease, node, shepherd, entry, NULL);
+        return;
+    }
+    entry->is_lost = entry->has_status = true;
+    entry->is_running = false;
+    write_exit(node, entry);
+}
+
 static void execute(struct node *node, struct spooled *entry)
 {
     entry->is_gated = false;
@@ -136,7 +155,9 @@ static void execute(struct node *node, struct spooled *entry)
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry->id.job);
-    world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
+    int64_t most_ms = entry->lease_ms > 0 ? 8000 : 400;
+    world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
+    on_lease(node, entry->shepherd, entry);
 }
 
 static bool is_mine(const struct spooled *entry, uint64_t shepherd)
@@ -168,8 +189,9 @@ static void on_verdict(void *arg, uint64_t shepherd, void *object)
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
+    bool has_passed = entry->lease_ms > 0 && entry->lease_until_ms <= node->world->now_ms;
     if (entry->verdict == VERDICT_NONE)
-        entry->verdict = VERDICT_GO;
+        entry->verdict = has_passed ? VERDICT_NOGO : VERDICT_GO;
     if (entry->verdict == VERDICT_NOGO) {
         entry->shepherd = 0;
         hint(node, entry);
@@ -186,7 +208,8 @@ static void on_adopted(void *arg, uint64_t shepherd, void *object)
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
-    if (entry->is_running)
+    on_lease(node, shepherd, entry);
+    if (entry->is_running || entry->has_exit)
         return; // on_command_end finds this shepherd alive
     write_exit(node, entry);
 }
@@ -230,6 +253,10 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
         entry->is_sharing = grants[i].slot > 0;
+    }
+    if (!entry->has_spec) {
+        entry->lease_ms = launch->lease_ms;
+        entry->lease_until_ms = launch->lease_until_ms;
     }
     entry->has_spec = true;
     return 0;
@@ -335,6 +362,14 @@ static void on_timer(void *arg, uint64_t number, void *object)
         agent_core_timer(node->core, node->world->now_ms);
 }
 
+static int renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct spooled *entry = find(arg, id);
+    if (entry != NULL && until_ms > entry->lease_until_ms)
+        entry->lease_until_ms = until_ms;
+    return entry != NULL ? 0 : -ENOENT;
+}
+
 static void hang_up(void *arg)
 {
     struct node *node = arg;
@@ -366,19 +401,39 @@ void node_start_agent(struct node *node)
         .open_log = open_log,
         .arm = arm,
         .hang_up = hang_up,
+        .renew = renew,
     };
     node->life++;
     node->frozen_until_ms = 0;
     node->core = agent_core_new(&effects, node->epoch);
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
-        if (!entry->is_removed)
+        if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
+            agent_core_note_lease(node->core, &entry->id, entry->lease_ms, 0);
+        }
 }
 
 void node_kill_agent(struct node *node)
 {
     agent_core_free(node->core);
     node->core = NULL;
+}
+
+void node_power_off(struct node *node)
+{
+    node_kill_agent(node);
+    node->is_off = true;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_removed = true;
+        entry->is_running = entry->is_gated = false;
+        entry->shepherd = 0;
+    }
+}
+
+void node_power_on(struct node *node)
+{
+    node->is_off = false;
+    node->boot++;
 }
 
 void node_kill_shepherd(struct node *node)
@@ -474,7 +529,8 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char boot[] = "boot-1";
+    char boot[24];
+    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64, node->boot);
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
     };

@@ -116,6 +116,7 @@ static struct job_spec *make_spec(const struct ask *ask)
     spec->ask.idle_ok = spec->ask.gpus > 0 && kind % 23 == 0;
     if (spec->ask.gpus > 0 && !spec->ask.idle_ok && kind % 3 == 0)
         spec->ask.idle_timeout_ms = 1000;
+    spec->ask.requeue_on_node_lost = kind % 9 == 0;
     spec->ask.retry = kind % 6 == 0 ? 2 : 0;
     if (spec->ask.retry > 0 && kind % 4 == 0)
         spec->ask.retry_on = xstrdup("1-3");
@@ -354,7 +355,7 @@ static void start_controller(struct box *box)
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
-    options.loss = (struct loss_settings){ .timeout_ms = 1500 };
+    options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     struct core_effects effects = {
         .arg = box,
@@ -440,8 +441,11 @@ static void on_calm(void *arg, uint64_t number, void *object)
     ((struct box *)arg)->is_storm = false;
 }
 
-static bool run_seed(
-    uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions, size_t *ret_returns)
+struct totals {
+    size_t happened, jobs, decisions, returns, reboots, fences, losses;
+};
+
+static bool run_seed(uint64_t seed, struct totals *totals)
 {
     struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
@@ -464,10 +468,13 @@ static bool run_seed(
     if (!is_good)
         (void)printf(
             "seed %" PRIu64 " at %" PRId64 " ms: %s\n", seed, box->world.now_ms - 1000000, box->detail);
-    *ret_happened += box->world.happened;
-    *ret_jobs += box->n_asks;
-    *ret_decisions += box->decisions;
-    *ret_returns += box->returns;
+    totals->happened += box->world.happened;
+    totals->jobs += box->n_asks;
+    totals->decisions += box->decisions;
+    totals->returns += box->returns;
+    totals->reboots += box->reboots;
+    totals->fences += box->fences;
+    totals->losses += box->losses;
     core_free(box->core);
     store_batch_free(box->committing);
     world_clear(&box->world);
@@ -485,11 +492,13 @@ int main(int argc, char **argv)
         first = strtoull(argv[1], NULL, 10);
         count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     }
-    size_t happened = 0, jobs = 0, decisions = 0, returns = 0, bad = 0;
+    struct totals totals = { 0 };
+    size_t bad = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        bad += !run_seed(seed, &happened, &jobs, &decisions, &returns);
-    (void)printf("%" PRIu64
-                 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu bad\n",
-        count, jobs, happened, decisions, returns, bad);
+        bad += !run_seed(seed, &totals);
+    (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, "
+                 "%zu reboots, %zu fences, %zu jobs lost, %zu bad\n",
+        count, totals.jobs, totals.happened, totals.decisions, totals.returns, totals.reboots, totals.fences,
+        totals.losses, bad);
     return bad > 0;
 }
