@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/commands.h"
 #include "cli/enforced.h"
 #include "cli/exit_code.h"
@@ -195,6 +196,9 @@ static void print_tries(const struct page *page)
     print_count(page, "retried", "retries", " of these, because it had failed");
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
+    _cleanup_free_ char *away = away_text(&page->view, page->job);
+    if (away != NULL)
+        print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)
     {
         if (!field_is(event, "type", "requeued"))

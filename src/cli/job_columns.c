@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/field.h"
 #include "cli/ps_arrays.h"
 #include "cli/usage_text.h"
@@ -341,9 +342,15 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* What it runs, and for how long it has left its GPUs unused when that is too long. */
+/* That its node is away, or what it runs, and for how long it has left its GPUs unused when that is too long.
+ */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
+    char *away = away_text(view, job);
+    if (away != NULL) {
+        *color = COLOR_RED;
+        return away;
+    }
     _cleanup_free_ char *idle = usage_idle_mark(view->screen, job);
     _cleanup_free_ char *command = field_shown(job, "command");
     if (idle == NULL)

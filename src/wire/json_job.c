@@ -272,6 +272,11 @@ static json_t *make_suspended_at(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_RUNNING ? view->job->suspended_ms : 0);
 }
 
+static json_t *make_unreachable_since(const struct json_job_view *view)
+{
+    return json_text_time(view->unreachable_ms);
+}
+
 static json_t *make_grace_s(const struct json_job_view *view)
 {
     int64_t ms = view->job->ask.grace_ms;
@@ -495,6 +500,8 @@ static const struct {
     { { "retries", "integer|null", "of those: because it had failed" }, make_retries },
     { { "retry_at", "string|null", "not before this time it is tried again" }, make_retry_at },
     { { "suspended_at", "string|null", "since when it is suspended" }, make_suspended_at },
+    { { "unreachable_since", "string|null", "it runs, and since then nothing is heard of its node" },
+        make_unreachable_since },
     { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
     { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
     { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },

@@ -19,6 +19,7 @@ struct json_job_view {
     const char *reason_text;
     int64_t eta_ms, eta_latest_ms; // 0: not known
     const struct job_usage *usage; // NULL: nothing was measured
+    int64_t unreachable_ms;        // it runs on a node of which nothing is heard since then; 0: it does not
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
 };
 

@@ -19,7 +19,8 @@ struct node {
     struct agent_core *core;
     int64_t now_ms, armed_ms;
     int64_t beat_ms; // what the last HEARTBEAT said
-    unsigned beats, hang_ups;
+    unsigned beats, hang_ups, renewals;
+    int64_t staged_until_ms, renewed_until_ms;
 };
 
 static void node_send(void *arg, const struct record_type *type, const void *message)
@@ -41,6 +42,26 @@ static void node_hang_up(void *arg)
     struct node *node = arg;
     node->hang_ups++;
     agent_core_link_down(node->core);
+}
+
+static void node_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+{
+    const struct node *node = arg;
+    sight->has_spec = sight->is_alive = sight->is_watched = node->staged_until_ms != 0;
+}
+
+static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
+{
+    ((struct node *)arg)->staged_until_ms = launch->lease_until_ms;
+    return 0;
+}
+
+static int node_renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct node *node = arg;
+    node->renewals++;
+    node->renewed_until_ms = until_ms;
+    return 0;
 }
 
 static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
@@ -69,6 +90,9 @@ static int open_node(void **state)
         .send = node_send,
         .arm = node_arm,
         .save_epoch = node_save_epoch,
+        .inspect = node_inspect,
+        .stage = node_stage,
+        .renew = node_renew,
         .hang_up = node_hang_up };
     node->core = agent_core_new(&effects, 0);
     node->now_ms = 1000;
@@ -129,6 +153,44 @@ static void a_controller_that_wants_no_heartbeat_gets_none(void **state)
     assert_int_equal(node->armed_ms, 0);
 }
 
+#define LEASE_MS 100000
+
+static void launch(struct node *node)
+{
+    struct job_spec spec = { 0 };
+    struct message_launch order = {
+        .job = 5, .attempt = 1, .token = 7, .spec = { &spec, 1 }, .lease_ms = LEASE_MS
+    };
+    assert_int_equal(hear(node, MESSAGE_LAUNCH, &order), 0);
+}
+
+static void a_lease_counts_from_what_the_controller_has_heard(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    int64_t greeted_ms = node->now_ms;
+    node->now_ms += 4000; // a LAUNCH that was long under way
+    launch(node);
+    assert_int_equal(node->staged_until_ms, greeted_ms + LEASE_MS);
+    pass(node, LEASE_MS, true);
+    assert_in_range(node->renewed_until_ms, node->now_ms + LEASE_MS / 2, node->now_ms + LEASE_MS);
+    assert_in_range(node->renewals, 3, 4);
+}
+
+static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    launch(node);
+    pass(node, LEASE_MS, false);
+    assert_int_equal(node->renewals, 0);
+    struct message_heartbeat ahead = { .sent_ms = node->now_ms + 1000000 };
+    connect(node, BEAT_MS);
+    node->renewals = 0;
+    assert_int_equal(hear(node, MESSAGE_HEARD, &ahead), 0); // we never said that
+    assert_int_equal(node->renewals, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_node, close_node)
 
 int main(void)
@@ -137,6 +199,8 @@ int main(void)
         CASE(it_speaks_every_few_seconds),
         CASE(a_controller_that_does_not_answer_is_given_up),
         CASE(a_controller_that_wants_no_heartbeat_gets_none),
+        CASE(a_lease_counts_from_what_the_controller_has_heard),
+        CASE(nothing_is_renewed_that_the_controller_has_not_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,7 @@ int bench_open(void **state)
         .random = random_number,
     };
     bench->options = options;
+    bench->effects = effects;
     bench->core = core_new(&options, &effects);
     struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 19 };
     core_load_summary(bench->core, &summary);
@@ -102,6 +103,18 @@ int bench_open(void **state)
     bench->n_published = 0;
     *state = bench;
     return 0;
+}
+
+void bench_restart(struct bench *bench, struct job *job)
+{
+    struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    core_free(bench->core);
+    store_batch_free(take_ptr(bench->flying));
+    bench->core = core_new(&bench->options, &bench->effects);
+    core_load_summary(bench->core, &summary);
+    core_load_job(bench->core, job);
+    core_load_end(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
 }
 
 void bench_configure(struct bench *bench)
