@@ -187,7 +187,7 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     uint64_t reservation, void *request);
 
 /* Somebody has made sure that this node is off, or that nothing of mgpu runs there: its attempts have ended
- * (END_NODE_LOST). It stays drained until core_drain() resumes it. -EBUSY: it is up. */
+ * (END_NODE_LOST). It stays drained until core_drain() resumes it. -EISCONN: it is up. */
 void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, void *request);
 

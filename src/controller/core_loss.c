@@ -171,7 +171,7 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     if (answer.code == 0 && node == NULL) {
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
     } else if (answer.code == 0 && node->is_up) {
-        (void)error_set(&answer.err, -EBUSY, "node %.100s is up: its jobs run, and mgpu can end them", name);
+        (void)error_set(&answer.err, -EISCONN, "node %.100s is up: its jobs run, and mgpu can end them", name);
         answer.code = error_hint(&answer.err, "drain it, and cancel its jobs");
     }
     if (answer.code == 0) {

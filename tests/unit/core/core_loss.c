@@ -192,7 +192,7 @@ static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
 {
     struct bench *b = *state;
     (void)run_leased(b, true);
-    assert_int_equal(fence(b, "box"), -EBUSY);
+    assert_int_equal(fence(b, "box"), -EISCONN);
     assert_int_equal(fence(b, "moon"), -ENOENT);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
