@@ -42,6 +42,7 @@ struct box {
     uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
+    int64_t late_ms; // the last node is back by then
     struct change *events;
     size_t n_events;
     size_t drains, returns;         // of GPUs, in all

@@ -216,7 +216,7 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
         "\"power_limit_w\":null,\"energy_joules\":null,\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,"
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
-        "\"processes\":null,\"policy\":null,\"state\":\"free\",\"reason\":null,\"fault\":null,\"until\":null,"
+        "\"processes\":null,\"policy\":null,\"state\":\"free\",\"reason\":null,\"unreachable_since\":null,\"fault\":null,\"until\":null,"
         "\"numa\":0,"
         "\"pcie_switch\":0,"
         "\"links\":[],\"idle_s\":null,\"wasted\":false,"
