@@ -48,6 +48,9 @@ static void log_change(const struct cluster_change *change)
             change->node, change->text);
     if (change->kind == CHANGE_GPU_RETURN)
         log_info("GPU %s of node %s is in use again: %s", change->uuid, change->node, change->text);
+    if (change->kind == CHANGE_NODE_FENCE)
+        log_warning("node %s is fenced%s%s; what ran there has ended", change->node,
+            change->text != NULL ? ": " : "", change->text != NULL ? change->text : "");
     if (change->kind == CHANGE_NODE_UNREACHABLE)
         log_warning("node %s is unreachable; its jobs keep what they hold until it is back, or 'mgpu node "
                     "fence %s' says that it is off",

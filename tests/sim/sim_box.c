@@ -20,7 +20,7 @@
 #include "box.h"
 #include "controller/core_private.h"
 
-#define SEEDS    50U
+#define SEEDS    20U
 #define CLIENTS  8U
 #define STORM_MS 20000
 #define REST_MS  400000
