@@ -301,6 +301,8 @@ static void silence(struct place *place)
 static void freeze(struct place *place)
 {
     struct world *world = &place->box->world;
+    if (node_is_leaderless(&place->node))
+        return; // it could not be adopted
     place->node.frozen_until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
 }
 

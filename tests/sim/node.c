@@ -11,8 +11,9 @@
 #include "base/memory.h"
 #include "job/state.h"
 
-#define USAGES_MAX 64U
-#define IDLE_MS    3000
+#define USAGES_MAX    64U
+#define IDLE_MS       3000
+#define LEASE_LATE_MS 1500
 
 void node_init(struct node *node, struct world *world, size_t number)
 {
@@ -128,16 +129,23 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         write_exit(node, entry);
 }
 
-/* The shepherd's own timer: when it dies, the one that adopts looks at once. */
+static bool is_mine(const struct spooled *entry, uint64_t shepherd)
+{
+    return !entry->is_removed && entry->shepherd == shepherd;
+}
+
+/* The shepherd's own timer, which may be late, by less than the controller's margin; and killing takes a
+ * while too. When the shepherd dies, the one that adopts looks at once. */
 static void on_lease(void *arg, uint64_t shepherd, void *object)
 {
     struct node *node = arg;
     struct spooled *entry = object;
-    if (entry->is_removed || entry->shepherd != shepherd || !entry->is_running || entry->lease_ms == 0)
+    if (!is_mine(entry, shepherd) || !entry->is_running || entry->lease_ms == 0)
         return;
     if (node->world->now_ms < entry->lease_until_ms) {
-        world_later(
-            node->world, entry->lease_until_ms - node->world->now_ms, on_lease, node, shepherd, entry, NULL);
+        int64_t left_ms = entry->lease_until_ms - node->world->now_ms;
+        world_later(node->world, left_ms + world_between(node->world, 0, LEASE_LATE_MS), on_lease, node,
+            shepherd, entry, NULL);
         return;
     }
     entry->is_lost = entry->has_status = true;
@@ -158,11 +166,6 @@ static void execute(struct node *node, struct spooled *entry)
     int64_t most_ms = entry->lease_ms > 0 ? 8000 : 400;
     world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
     on_lease(node, entry->shepherd, entry);
-}
-
-static bool is_mine(const struct spooled *entry, uint64_t shepherd)
-{
-    return !entry->is_removed && entry->shepherd == shepherd;
 }
 
 static void on_gate(void *arg, uint64_t shepherd, void *object)
@@ -436,8 +439,18 @@ void node_power_on(struct node *node)
     node->boot++;
 }
 
+bool node_is_leaderless(const struct node *node)
+{
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed && entry->is_running && entry->shepherd == 0)
+            return true;
+    return false;
+}
+
 void node_kill_shepherd(struct node *node)
 {
+    if (node_is_frozen(node))
+        return; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;

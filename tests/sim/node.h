@@ -66,8 +66,9 @@ void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
-void node_kill_shepherd(struct node *node); // a living one, if there is any
-void node_power_off(struct node *node);     // everything on it ends, and the spool is gone
+bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
+void node_kill_shepherd(struct node *node);       // a living one, if there is any
+void node_power_off(struct node *node);           // everything on it ends, and the spool is gone
 void node_power_on(struct node *node);
 void node_hello(struct node *node);  // the link is up
 void node_usages(struct node *node); // says how long what runs has been idle, as chance has it
