@@ -336,6 +336,21 @@ static void effect_open_guest(void *arg, const struct message_open_guest *reques
     guests_open(effects->parts.guests, request);
 }
 
+static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct effects *effects = arg;
+    struct spool_renewed renewed = { .magic = SPOOL_RENEWED_MAGIC, .until_ms = until_ms };
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    return dirfd < 0 ? dirfd : file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+}
+
+static void effect_hang_up(void *arg)
+{
+    struct effects *effects = arg;
+    if (effects->link != NULL)
+        agent_link_end(effects->link);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -372,6 +387,8 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_guest = effect_open_guest,
         .arm = effect_arm,
         .look = effect_look,
+        .renew = effect_renew,
+        .hang_up = effect_hang_up,
     };
     effects->parts = *parts;
     effects->kills = lease_kills_new(parts->base);
@@ -461,6 +478,16 @@ static void guard_again(const struct effects *effects, const struct spool_id *id
         log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
 }
 
+/* What was written to "renewed" since does not matter: the next HEARD is later. */
+static void note_lease(const struct effects *effects, const struct spool_id *id, int dirfd)
+{
+    struct launch_spec spec;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return;
+    agent_core_note_lease(effects->core, id, spec.lease_ms, spec.lease_until_ms);
+    record_clear(&launch_spec_record, &spec);
+}
+
 int effects_load(struct effects *effects, struct error *err)
 {
     int spoolfd = launcher_spool_fd(effects->parts.launcher);
@@ -487,6 +514,7 @@ int effects_load(struct effects *effects, struct error *err)
             (void)spool_remove(spoolfd, entry->d_name);
         else
             agent_core_load(effects->core, clock_boot_ms(), &id, token);
+        note_lease(effects, &id, dirfd);
     }
     (void)closedir(dir);
     (void)effects->parts.confine->list(effects->parts.cells, on_cell, effects);

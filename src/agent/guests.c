@@ -266,6 +266,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     spec->is_guest = true;
     spec->is_gated = false;
     spec->time_limit_ms = 0; // it ends with the job
+    spec->lease_ms = 0;
     spec->warn_signal = 0;
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;

@@ -245,6 +245,8 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
         .is_gated = launch->peers.count > 0,
+        .lease_ms = launch->lease_ms,
+        .lease_until_ms = launch->lease_until_ms,
     };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);

@@ -83,7 +83,7 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_READY };
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_READY, SPOOL_RENEWED };
     _cleanup_close_ int dirfd = openat(spoolfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;

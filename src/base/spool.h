@@ -36,6 +36,7 @@
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
+#define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
 #define SPOOL_NOTIFY    "notify"
 
 struct spool_id {
@@ -62,6 +63,13 @@ struct spool_terms {
     int64_t time_limit_ms; // from the start; 0: none
 };
 #define SPOOL_TERMS_MAGIC 0x6d67706dU
+
+/* The attempt may run until then: the node has heard of the controller since its spec was written. */
+struct spool_renewed {
+    uint32_t magic;   // SPOOL_RENEWED_MAGIC
+    int64_t until_ms; // boot clock
+};
+#define SPOOL_RENEWED_MAGIC 0x6d67706eU
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);

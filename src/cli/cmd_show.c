@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/commands.h"
 #include "cli/enforced.h"
 #include "cli/exit_code.h"
@@ -152,6 +153,8 @@ static void print_request(const struct page *page)
     append_span_of(&text, page->job, "grace_s", ", grace ");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", queued again when its time is up");
+    if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
+        buffer_append_text(&text, ", queued again when its node is lost");
     if (field_integer(page->job, "retry", 0) > 0)
         buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
@@ -193,6 +196,9 @@ static void print_tries(const struct page *page)
     print_count(page, "retried", "retries", " of these, because it had failed");
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
+    _cleanup_free_ char *away = away_text(&page->view, page->job);
+    if (away != NULL)
+        print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)
     {
         if (!field_is(event, "type", "requeued"))

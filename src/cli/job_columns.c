@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/field.h"
 #include "cli/ps_arrays.h"
 #include "cli/usage_text.h"
@@ -261,6 +262,12 @@ static char *outcome_released(const json_t *job)
     return xstrdup("released");
 }
 
+static char *outcome_node_lost(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node was lost");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -278,6 +285,7 @@ char *job_outcome(const json_t *job)
         [END_GPU_FAULT] = outcome_gpu_fault,
         [END_IDLE_TIMEOUT] = outcome_idle,
         [END_RELEASED] = outcome_released,
+        [END_NODE_LOST] = outcome_node_lost,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -357,9 +365,15 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* What it runs, and for how long it has left its GPUs unused when that is too long. */
+/* That its node is away, or what it runs, and for how long it has left its GPUs unused when that is too long.
+ */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
+    char *away = away_text(view, job);
+    if (away != NULL) {
+        *color = COLOR_RED;
+        return away;
+    }
     _cleanup_free_ char *idle = usage_idle_mark(view->screen, job);
     _cleanup_free_ char *command = field_shown(job, "command");
     if (idle == NULL)

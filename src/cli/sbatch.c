@@ -239,6 +239,20 @@ static int read_tasks(struct sbatch *sbatch, const char *value, char **ret, stru
     return 0;
 }
 
+static int read_requeue(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)value, (void)err;
+    *ret = xstrdup("node-lost");
+    return 0;
+}
+
+static int read_no_requeue(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)value, (void)err;
+    *ret = xstrdup("none");
+    return 0;
+}
+
 static const struct row rows[] = {
     { "job-name", "name", NULL, 'J' },
     { "time", "time", read_time, 't' },
@@ -258,6 +272,8 @@ static const struct row rows[] = {
     { "chdir", "chdir", NULL, 'D' },
     { "export", "export", read_export, 0 },
     { "hold", "hold", NULL, 'H', true },
+    { "requeue", "requeue-on", read_requeue, 0, true },
+    { "no-requeue", "requeue-on", read_no_requeue, 0, true },
     { 0 },
 };
 

@@ -42,6 +42,7 @@ void core_free(struct core *core)
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_watches(&core->nodes[i]);
+        core_clear_unwanted(&core->nodes[i]);
     }
     free(core->nodes);
     core_clear_questions(core);

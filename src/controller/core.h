@@ -46,6 +46,7 @@ struct core_effects {
     void *arg;
     void (*commit)(void *arg, struct store_batch *batch);
     void (*send)(void *arg, uint32_t link, const struct record_type *type, const void *message);
+    void (*close_link)(void *arg, uint32_t link); // soon; nothing that still comes on it counts
     void (*reply)(void *arg, void *request, const struct core_answer *answer);
     void (*publish)(void *arg, const struct job_event *event, const struct job *job);
     void (*fetch_spec)(void *arg, uint64_t job); // core_on_spec() answers
@@ -67,6 +68,13 @@ struct core_account {
     struct account_limits limits;
 };
 
+/* When nothing is heard of a node. */
+struct loss_settings {
+    int64_t timeout_ms; // without a word: it is unreachable; 0: it never is
+    int64_t
+        lease_ms; // what may go on elsewhere is given up on a node that hears nothing for so long; 0: never
+};
+
 struct core_options {
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
@@ -78,6 +86,7 @@ struct core_options {
     struct outside_settings outside;
     struct health_settings health;
     struct idle_policy idle;
+    struct loss_settings loss;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -177,6 +186,11 @@ void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
 void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t reservation, void *request);
 
+/* Somebody has made sure that this node is off, or that nothing of mgpu runs there: its attempts have ended
+ * (END_NODE_LOST). It stays drained until core_drain() resumes it. -EISCONN: it is up. */
+void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, void *request);
+
 /* What an administrator said of this GPU (uuid) or this node (uuid NULL), NULL: nothing. */
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid);
 
@@ -266,6 +280,13 @@ char *core_settings_text(const struct core *core);
 struct core_node {
     char *name;
     bool is_up;
+    bool is_unreachable;   // nothing was heard of it for too long
+    int64_t heard_ms;      // boot clock: its last word, or our start
+    int64_t heard_wall_ms; // the same for people
+    int64_t acked_ms;      // boot clock: it has no later word of ours that it was heard
+    struct known_attempt
+        *unwanted; // what still runs there and nobody wants: nothing new starts before its end
+    size_t n_unwanted;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down

@@ -137,6 +137,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,
+        .lease_ms = job->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
     if (job_is_wide(job))

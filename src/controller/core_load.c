@@ -96,6 +96,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
             core_resume(core, entry);
         core_parts_load(entry);
     }
+    core_await_nodes(core);
     core_note_settings(core, false);
 }
 

@@ -33,7 +33,7 @@ static struct core_node *find_link(const struct core *core, uint32_t link)
     return NULL;
 }
 
-static struct core_node *find_or_add(struct core *core, const char *name)
+struct core_node *core_add_node(struct core *core, const char *name)
 {
     struct core_node *node = core_find_node(core, name);
     if (node != NULL)
@@ -41,6 +41,8 @@ static struct core_node *find_or_add(struct core *core, const char *name)
     core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
     node = &core->nodes[core->n_nodes++];
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
+    core_hear(core, node);
+    core_acknowledge(core, node);
     return node;
 }
 
@@ -58,7 +60,8 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;
-    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
+    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
+                      event->end != END_NODE_LOST;
     bool goes_back = job->is_requeued && !is_own_end;
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
@@ -69,7 +72,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     core_drop_usage(entry);
 }
 
-static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text)
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text)
 {
     struct job_event event = {
         .attempt = entry->job->attempt,
@@ -99,44 +102,11 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !is_same_boot)
-        end_without_record(core, entry, END_REBOOT, "its node was started anew while it ran");
+        core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
     else if (is_gone && has_started)
-        end_without_record(core, entry, END_UNKNOWN, "its node has no record of it any more");
+        core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);
-}
-
-/* Attempts that the node knows and no job wants: they are stopped, and forgotten when they report their end.
- */
-static void stop_unwanted(struct core *core, const struct core_node *node)
-{
-    const struct known_attempt *attempts = node->hello.attempts.items;
-    for (size_t i = 0; i < node->hello.attempts.count; i++) {
-        const struct known_attempt *known = &attempts[i];
-        const struct core_job *entry = core_find(core, known->job);
-        /* An entry that a crash left without its token can only be the job's present attempt. */
-        bool is_wanted = entry != NULL && (int)known->task == job_rank_on(entry->job, node->name) &&
-                         (entry->job->token == known->token ||
-                             (known->token == 0 && entry->job->attempt == known->attempt));
-        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
-         */
-        if (known->job > core->last_job) {
-            core->last_job = known->job;
-            continue;
-        }
-        if (is_wanted || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
-            continue;
-        struct message_stop stop = {
-            .job = known->job,
-            .attempt = known->attempt,
-            .step = known->step,
-            .task = known->task,
-            .token = known->token,
-            .signal = SIGTERM,
-            .grace_ms = core->options.grace_ms,
-        };
-        core->effects.send(core->effects.arg, node->link, &message_stop_record, &stop);
-    }
 }
 
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
@@ -147,17 +117,21 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
     if (hello->node == NULL || hello->boot_id == NULL)
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
-    struct core_node *node = find_or_add(core, hello->node);
+    core_begin(core, boot_ms, wall_ms);
+    struct core_node *node = core_add_node(core, hello->node);
+    core_hear(core, node);
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
-    core_begin(core, boot_ms, wall_ms);
+    struct message_welcome welcome = { .epoch = core->epoch };
+    core_set_heartbeat(core, &welcome);
+    core_acknowledge(core, node);
+    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
+    core_stop_unwanted(core, node);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
-    struct message_welcome welcome = { .epoch = core->epoch };
-    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
         after = entry->active_after;
@@ -169,8 +143,16 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             reconcile(core, entry, hello);
     }
     core_resume_leases(core, node);
-    stop_unwanted(core, node);
     return 0;
+}
+
+void core_drop_link(struct core *core, struct core_node *node)
+{
+    node->is_up = false;
+    core_clear_unwanted(node);
+    core_fail_questions(core, node->link);
+    core_parts_away(core, node);
+    core_node_down(core, node);
 }
 
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
@@ -178,11 +160,8 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
-    node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
-    core_fail_questions(core, link);
-    core_parts_away(core, node);
-    core_node_down(core, node);
+    core_drop_link(core, node);
 }
 
 /* What every statement about an attempt begins with. */
@@ -203,6 +182,7 @@ static void forget(struct core *core, const struct core_node *node, const struct
         .token = statement->token,
     };
     core_forget_attempt(core, node->link, &forget);
+    core_settle_unwanted(core, core_find_node(core, node->name), &forget);
 }
 
 /* The job when the statement is about its present attempt and can still change it; else the agent may forget.
@@ -262,7 +242,7 @@ void core_give_back(struct core *core, struct core_job *entry, const char *text)
     if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
             job->attempt, text != NULL ? text : "no reason");
-        end_without_record(core, entry, END_START_FAILED, sentence);
+        core_end_attempt(core, entry, END_START_FAILED, sentence);
         return;
     }
     struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
@@ -402,6 +382,12 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     core_node_changed(core, known);
 }
 
+static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
+{
+    core_acknowledge(core, core_find_node(core, node->name));
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, message);
+}
+
 static void on_process(struct core *core, const struct core_node *node, const void *message)
 {
     core_on_process(core, node, message);
@@ -417,15 +403,17 @@ static const struct {
     { MESSAGE_RETURNED, on_returned },
     { MESSAGE_GPUS, on_gpus },
     { MESSAGE_PROCESS, on_process },
+    { MESSAGE_HEARTBEAT, on_heartbeat },
 };
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
     const void *message, struct error *err)
 {
-    const struct core_node *node = find_link(core, link);
+    struct core_node *node = find_link(core, link);
     if (node == NULL)
         return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
     core_begin(core, boot_ms, wall_ms);
+    core_hear(core, node);
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
         if (handlers[i].id == id) {
             handlers[i].handle(core, node, message);

@@ -125,6 +125,7 @@ struct core {
     struct batch *open;   // gathers changes
     struct batch *flying; // handed to the store, NULL when none is
     struct waiter *waiters;
+    int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core_turn.c. */
@@ -239,6 +240,7 @@ void core_set_mark(struct core *core, const struct cluster_change *change); // o
 void core_put_change(
     struct core *core, const char *kind, const char *key, const struct cluster_change *change);
 void core_clear_marks(struct core *core);
+void core_make_mark(struct core *core, const struct cluster_change *change); // and makes it durable
 int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
     struct error *err);
 /* "node:0", or "0" on the only node. */
@@ -314,3 +316,21 @@ struct core_node *core_find_node(const struct core *core, const char *name);
 void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
 /* It is proven never to have run. */
 void core_give_back(struct core *core, struct core_job *entry, const char *text);
+struct core_node *core_add_node(struct core *core, const char *name); // found, or made and never heard of
+void core_drop_link(struct core *core, struct core_node *node);       // its link is no more
+/* Its attempt is over, which nobody has seen: `text` says how that is known. */
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
+
+/* --- core_unwanted.c: attempts that a node still has and no job wants --- */
+void core_stop_unwanted(struct core *core, struct core_node *node); // after a HELLO
+void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over);
+void core_clear_unwanted(struct core_node *node);
+
+/* --- core_loss.c: nodes that are silent --- */
+void core_hear(struct core *core, struct core_node *node);        // it has said something
+void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
+/* The node's agent is told when to speak. */
+void core_set_heartbeat(const struct core *core, struct message_welcome *welcome);
+void core_run_loss(struct core *core);
+int64_t core_next_loss(const struct core *core); // boot clock; TIME_NEVER
+void core_await_nodes(struct core *core);        // at a start: those that hold jobs have not spoken yet

@@ -56,6 +56,7 @@ static void allocate(struct core *core, struct core_job *entry, const struct all
         .boot_id = xstrdup(where->hello.boot_id),
         .cpu_milli = first->cpu_milli,
         .memory = first->memory,
+        .node_lease_ms = entry->job->ask.requeue_on_node_lost ? core->options.loss.lease_ms : 0,
     };
     write_grants(cluster, allocation, &event);
     write_nodes(core, allocation, &event);

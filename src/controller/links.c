@@ -129,11 +129,24 @@ void links_adopt(struct links *links, int fd)
     (void)bufferevent_enable(link->stream, EV_READ | EV_WRITE);
 }
 
-void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)
+static struct link *find(const struct links *links, uint32_t id)
 {
     struct link *link = links->first;
     while (link != NULL && link->id != id)
         link = link->next;
+    return link;
+}
+
+void links_close(struct links *links, uint32_t id)
+{
+    const struct link *link = find(links, id);
+    if (link != NULL)
+        bufferevent_trigger_event(link->stream, BEV_EVENT_EOF, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)
+{
+    const struct link *link = find(links, id);
     if (link == NULL)
         return;
     frame_send(link->stream, type, message);

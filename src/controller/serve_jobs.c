@@ -60,6 +60,13 @@ const struct job_usage *jobs_usage(const struct serve *serve, const struct job *
     return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job->usage;
 }
 
+/* The node may be up again while the job is told of. */
+static int64_t unreachable_ms(const struct core *core, const struct job *job)
+{
+    const struct core_node *node = job_state_is_active(job->state) ? core_node(core, job->node) : NULL;
+    return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
+}
+
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
 {
     const struct core *core = serve->controller->core;
@@ -69,6 +76,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .now_wall_ms = clock_wall_ms(),
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
+        .unreachable_ms = unreachable_ms(core, job),
     };
     char reason[REASON_SIZE] = "";
     if (is_queue_shown && job->state == JOB_QUEUED) {

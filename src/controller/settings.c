@@ -18,6 +18,7 @@
 #include "controller/roles.h"
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
+#include "controller/settings_loss.h"
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
@@ -276,6 +277,7 @@ const struct settings_table settings_tables[] = {
     { health_rows, true },
     { idle_rows, true },
     { time_rows, true },
+    { loss_rows, false },
     { NULL, false },
 };
 

@@ -86,6 +86,7 @@ static void on_allocated(struct job *job, const struct job_event *event)
     job->token = event->token;
     job->cpu_milli = event->cpu_milli;
     job->memory = event->memory;
+    job->node_lease_ms = event->node_lease_ms;
     set_text(&job->node, event->node);
     set_text(&job->boot_id, event->boot_id);
     job_nodes_free(job->nodes);
@@ -157,6 +158,7 @@ static void go_back(struct job *job)
     job->started_ms = 0;
     job->cpu_milli = 0;
     job->memory = 0;
+    job->node_lease_ms = 0;
     free(take_ptr(job->node));
     free(take_ptr(job->boot_id));
     job_nodes_free(take_ptr(job->nodes));

@@ -51,6 +51,7 @@ struct job {
     struct record_list grants; // struct gpu_grant; kept after the end, to be shown
     uint64_t memory;           // host memory booked on each of its nodes
     uint32_t cpu_milli;        // and thousandths of a CPU
+    int64_t node_lease_ms;     // it is over when its node has heard nothing of us for so long; 0: never
     char *log_path;
     int64_t suspended_ms; // wall clock: since when it stands still; 0: it does not
     uint32_t terms;       // times its running attempt was suspended, continued or given another time limit

@@ -58,6 +58,8 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),
     RECORD_FIELD(63, RECORD_DURATION, struct launch_spec, warn_before_ms, 0),
     RECORD_FIELD(80, RECORD_BOOL, struct launch_spec, is_gated, 0),
+    RECORD_FIELD(85, RECORD_DURATION, struct launch_spec, lease_ms, 0),
+    RECORD_FIELD(86, RECORD_I64, struct launch_spec, lease_until_ms, 0),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

@@ -58,7 +58,9 @@ struct launch_spec {
     int64_t warn_before_ms;            // so long before
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
-    bool is_tty;             // it has a terminal
+    int64_t lease_ms;       // it ends when the node has heard nothing of the controller for so long; 0: never
+    int64_t lease_until_ms; // boot clock: until then at first; later the spool file "renewed" says it
+    bool is_tty;            // it has a terminal
     uint32_t tty_rows, tty_columns; // 0: as usual
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */

@@ -35,6 +35,7 @@
 #include "job/event.h"
 #include "job/spec.h"
 #include "shepherd/exec.h"
+#include "shepherd/node_lease.h"
 #include "shepherd/ready.h"
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
@@ -265,7 +266,8 @@ static int launch(struct shepherd *shepherd)
     prepare_step(shepherd, &ending.status);
     if (shepherd->spec.is_gated && ending.status.step == STEP_NONE)
         ready_wait(shepherd, &ending.status);
-    r = spool_settle(shepherd->spool_fd, VERDICT_GO);
+    /* Too late for this node: the job may be running elsewhere by now. */
+    r = spool_settle(shepherd->spool_fd, node_lease_has_passed(shepherd) ? VERDICT_NOGO : VERDICT_GO);
     if (r == VERDICT_GO)
         return end_launch(shepherd, &ending);
     dismiss_init(shepherd);

@@ -52,7 +52,9 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
-    enum job_end stopped = ending->is_timed_out ? END_TIME_LIMIT : END_CANCELLED;
+    enum job_end stopped = ending->is_lease_over  ? END_NODE_LOST
+                           : ending->is_timed_out ? END_TIME_LIMIT
+                                                  : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -115,6 +117,10 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     text[0] = '\0';
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
+    else if (ending->is_lease_over && ending->stop_signal != 0)
+        (void)snprintf(text, size,
+            "its node did not hear of the controller for longer than its lease of %lld s",
+            (long long)(shepherd->spec.lease_ms / 1000));
     else if (status->phase < INIT_EXECUTING)
         (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
     else if (status->phase == INIT_EXECUTING)

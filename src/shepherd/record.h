@@ -11,6 +11,7 @@
 struct ending {
     struct init_status status;
     bool is_timed_out;    // it was stopped because its time was up
+    bool is_lease_over;   // it was stopped because its node had lost the controller for too long
     uint32_t stop_signal; // first signal of a stop command that reached the step, 0: none
     struct counts counts; // of the kernel; filled by record_publish()
 };

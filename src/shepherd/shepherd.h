@@ -9,6 +9,7 @@
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
+ *   node_lease.c  S: how long it may run on a node that the controller does not reach
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *

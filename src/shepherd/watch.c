@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/node_lease.h"
 #include "shepherd/terms.h"
 #include "shepherd/tree.h"
 
@@ -53,6 +54,7 @@ struct watch {
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
     struct terms terms;
+    struct node_lease lease;
 };
 
 static struct tree step_tree(const struct watch *watch)
@@ -174,6 +176,18 @@ static void keep_limit(struct watch *watch)
         return;
     watch->ending->is_timed_out = true;
     obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+}
+
+/* Whatever else is under way. */
+static void keep_lease(struct watch *watch)
+{
+    if (watch->phase == WATCH_REST || !node_lease_is_over(&watch->lease, watch->shepherd))
+        return;
+    if (!watch->is_executed)
+        on_executed(watch);
+    if (watch->stage == STOP_NONE)
+        watch->ending->is_lease_over = true;
+    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = node_lease_left_ms(&watch->lease) });
 }
 
 static void on_terms(struct watch *watch)
@@ -350,6 +364,7 @@ enum source {
     SOURCE_TERMINAL,
     SOURCE_HOST,
     SOURCE_LIMIT,
+    SOURCE_LEASE,
     SOURCES,
 };
 
@@ -366,6 +381,7 @@ static void turn(struct watch *watch)
         /* Only a command that waits makes "executed" worth waking up for. */
         [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
+        [SOURCE_LEASE] = { is_rest ? -1 : watch->lease.timer_fd, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
@@ -397,6 +413,8 @@ static void turn(struct watch *watch)
         on_timer(watch);
     if (sources[SOURCE_LIMIT].revents != 0)
         keep_limit(watch);
+    if (sources[SOURCE_LEASE].revents != 0)
+        keep_lease(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -428,7 +446,9 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         on_host_gone(&watch);
     if (shepherd->early.magic != 0)
         obey(&watch, &shepherd->early);
+    node_lease_open(&watch.lease, shepherd);
     keep_limit(&watch);
+    keep_lease(&watch);
     settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
@@ -437,6 +457,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
             turn(&watch);
     }
     terms_close(&watch.terms);
+    node_lease_close(&watch.lease);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
     closep(&watch.leader_pidfd);

@@ -94,6 +94,7 @@ static const struct column columns[] = {
     COLUMN(COLUMN_64, suspended_ms),
     COLUMN(COLUMN_U32, terms),
     COLUMN(COLUMN_NODES, nodes),
+    COLUMN(COLUMN_64, node_lease_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

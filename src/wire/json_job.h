@@ -22,6 +22,7 @@ struct json_job_view {
     int64_t eta_ms, eta_latest_ms; // 0: not known
     const struct job_usage *usage; // NULL: nothing was measured
     const struct json_part *parts; // of an active attempt on several nodes, in order of rank; else NULL
+    int64_t unreachable_ms;        // it runs on a node of which nothing is heard since then; 0: it does not
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
 };
 

@@ -100,6 +100,8 @@ const struct record_type message_hello_record =
 
 static const struct record_field welcome_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_welcome, epoch, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_welcome, heartbeat_ms, 0),
+    RECORD_FIELD(86, RECORD_I64, struct message_welcome, timeout_ms, 0),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
@@ -121,6 +123,7 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
     RECORD_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),
     RECORD_FIELD(81, RECORD_U32, struct message_launch, port, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
@@ -245,6 +248,14 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_guest_record =
     RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
 
+static const struct record_field heartbeat_fields[] = {
+    RECORD_FIELD(1, RECORD_I64, struct message_heartbeat, sent_ms, 0),
+};
+const struct record_type message_heartbeat_record =
+    RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);
+const struct record_type message_heard_record =
+    RECORD_TYPE(MESSAGE_HEARD, "HEARD", struct message_heartbeat, heartbeat_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -271,6 +282,8 @@ static const struct record_type *const types[] = {
     &message_terms_record,
     &message_ready_record,
     &message_go_record,
+    &message_heartbeat_record,
+    &message_heard_record,
 };
 
 const struct record_type *message_type(uint16_t id)

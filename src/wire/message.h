@@ -12,6 +12,8 @@
  *   GPUS (samples)            ───────>
  *   READY (a part of several) ───────>                           repeated after every HELLO until GO
  *                             <─────── GO                         all parts are ready: the gate may open
+ *   HEARTBEAT (sent at)       ───────>
+ *                             <─────── HEARD (the same)          silence of either side ends the link
  *                             <─────── OPEN_LOG (stream id)
  *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
@@ -60,6 +62,8 @@ enum message_id {
     MESSAGE_OPEN_GUEST,
     MESSAGE_READY = 180,
     MESSAGE_GO,
+    MESSAGE_HEARTBEAT = 185,
+    MESSAGE_HEARD,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -174,7 +178,15 @@ struct message_hello {
 };
 
 struct message_welcome {
-    uint64_t epoch; // grows with every start of the controller
+    uint64_t epoch;       // grows with every start of the controller
+    int64_t heartbeat_ms; // how often the agent says HEARTBEAT; 0: never
+    int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
+};
+
+/* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
+ * node for reachable, at some time after `sent_ms`. */
+struct message_heartbeat {
+    int64_t sent_ms; // the agent's boot clock
 };
 
 /* A node of an attempt that has several, as its other parts see it. */
@@ -196,6 +208,8 @@ struct message_launch {
     /* Of a part: `task` is its rank. It waits for GO at its gate. */
     struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
     uint32_t port;            // where the parts may meet, on the first of them
+    int64_t lease_ms;       // it ends when the node has heard nothing for so long; 0: never
+    int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate
@@ -335,6 +349,8 @@ extern const struct record_type message_open_guest_record;
 extern const struct record_type message_ready_record;
 extern const struct record_type message_go_record;
 extern const struct record_type launch_peer_record;
+extern const struct record_type message_heartbeat_record;
+extern const struct record_type message_heard_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

@@ -28,6 +28,7 @@ struct place {
     struct node node;
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;
+    bool is_gone; // it went off and never comes back
 };
 
 struct box {
@@ -36,14 +37,17 @@ struct box {
     size_t n_places;
     struct line *lines; // every connection of this history
     uint32_t last_line;
-    struct core *core; // NULL while the controller is dead
-    uint64_t life;     // of the controller
+    struct core *core;   // NULL while the controller is dead
+    uint64_t life;       // of the controller
+    uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
+    int64_t late_ms; // the last node is back by then
     struct change *events;
     size_t n_events;
-    size_t drains, returns;    // of GPUs, in all
-    struct state_change *rows; // as they were written, one after the other
+    size_t drains, returns;         // of GPUs, in all
+    size_t reboots, fences, losses; // of nodes, of nodes, and of attempts by that
+    struct state_change *rows;      // as they were written, one after the other
     size_t n_rows;
     struct store_batch *committing;
     struct ask asks[ASKS_MAX];
@@ -63,7 +67,8 @@ void box_open_places(struct box *box);     // as many as the seed says, with the
 void box_close_places(struct box *box);    // frees them
 void box_storm_place(struct box *box);     // something happens to a node or to a connection
 void box_lose_controller(struct box *box); // it has died: every connection breaks
-/* An effect of the controller's core. */
+/* Effects of the controller's core. */
+void box_close_link(void *arg, uint32_t link);
 void box_send(void *arg, uint32_t link, const struct record_type *type, const void *message);
 
 /* --- box_wide.c --- */

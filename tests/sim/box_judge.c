@@ -58,6 +58,12 @@ static bool was_cancelled(const struct box *box, const struct job *job)
     return false;
 }
 
+/* Of what went down with a node nobody knows whether it ever ran. */
+static bool went_down(const struct job *job)
+{
+    return job->end == END_REBOOT || job->end == END_NODE_LOST;
+}
+
 static void judge_job(struct box *box, const struct job *job)
 {
     uint32_t latest = 0, executions = box_executed_attempts(box, job->id, &latest);
@@ -72,13 +78,14 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
         return;
+    box->losses += job->end == END_NODE_LOST || job->restarts > job->retries;
     if (job->end == END_EXIT && !box_is_true_exit(box, job->id, latest, job->exit_code))
         box_break(box, "its exit code is not the true one", job->id);
-    if (job->started_ms == 0 && executions > job->preemptions)
+    if (job->started_ms == 0 && executions > job->preemptions && !went_down(job))
         box_break(box, "it ran, but nobody knows", job->id);
     if (job_is_wide(job) && executions > 0)
         box->wide_runs++;
-    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED)
+    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(job))
         box_break(box, "it never ran", job->id);
 }
 
@@ -126,7 +133,7 @@ static void judge_nodes(struct box *box)
             node_gpu_uuid(node, index, uuid);
             judge_gpu(box, uuid);
         }
-        if (node_left_over(node) > 0)
+        if (!node->is_off && node_left_over(node) > 0)
             box_break(box, "the spool is not empty", 0);
         if (box->broken == NULL && node->broken != NULL)
             (void)snprintf(

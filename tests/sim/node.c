@@ -4,14 +4,16 @@
 #include "node.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "job/state.h"
 
-#define USAGES_MAX 64U
-#define IDLE_MS    3000
+#define USAGES_MAX    64U
+#define IDLE_MS       3000
+#define LEASE_LATE_MS 1500
 
 void node_init(struct node *node, struct world *world, size_t number)
 {
@@ -59,11 +61,20 @@ static struct spooled *add(struct node *node, const struct spool_id *id, uint64_
     return entry;
 }
 
+bool node_is_frozen(const struct node *node)
+{
+    return node->world->now_ms < node->frozen_until_ms;
+}
+
 static void look(void *arg, uint64_t life, void *object)
 {
     struct node *node = arg;
-    const struct spooled *entry = object;
-    if (node->core != NULL && node->life == life)
+    struct spooled *entry = object;
+    if (node->core == NULL || node->life != life)
+        return;
+    if (node_is_frozen(node))
+        world_later(node->world, node->frozen_until_ms - node->world->now_ms, look, node, life, entry, NULL);
+    else
         agent_core_look(node->core, node->world->now_ms, &entry->id);
 }
 
@@ -91,6 +102,7 @@ static void write_exit(struct node *node, struct spooled *entry)
         .task = entry->id.task,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
+               : entry->is_lost    ? END_NODE_LOST
                : entry->is_stopped ? END_CANCELLED
                                    : END_EXIT,
         .exit_code = entry->is_stopped ? 143 : entry->exit_code,
@@ -118,6 +130,30 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         write_exit(node, entry);
 }
 
+static bool is_mine(const struct spooled *entry, uint64_t shepherd)
+{
+    return !entry->is_removed && entry->shepherd == shepherd;
+}
+
+/* The shepherd's own timer, which may be late, by less than the controller's margin; and killing takes a
+ * while too. When the shepherd dies, the one that adopts looks at once. */
+static void on_lease(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!is_mine(entry, shepherd) || !entry->is_running || entry->lease_ms == 0)
+        return;
+    if (node->world->now_ms < entry->lease_until_ms) {
+        int64_t left_ms = entry->lease_until_ms - node->world->now_ms;
+        world_later(node->world, left_ms + world_between(node->world, 0, LEASE_LATE_MS), on_lease, node,
+            shepherd, entry, NULL);
+        return;
+    }
+    entry->is_lost = entry->has_status = true;
+    entry->is_running = false;
+    write_exit(node, entry);
+}
+
 static void execute(struct node *node, struct spooled *entry)
 {
     entry->is_gated = false;
@@ -128,12 +164,9 @@ static void execute(struct node *node, struct spooled *entry)
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry);
-    world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
-}
-
-static bool is_mine(const struct spooled *entry, uint64_t shepherd)
-{
-    return !entry->is_removed && entry->shepherd == shepherd;
+    int64_t most_ms = entry->lease_ms > 0 ? 8000 : 400;
+    world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
+    on_lease(node, entry->shepherd, entry);
 }
 
 static void on_gate(void *arg, uint64_t shepherd, void *object)
@@ -187,11 +220,12 @@ static void on_verdict(void *arg, uint64_t shepherd, void *object)
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
+    bool has_passed = entry->lease_ms > 0 && entry->lease_until_ms <= node->world->now_ms;
     if (entry->n_parts > 0 && !entry->is_ready && entry->verdict != VERDICT_NOGO)
         return; // it was let go twice
     entry->is_ready = false;
     if (entry->verdict == VERDICT_NONE)
-        entry->verdict = VERDICT_GO;
+        entry->verdict = has_passed ? VERDICT_NOGO : VERDICT_GO;
     if (entry->verdict == VERDICT_NOGO) {
         entry->shepherd = 0;
         hint(node, entry);
@@ -208,7 +242,8 @@ static void on_adopted(void *arg, uint64_t shepherd, void *object)
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
-    if (entry->is_running)
+    on_lease(node, shepherd, entry);
+    if (entry->is_running || entry->has_exit)
         return; // on_command_end finds this shepherd alive
     write_exit(node, entry);
 }
@@ -255,6 +290,10 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
         entry->is_sharing = grants[i].slot > 0;
+    }
+    if (!entry->has_spec) {
+        entry->lease_ms = launch->lease_ms;
+        entry->lease_until_ms = launch->lease_until_ms;
     }
     entry->has_spec = true;
     return 0;
@@ -360,18 +399,37 @@ static void open_log(void *arg, const struct message_open_log *request)
 {
 }
 
-static void on_timer(void *arg, uint64_t life, void *object)
+static void on_timer(void *arg, uint64_t number, void *object)
 {
     struct node *node = arg;
-    if (node->core != NULL && node->life == life)
+    if (node->core == NULL || node->last_timer != number)
+        return;
+    if (node_is_frozen(node))
+        world_later(
+            node->world, node->frozen_until_ms - node->world->now_ms, on_timer, node, number, NULL, NULL);
+    else
         agent_core_timer(node->core, node->world->now_ms);
+}
+
+static int renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct spooled *entry = find(arg, id);
+    if (entry != NULL && until_ms > entry->lease_until_ms)
+        entry->lease_until_ms = until_ms;
+    return entry != NULL ? 0 : -ENOENT;
+}
+
+static void hang_up(void *arg)
+{
+    struct node *node = arg;
+    node->hang_up(node->arg);
 }
 
 static void arm(void *arg, int64_t boot_ms)
 {
     struct node *node = arg;
     int64_t delay = boot_ms - node->world->now_ms;
-    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, node->life, NULL, NULL);
+    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, ++node->last_timer, NULL, NULL);
 }
 
 void node_start_agent(struct node *node)
@@ -392,12 +450,17 @@ void node_start_agent(struct node *node)
         .save_epoch = save_epoch,
         .open_log = open_log,
         .arm = arm,
+        .hang_up = hang_up,
+        .renew = renew,
     };
     node->life++;
+    node->frozen_until_ms = 0;
     node->core = agent_core_new(&effects, node->epoch);
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
-        if (!entry->is_removed)
+        if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
+            agent_core_note_lease(node->core, &entry->id, entry->lease_ms, 0);
+        }
 }
 
 void node_kill_agent(struct node *node)
@@ -406,8 +469,35 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
+void node_power_off(struct node *node)
+{
+    node_kill_agent(node);
+    node->is_off = true;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_removed = true;
+        entry->is_running = entry->is_gated = false;
+        entry->shepherd = 0;
+    }
+}
+
+void node_power_on(struct node *node)
+{
+    node->is_off = false;
+    node->boot++;
+}
+
+bool node_is_leaderless(const struct node *node)
+{
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed && entry->is_running && entry->shepherd == 0)
+            return true;
+    return false;
+}
+
 void node_kill_shepherd(struct node *node)
 {
+    if (node_is_frozen(node))
+        return; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;
@@ -488,7 +578,7 @@ void node_usages(struct node *node)
 void node_sample(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
-    if (node->core == NULL)
+    if (node->core == NULL || node_is_frozen(node))
         return;
     describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS } };
@@ -501,7 +591,8 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char boot[] = "boot-1";
+    char boot[24];
+    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64, node->boot);
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
     };

@@ -23,13 +23,15 @@ struct spooled {
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
     enum spool_verdict verdict;
-    uint64_t shepherd; // generation of the living shepherd, 0: none
-    bool is_gated;     // the user's init waits at the gate
-    bool is_running;   // the command was executed and has not ended
-    bool is_stopped;   // a stop was asked for
-    bool is_suspended; // its command stands still
-    bool is_overdue;   // and would have ended by now
-    int32_t exit_code; // what the command returns
+    uint64_t shepherd;                // generation of the living shepherd, 0: none
+    bool is_gated;                    // the user's init waits at the gate
+    bool is_running;                  // the command was executed and has not ended
+    bool is_stopped;                  // a stop was asked for
+    bool is_suspended;                // its command stands still
+    bool is_overdue;                  // and would have ended by now
+    bool is_lost;                     // it was ended because its lease was over
+    int64_t lease_ms, lease_until_ms; // 0: it has none
+    int32_t exit_code;                // what the command returns
     uint32_t executions;
     struct launch_exit exit;
     struct spooled *next;
@@ -47,13 +49,18 @@ struct node {
     struct condition conditions[NODE_GPUS];
     struct agent_core *core; // NULL while the agent is dead
     uint64_t life;           // of the agent; what was meant for an earlier one is lost
+    uint64_t last_timer;     // the one that counts
+    int64_t frozen_until_ms; // its agent is stopped until then
     uint64_t epoch;          // durable on the node
+    uint64_t boot;           // grows with every start of the machine
+    bool is_off;             // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;
     char *broken; // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
     void (*executed)(void *arg, const struct spooled *entry);                     // its command
+    void (*hang_up)(void *arg);                                                   // the agent wants to
     void *arg;
 };
 
@@ -62,12 +69,17 @@ void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
-void node_kill_shepherd(struct node *node); // a living one, if there is any
-void node_hello(struct node *node);         // the link is up
-void node_usages(struct node *node);        // says how long what runs has been idle, as chance has it
-void node_ail(struct node *node);           // something happens to one of its GPUs
-void node_heal(struct node *node);          // nothing ails any of them
-void node_sample(struct node *node);        // the agent tells how they are
+bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
+void node_kill_shepherd(struct node *node);       // a living one, if there is any
+void node_power_off(struct node *node);           // everything on it ends, and the spool is gone
+void node_power_on(struct node *node);
+void node_hello(struct node *node);  // the link is up
+void node_usages(struct node *node); // says how long what runs has been idle, as chance has it
+void node_ail(struct node *node);    // something happens to one of its GPUs
+void node_heal(struct node *node);   // nothing ails any of them
+void node_sample(struct node *node); // the agent tells how they are
+
+bool node_is_frozen(const struct node *node);
 
 /* Where its GPU `index` is, in words that no other GPU has. */
 void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);

@@ -20,10 +20,11 @@
 #include "box.h"
 #include "controller/core_private.h"
 
-#define SEEDS    100U
+#define SEEDS    20U
 #define CLIENTS  8U
 #define STORM_MS 20000
 #define REST_MS  400000
+#define LATE_MS  30000 // so long after the storm a node may still come back
 
 /* --- the store --- */
 
@@ -118,6 +119,7 @@ static struct job_spec *make_spec(const struct ask *ask)
     spec->ask.idle_ok = spec->ask.gpus > 0 && kind % 23 == 0;
     if (spec->ask.gpus > 0 && !spec->ask.idle_ok && kind % 3 == 0)
         spec->ask.idle_timeout_ms = 1000;
+    spec->ask.requeue_on_node_lost = kind % 9 == 0;
     spec->ask.retry = kind % 6 == 0 ? 2 : 0;
     if (spec->ask.retry > 0 && kind % 4 == 0)
         spec->ask.retry_on = xstrdup("1-3");
@@ -129,8 +131,8 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.gpu_ids = xstrdup("3,1");
     } else if (spec->ask.gpus > 0 && kind % 13 == 0) {
         spec->ask.gpu_mem = 8ULL << 30;
-    } else if (kind % 7 < 2 && ask->box->n_places > 1) {
-        spec->ask.nodes = ask->box->n_places == 2 || kind % 3 > 0 ? 2 : 3;
+    } else if (kind % 7 < 2 && ask->box->n_places > 2) {
+        spec->ask.nodes = 2; // of three: one may be lost for ever
         spec->ask.gpus = spec->ask.nodes * (uint32_t)(kind / 11 % 3);
         if (spec->ask.gpus == 0) {
             spec->ask.idle_ok = false;
@@ -239,7 +241,9 @@ static void on_pause(void *arg, uint64_t number, void *object)
                 !box->is_storm || world_one_in(&box->world, 2), NULL);
     }
     box_turn(box);
-    if (box->is_storm || box->core == NULL || box->core->n_marks > 0 || box->core->n_faults > 0)
+    /* What a node tells that comes back late can drain a GPU once more. */
+    bool may_change = box->world.now_ms < box->late_ms;
+    if (may_change || box->core == NULL || box->core->n_marks > 0 || box->core->n_faults > 0)
         world_later(&box->world, world_between(&box->world, 100, 3000), on_pause, box, 0, NULL, NULL);
 }
 
@@ -327,10 +331,10 @@ static void fetch_end(void *arg, uint64_t job)
     world_later(&box->world, 1, on_end, box, job, NULL, NULL);
 }
 
-static void on_core_timer(void *arg, uint64_t life, void *object)
+static void on_core_timer(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    if (box->core == NULL || box->life != life)
+    if (box->core == NULL || box->last_timer != number)
         return;
     core_timer(box->core, box->world.now_ms, box->world.now_ms);
     box_turn(box);
@@ -340,7 +344,7 @@ static void arm(void *arg, int64_t boot_ms)
 {
     struct box *box = arg;
     int64_t delay = boot_ms - box->world.now_ms;
-    world_later(&box->world, delay > 0 ? delay : 0, on_core_timer, box, box->life, NULL, NULL);
+    world_later(&box->world, delay > 0 ? delay : 0, on_core_timer, box, ++box->last_timer, NULL, NULL);
 }
 
 static uint64_t random_number(void *arg)
@@ -369,11 +373,13 @@ static void start_controller(struct box *box)
     sched_settings_init(&options.sched);
     outside_settings_init(&options.outside);
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
+    options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     struct core_effects effects = {
         .arg = box,
         .commit = commit,
         .send = box_send,
+        .close_link = box_close_link,
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,
@@ -441,7 +447,8 @@ static void on_usages(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     for (size_t i = 0; i < box->n_places; i++)
-        if (box->places[i].node.core != NULL && box->places[i].line != NULL)
+        if (box->places[i].node.core != NULL && box->places[i].line != NULL &&
+            !node_is_frozen(&box->places[i].node))
             node_usages(&box->places[i].node);
     if (box->is_storm)
         world_later(&box->world, world_between(&box->world, 10, 200), on_usages, box, 0, NULL, NULL);
@@ -452,12 +459,16 @@ static void on_calm(void *arg, uint64_t number, void *object)
     ((struct box *)arg)->is_storm = false;
 }
 
-static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size_t *ret_decisions,
-    size_t *ret_returns, size_t *ret_wide)
+struct totals {
+    size_t happened, jobs, decisions, returns, reboots, fences, losses, wide;
+};
+
+static bool run_seed(uint64_t seed, struct totals *totals)
 {
     struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
     world_init(&box->world, seed);
+    box->late_ms = box->world.now_ms + STORM_MS + LATE_MS;
     start_controller(box);
     box_open_places(box);
     for (size_t i = 0; i < CLIENTS; i++)
@@ -476,11 +487,14 @@ static bool run_seed(uint64_t seed, size_t *ret_happened, size_t *ret_jobs, size
     if (!is_good)
         (void)printf(
             "seed %" PRIu64 " at %" PRId64 " ms: %s\n", seed, box->world.now_ms - 1000000, box->detail);
-    *ret_happened += box->world.happened;
-    *ret_jobs += box->n_asks;
-    *ret_decisions += box->decisions;
-    *ret_returns += box->returns;
-    *ret_wide += box->wide_runs;
+    totals->happened += box->world.happened;
+    totals->jobs += box->n_asks;
+    totals->decisions += box->decisions;
+    totals->returns += box->returns;
+    totals->reboots += box->reboots;
+    totals->fences += box->fences;
+    totals->losses += box->losses;
+    totals->wide += box->wide_runs;
     core_free(box->core);
     store_batch_free(box->committing);
     world_clear(&box->world);
@@ -498,11 +512,13 @@ int main(int argc, char **argv)
         first = strtoull(argv[1], NULL, 10);
         count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     }
-    size_t happened = 0, jobs = 0, decisions = 0, returns = 0, wide = 0, bad = 0;
+    struct totals totals = { 0 };
+    size_t bad = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        bad += !run_seed(seed, &happened, &jobs, &decisions, &returns, &wide);
-    (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, %zu on "
-                 "several nodes, %zu bad\n",
-        count, jobs, happened, decisions, returns, wide, bad);
+        bad += !run_seed(seed, &totals);
+    (void)printf("%" PRIu64 " seeds, %zu jobs, %zu happenings, %zu decisions replayed, %zu GPUs back, "
+                 "%zu reboots, %zu fences, %zu jobs lost, %zu on several nodes, %zu bad\n",
+        count, totals.jobs, totals.happened, totals.decisions, totals.returns, totals.reboots, totals.fences,
+        totals.losses, totals.wide, bad);
     return bad > 0;
 }

@@ -285,6 +285,15 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     reply_later(request, &answer);
 }
 
+void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, void *request)
+{
+    struct core_answer answer = { 0 };
+    if (core_node(core, node) == NULL)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", node);
+    reply_later(request, &answer);
+}
+
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const struct cluster_change *wish, void *request)
 {
