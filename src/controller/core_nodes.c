@@ -173,6 +173,15 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     return 0;
 }
 
+void core_set_address(struct core *core, uint32_t link, const char *address)
+{
+    struct core_node *node = find_link(core, link);
+    if (node == NULL)
+        return;
+    free(node->address);
+    node->address = xstrdup(address);
+}
+
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
 {
     struct core_node *node = find_link(core, link);

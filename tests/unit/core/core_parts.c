@@ -142,6 +142,20 @@ static void each_node_gets_its_part(void **state)
     assert_int_equal(first->n_gpus, 2);
     assert_int_equal(second->n_gpus, 2);
     assert_int_equal(first->token, second->token);
+    assert_string_equal(first->meeting, "a:29612");
+    assert_string_equal(second->meeting, "a:29612");
+}
+
+static void parts_meet_at_the_address_of_the_first_node(void **state)
+{
+    struct bench *b = *state;
+    core_set_address(b->core, 1, "10.0.0.1");
+    core_set_address(b->core, 9, "nobody's");
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "10.0.0.1:29612");
 }
 
 static void nobody_is_let_go_before_all_are_ready(void **state)
@@ -343,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_node_gets_its_part),
+        TEST(parts_meet_at_the_address_of_the_first_node),
         TEST(nobody_is_let_go_before_all_are_ready),
         TEST(it_is_over_when_all_parts_are),
         TEST(the_first_failure_ends_the_others_and_is_the_jobs),
