@@ -173,13 +173,21 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     return 0;
 }
 
+static char *without_port(const char *address)
+{
+    const char *first = strchr(address, ':'), *last = strrchr(address, ':');
+    if (address[0] == '[')
+        return xstrndup(address + 1, strcspn(address + 1, "]"));
+    return first != NULL && first == last ? xstrndup(address, (size_t)(first - address)) : xstrdup(address);
+}
+
 void core_set_address(struct core *core, uint32_t link, const char *address)
 {
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
     free(node->address);
-    node->address = xstrdup(address);
+    node->address = without_port(address);
 }
 
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
