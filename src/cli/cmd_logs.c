@@ -99,6 +99,7 @@ struct log {
     struct labelled lines; // with several
     bool is_prefixed;
     bool is_stripped;
+    bool is_last; // what is asked now was asked when the job was over
     bool is_over;
 };
 
@@ -160,15 +161,18 @@ static int start(struct log *log, struct error *err)
 }
 
 /* The job's own object, to know whether the end of the log is the end of the job. */
-static int finish_follow(struct log *log, struct error *err)
+static int finish_follow(struct log *log, bool is_absent, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
     int r = client_get(&log->call->client, path, &job, err);
     if (r < 0)
         return r;
-    if (!job_is_done(job)) {
+    /* "None" may have been the answer just before a part was heard of. */
+    bool is_too_early = is_absent && log->rank > 0 && !log->is_last;
+    if (!job_is_done(job) || is_too_early) {
         ask(log, REASK_MS);
+        log->is_last = job_is_done(job);
         return 0;
     }
     log->is_over = true;
@@ -188,7 +192,7 @@ static int on_complete(struct log *log, struct error *err)
     if (!is_good && !is_past_end && !is_late)
         return client_problem(answer, err);
     if (options->is_follow)
-        return finish_follow(log, err);
+        return finish_follow(log, answer->status == 404, err);
     log->is_over = true;
     return labelled_flush(&log->lines);
 }

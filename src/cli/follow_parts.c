@@ -55,15 +55,17 @@ int follow_parts_poll(const struct follow_parts *parts, bool is_held, struct pol
 }
 
 /* Of a part that has not begun, or that never did, there is no log; of one that goes on the end of the log is
- * not its end. */
+ * not its end. "None" may have been the answer just before the part was heard of. */
 static int on_complete(struct follow_parts *parts, struct part_log *part, bool is_job_over, struct error *err)
 {
     unsigned status = stream_answer(&part->stream)->status;
     bool is_absent = status == 404 || status == 416;
     if (status != 200 && status != 206 && status != 429 && !is_absent)
         return client_problem(stream_answer(&part->stream), err);
-    if (!is_job_over || status == 429) {
+    bool is_too_early = is_absent && !part->is_last;
+    if (!is_job_over || is_too_early || status == 429) {
         ask(parts, part, REASK_MS);
+        part->is_last = is_job_over;
         return 0;
     }
     part->is_over = true;

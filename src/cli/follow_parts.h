@@ -20,6 +20,7 @@ struct part_log {
     struct stream stream;
     struct labelled lines;
     uint32_t rank;
+    bool is_last; // what is asked now was asked when the job was over
     bool is_over;
 };
 

@@ -225,6 +225,9 @@ void core_forget(struct core *core, void *request);
 /* HELLO on a link. -EPROTO, -EEXIST (node name is connected already): the caller closes the link. */
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err);
+/* Where other nodes reach the node of this link: the parts of a job are told. Until it is said they are told
+ * its name. A port behind it (10.0.0.1:55804, [fd00::1]:55804) is left out. */
+void core_set_address(struct core *core, uint32_t link, const char *address);
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link);
 /* Any later message; one the agent may not send is refused with -EPROTO and the caller closes the link. */
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,

@@ -155,6 +155,23 @@ void core_drop_link(struct core *core, struct core_node *node)
     core_node_down(core, node);
 }
 
+static char *without_port(const char *address)
+{
+    const char *first = strchr(address, ':'), *last = strrchr(address, ':');
+    if (address[0] == '[')
+        return xstrndup(address + 1, strcspn(address + 1, "]"));
+    return first != NULL && first == last ? xstrndup(address, (size_t)(first - address)) : xstrdup(address);
+}
+
+void core_set_address(struct core *core, uint32_t link, const char *address)
+{
+    struct core_node *node = find_link(core, link);
+    if (node == NULL)
+        return;
+    free(node->address);
+    node->address = without_port(address);
+}
+
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
 {
     struct core_node *node = find_link(core, link);

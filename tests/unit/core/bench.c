@@ -29,6 +29,9 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->task = launch->task;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
+    if (type->id == MESSAGE_LAUNCH && launch->peers.count > 0)
+        (void)snprintf(sent->meeting, sizeof(sent->meeting), "%s:%u",
+            ((const struct launch_peer *)launch->peers.items)->address, launch->port);
 }
 
 static void close_link(void *arg, uint32_t link)

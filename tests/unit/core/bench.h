@@ -25,6 +25,7 @@ struct sent {
     uint64_t token;
     uint32_t n_gpus;
     uint32_t task;
+    char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 
 struct bench {

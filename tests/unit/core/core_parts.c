@@ -142,6 +142,28 @@ static void each_node_gets_its_part(void **state)
     assert_int_equal(first->n_gpus, 2);
     assert_int_equal(second->n_gpus, 2);
     assert_int_equal(first->token, second->token);
+    assert_string_equal(first->meeting, "a:29612");
+    assert_string_equal(second->meeting, "a:29612");
+}
+
+/* What the part on the second node is told when it is launched again. */
+static const char *meeting_by(struct bench *b, uint32_t link, const char *address)
+{
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    core_set_address(b->core, 1, address);
+    (void)hello(b, link, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
+}
+
+static void parts_meet_at_the_address_of_the_first_node(void **state)
+{
+    struct bench *b = *state;
+    core_set_address(b->core, 9, "nobody's");
+    assert_string_equal(meeting_by(b, 3, "10.0.0.1"), "10.0.0.1:29612");
+    assert_string_equal(meeting_by(b, 4, "10.0.0.2:55804"), "10.0.0.2:29612");
+    assert_string_equal(meeting_by(b, 5, "[fd00::1]:55804"), "fd00::1:29612");
+    assert_string_equal(meeting_by(b, 6, "fd00::2"), "fd00::2:29612");
 }
 
 static void nobody_is_let_go_before_all_are_ready(void **state)
@@ -343,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_node_gets_its_part),
+        TEST(parts_meet_at_the_address_of_the_first_node),
         TEST(nobody_is_let_go_before_all_are_ready),
         TEST(it_is_over_when_all_parts_are),
         TEST(the_first_failure_ends_the_others_and_is_the_jobs),
