@@ -35,6 +35,7 @@ const struct command *const commands[] = {
     &command_gpus,
     &command_nodes,
     &command_users,
+    &command_top,
     &command_gpu,
     &command_node,
     &command_reserve,
