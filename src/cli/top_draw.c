@@ -183,6 +183,14 @@ static char *clock_text(const struct top *top, enum look *look)
     return xasprintf("%s %ds ", at, (int)(top->prefs.refresh_ms / 1000));
 }
 
+/* A piece of the line that is left out when it does not fit as a whole; the columns it took. */
+static int put_piece(struct top *top, int x, int end, enum look look, char *text)
+{
+    _cleanup_free_ char *owned = text;
+    bool is_fitting = x + canvas_width(owned) <= end;
+    return is_fitting ? canvas_put(&top->canvas, top->layout.header.y, x, end - x, look, owned) : 0;
+}
+
 static void draw_header(struct top *top)
 {
     const struct rect *area = &top->layout.header;
@@ -190,23 +198,26 @@ static void draw_header(struct top *top)
     enum look look = LOOK_DIM;
     _cleanup_free_ char *clock = clock_text(top, &look);
     size_t gpus = json_array_size(top->model.gpus), nodes = json_array_size(top->model.nodes);
-    int room = area->width - canvas_width(clock) - 1, x = 1;
+    int clock_width = canvas_width(clock), end = area->width - clock_width - 1, x = 1;
     count(top, &counts);
-    (void)canvas_put_right(
-        &top->canvas, area->y, area->width - canvas_width(clock), canvas_width(clock), look, clock);
+    (void)canvas_put_right(&top->canvas, area->y, area->width - clock_width, clock_width, look, clock);
     _cleanup_free_ char *node = field_shown(json_array_get(top->model.gpus, 0), "node");
-    _cleanup_free_ char *place = top_has_nodes(top) ? xasprintf("%zu nodes", nodes) : take_ptr(node);
-    x += canvas_printf(&top->canvas, area->y, x, room - x, LOOK_TITLE, "mgpu %s", place);
+    x += put_piece(top, x, end, LOOK_TITLE,
+        top_has_nodes(top) ? xasprintf("mgpu · %zu nodes", nodes) : xasprintf("mgpu %s", node));
     if (top->model.gpus != NULL)
-        x += canvas_printf(&top->canvas, area->y, x, room - x, LOOK_PLAIN, " · %zu GPU%s: %zu used %zu free",
-            gpus, gpus == 1 ? "" : "s", counts.used, counts.free);
+        x += put_piece(top, x, end, LOOK_PLAIN,
+            xasprintf(
+                " · %zu GPU%s: %zu used %zu free", gpus, gpus == 1 ? "" : "s", counts.used, counts.free));
     if (counts.out > 0)
-        x += canvas_printf(&top->canvas, area->y, x, room - x, LOOK_HELD, " %zu out", counts.out);
+        x += put_piece(top, x, end, LOOK_HELD, xasprintf(" %zu out", counts.out));
     if (top->model.is_complete) {
-        x += canvas_printf(&top->canvas, area->y, x, room - x, LOOK_PLAIN, " · %zu run %zu wait",
-            counts.running, counts.waiting);
-        (void)canvas_printf(&top->canvas, area->y, x, room - x, LOOK_PLAIN, " · you: %zu run %zu wait",
-            counts.own_running, counts.own_waiting);
+        x += put_piece(
+            top, x, end, LOOK_PLAIN, xasprintf(" · %zu run %zu wait", counts.running, counts.waiting));
+        int own = put_piece(top, x, end, LOOK_PLAIN,
+            xasprintf(" · you: %zu run %zu wait", counts.own_running, counts.own_waiting));
+        if (own == 0)
+            (void)put_piece(
+                top, x, end, LOOK_PLAIN, xasprintf(" · you %zu+%zu", counts.own_running, counts.own_waiting));
     }
 }
 
@@ -241,19 +252,39 @@ static void draw_prompt(struct top *top, const struct rect *area)
     (void)canvas_put(&top->canvas, area->y, x, 1, LOOK_INPUT, " ");
 }
 
+/* The columns that a key of the legend takes with the blanks after it; its first name is shown. */
+static int legend_width(const struct top_key *key)
+{
+    return (int)strcspn(key->name, " ") + canvas_width(key->label) + 3;
+}
+
+static int draw_key(struct top *top, const struct rect *area, int x, const struct top_key *key)
+{
+    _cleanup_free_ char *name = xstrndup(key->name, strcspn(key->name, " "));
+    int after = x + canvas_put(&top->canvas, area->y, x, area->width - x, LOOK_KEY, name);
+    (void)canvas_printf(&top->canvas, area->y, after, area->width - after, LOOK_PLAIN, " %s", key->label);
+    return x + legend_width(key);
+}
+
+static bool is_in_legend(const struct top *top, const struct top_key *key)
+{
+    return key->label != NULL && (key->where & top_place(top)) != 0;
+}
+
+/* Those of everywhere ("? keys", "q quit") are always there; the others as many as fit before them. */
 static void draw_legend(struct top *top, const struct rect *area)
 {
-    unsigned place = top_place(top);
-    int x = 1, end = area->width;
+    int x = 1, reserved = 0;
+    for (const struct top_key *key = top_keys; key->name != NULL; key++)
+        if (is_in_legend(top, key) && key->where == EVERYWHERE)
+            reserved += legend_width(key);
     for (const struct top_key *key = top_keys; key->name != NULL; key++) {
-        if (key->label == NULL || (key->where & place) == 0)
+        if (!is_in_legend(top, key))
             continue;
-        size_t length = strcspn(key->name, " "); // the first of its names
-        _cleanup_free_ char *name = xstrndup(key->name, length);
-        if (x + canvas_width(name) + canvas_width(key->label) + 1 >= end)
-            return;
-        x += canvas_put(&top->canvas, area->y, x, end - x, LOOK_KEY, name);
-        x += canvas_printf(&top->canvas, area->y, x, end - x, LOOK_PLAIN, " %s  ", key->label);
+        bool is_always = key->where == EVERYWHERE;
+        reserved -= is_always ? legend_width(key) : 0;
+        if (is_always || x + legend_width(key) + reserved <= area->width)
+            x = draw_key(top, area, x, key);
     }
 }
 

@@ -76,8 +76,9 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     }
     if (process != NULL) {
         _cleanup_free_ char *user = field_shown(process, "user"), *command = field_shown(process, "command");
-        return xasprintf(
-            "outside mgpu: %s %" PRId64 " (%s)", command, field_integer(process, "pid", 0), user);
+        const char *slash = strrchr(command, '/');
+        return xasprintf("outside: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
+            field_integer(process, "pid", 0));
     }
     if (field_is_known(gpu, "idle_s") && field_number(gpu, "idle_s", 0) >= 60) {
         bool is_wasted = json_is_true(json_object_get(gpu, "wasted"));

@@ -21,7 +21,10 @@ static void draw_why(struct top *top, const struct rect *area, const json_t *job
 {
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
-    const struct view view = top_list_view(top);
+    struct screen screen = top->screen;
+    screen.width = (size_t)(area->width > 2 ? area->width - 2 : 1);
+    struct view view = top_list_view(top);
+    view.screen = &screen;
     if (top->model.why == NULL || top->model.why_id != field_integer(job, "id", 0)) {
         draw_words(top, area, "asking why it waits ...");
         return;

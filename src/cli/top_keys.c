@@ -30,7 +30,7 @@ const struct top_key top_keys[] = {
     { { '[' }, "[", NULL, "a shorter time", IN_PAGE | IN_TIMELINE, top_shorter_range },
     { { ']' }, "]", NULL, "a longer time", IN_PAGE | IN_TIMELINE, top_longer_range },
     { { 'f' }, "f", NULL, "follow the end of the log again", IN_LOG | IN_PAGE, top_follow_log },
-    { { ':' }, ":", "go",
+    { { ':' }, ":", NULL,
         "go to jobs, gpus, log, nodes, users, timeline, history, or to the job of that number", EVERYWHERE,
         top_jump },
     { { 'm' }, "m", "mine", "only my jobs, or all", IN_LIST | IN_LOG, top_toggle_mine },

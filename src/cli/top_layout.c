@@ -3,7 +3,7 @@
  *   header
  *   GPUs   as many rows as it needs, at most half of the body
  *   jobs   what is left
- *   log    a quarter, at least two lines
+ *   log    a fifth, at least two lines
  *   legend
  *
  * With few rows one panel has the whole body, below a line of tabs.
@@ -37,7 +37,7 @@ static int gpu_lines(const struct layout_input *input, const struct layout *layo
 static void stack_panels(const struct layout_input *input, struct layout *layout)
 {
     int all = layout->body.height;
-    int log = all / 4 > LOG_ROWS_MIN ? all / 4 : LOG_ROWS_MIN;
+    int log = all / 5 > LOG_ROWS_MIN ? all / 5 : LOG_ROWS_MIN;
     int gpus = gpu_lines(input, layout) + FRAME;
     int most = all - log - JOB_ROWS_MIN; // jobs need their rows too
     gpus = least(gpus, most > FRAME + 1 ? most : FRAME + 1);
