@@ -114,6 +114,7 @@ struct top_view {
     bool is_maximized, is_frozen, is_trouble, is_following;
     char filter[PROMPT_BYTES_MAX + 1];
     int64_t selected; // number of a job, 0: none
+    int64_t kept;     // what was selected before the page of ended jobs
     size_t selected_row;
     size_t job_offset;
     size_t gpu_row, node_row, user_row;

@@ -133,9 +133,9 @@ static void draw_measures(struct top *top, const json_t *gpu, const struct gpu_r
     enum look look = look_of_load(part);
     if (field_is_known(gpu, "utilization")) {
         graph_bar(canvas, top->prefs.graph, y, *x, row->bar, look, part);
-        (void)canvas_printf(canvas, y, *x + row->bar, 5, LOOK_PLAIN, "%3.0f%%", part * 100);
+        (void)canvas_printf(canvas, y, *x + row->bar, 5, LOOK_PLAIN, "%4.0f%%", part * 100);
     } else {
-        (void)canvas_put_right(canvas, y, *x + row->bar, 4, LOOK_DIM, "-");
+        (void)canvas_put_right(canvas, y, *x + row->bar, 5, LOOK_DIM, "-");
     }
     *x += row->bar + 5;
     _cleanup_free_ char *used = field_is_known(gpu, "memory_used_bytes")

@@ -56,7 +56,7 @@ static char *timeline(const struct top *top, const json_t *job)
 {
     struct buffer out = { 0 };
     char at[64];
-    const char *dash = "──";
+    const char *dash = "─";
     time_format_short(
         time_parse(field_text(job, "submitted_at")), top->now_ms, top->call->times, at, sizeof(at));
     _cleanup_free_ char *wait = duration(field_number(job, "wait_seconds", 0));

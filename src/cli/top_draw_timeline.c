@@ -32,7 +32,7 @@ static int column_at(const struct chart *chart, int64_t ms)
 }
 
 static void draw_span(struct top *top, const struct chart *chart, int y, int64_t from_ms, int64_t to_ms,
-    const char *glyph, enum look look, const char *label)
+    const char *glyph, enum look look)
 {
     int from = column_at(chart, from_ms), to = column_at(chart, to_ms);
     if (to_ms < chart->from_ms || from_ms > chart->to_ms)
@@ -40,8 +40,16 @@ static void draw_span(struct top *top, const struct chart *chart, int y, int64_t
     to = to > from ? to : from + 1;
     for (int x = from; x < to && x < chart->area.width; x++)
         (void)canvas_put(&top->canvas, y, chart->area.x + x, 1, look, glyph);
-    if (label != NULL && to - from > 3)
-        (void)canvas_put(&top->canvas, y, chart->area.x + from, to - from, LOOK_TITLE, label);
+}
+
+/* Whose it is, over the bar where that is long enough. */
+static void draw_label(
+    struct top *top, const struct chart *chart, int y, int64_t from_ms, int64_t to_ms, const json_t *job)
+{
+    int from = column_at(chart, from_ms), room = column_at(chart, to_ms) - from;
+    _cleanup_free_ char *id = job_id(job), *user = field_shown(job, "user");
+    if (room > canvas_width(id))
+        (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
 }
 
 static bool is_granted(const json_t *job, const json_t *gpu)
@@ -61,19 +69,17 @@ static void draw_job_on(struct top *top, const struct chart *chart, int y, const
 {
     int64_t start = time_parse(field_text(job, "started_at")), end = time_parse(field_text(job, "ended_at"));
     double limit = field_number(job, "time_limit_s", 0);
-    _cleanup_free_ char *id = job_id(job), *user = field_shown(job, "user");
-    _cleanup_free_ char *label = xasprintf("%s %s", id, user);
+    int64_t until = limit > 0 ? start + (int64_t)(limit * 1000) : chart->to_ms;
     if (start == 0)
         return;
     if (end > 0) {
-        draw_span(top, chart, y, start, end, "█", LOOK_DIM, label);
+        draw_span(top, chart, y, start, end, "█", LOOK_DIM);
+        draw_label(top, chart, y, start, end, job);
         return;
     }
-    if (limit > 0)
-        draw_span(top, chart, y, chart->now_ms, start + (int64_t)(limit * 1000), "▒", LOOK_WAIT, NULL);
-    else
-        draw_span(top, chart, y, chart->now_ms, chart->to_ms, "·", LOOK_DIM, NULL);
-    draw_span(top, chart, y, start, chart->now_ms, "█", LOOK_GOOD, label);
+    draw_span(top, chart, y, chart->now_ms, until, limit > 0 ? "▒" : "·", limit > 0 ? LOOK_WAIT : LOOK_DIM);
+    draw_span(top, chart, y, start, chart->now_ms, "█", LOOK_GOOD);
+    draw_label(top, chart, y, start, until, job);
 }
 
 static void draw_gpu(struct top *top, const struct chart *chart, int y, const json_t *gpu)
@@ -101,8 +107,8 @@ static void draw_waiting(struct top *top, const struct chart *chart, int y, cons
     (void)canvas_printf(
         &top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_WAIT, "%s %s", id, name);
     if (eta > 0)
-        draw_span(top, chart, y, eta, limit > 0 ? eta + (int64_t)(limit * 1000) : chart->to_ms, "░",
-            LOOK_WAIT, NULL);
+        draw_span(
+            top, chart, y, eta, limit > 0 ? eta + (int64_t)(limit * 1000) : chart->to_ms, "░", LOOK_WAIT);
     else
         (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, chart->now_ms) + 2, 20, LOOK_DIM,
             "not known when");

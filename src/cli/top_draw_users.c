@@ -7,7 +7,7 @@
 #include "cli/field.h"
 #include "cli/top_draw.h"
 
-#define NAME_WIDTH 12
+#define NAME_WIDTH 10
 #define BAR_WIDTH  10
 
 static const json_t *sum_of(const struct top *top, int64_t uid)
@@ -32,6 +32,16 @@ static double quota_of(const json_t *user)
     return gpus > 0 ? field_number(user, "gpus", 0) / gpus : GRAPH_UNKNOWN;
 }
 
+/* Groups are listed too, with their limits. */
+static char *name_of(const struct top *top, const json_t *user)
+{
+    if (!field_is_known(user, "user")) {
+        _cleanup_free_ char *group = field_shown(user, "group");
+        return xasprintf("@%s", group);
+    }
+    return field_integer(user, "uid", -1) == top->own_uid ? xstrdup("you") : field_shown(user, "user");
+}
+
 static void draw_user(struct top *top, const json_t *user, int y, const struct rect *inside)
 {
     struct canvas *canvas = &top->canvas;
@@ -39,7 +49,7 @@ static void draw_user(struct top *top, const json_t *user, int y, const struct r
     int64_t uid = field_integer(user, "uid", -1);
     const json_t *sum = sum_of(top, uid);
     double quota = quota_of(user);
-    _cleanup_free_ char *name = uid == top->own_uid ? xstrdup("you") : field_shown(user, "user");
+    _cleanup_free_ char *name = name_of(top, user);
     (void)canvas_put(canvas, y, x, NAME_WIDTH, uid == top->own_uid ? LOOK_TITLE : LOOK_PLAIN, name);
     x += NAME_WIDTH + 1;
     (void)canvas_printf(canvas, y, x, 20, LOOK_PLAIN, "%4" PRId64 " %5" PRId64 " %6g ",

@@ -127,8 +127,10 @@ void graph_plot(struct canvas *canvas, enum graph graph, const struct rect *area
         double right = each == 2 ? mean_of(values, count, (long)i * 2 + 1, columns) : GRAPH_UNKNOWN;
         int left_height = height_of(graph, area->height, left);
         int right_height = height_of(graph, area->height, right);
-        for (int row = 0; row < area->height; row++)
-            put(canvas, area->y + area->height - 1 - row, area->x + i, look,
-                shape(graph, in_row(graph, left_height, row), in_row(graph, right_height, row)));
+        for (int row = 0; row < area->height; row++) {
+            wchar_t here = shape(graph, in_row(graph, left_height, row), in_row(graph, right_height, row));
+            if (here != L' ')
+                put(canvas, area->y + area->height - 1 - row, area->x + i, look, here);
+        }
     }
 }
