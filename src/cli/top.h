@@ -39,10 +39,10 @@ struct top_model {
 /* --- wire --- */
 
 enum top_ask_id {
+    ASK_GPUS, // first, because it is quick to answer
     ASK_OPEN,
     ASK_ENDED,
     ASK_CHANGED,
-    ASK_GPUS,
     ASK_PAST,
     ASK_NODES,
     ASK_WHY,
@@ -153,6 +153,7 @@ struct top {
     int64_t own_uid;
     int64_t now_ms;  // wall clock of this picture
     bool is_changed; // the picture is old
+    bool is_urgent;  // and nobody should wait for the next one
     bool is_leaving;
     void (*outside)(
         struct top *top, void (*act)(struct top *top)); // runs `act` on the plain terminal; or NULL

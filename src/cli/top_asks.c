@@ -51,6 +51,7 @@ static void take_open(struct top *top, json_t *answer)
 {
     top_jobs_reset(&top->model.jobs);
     put_jobs(top, answer);
+    top->is_urgent = !top->model.is_complete;
     top->model.is_complete = true;
     top->model.is_cut = json_array_size(json_object_get(answer, "jobs")) >= OPEN_MAX;
     top_poke(top, ASK_ENDED);
@@ -100,6 +101,7 @@ static char *gpus_path(struct top *top)
 
 static void take_gpus(struct top *top, json_t *answer)
 {
+    top->is_urgent = top->is_urgent || top->model.gpus == NULL;
     keep(&top->model.gpus, answer, "gpus");
 }
 

@@ -95,7 +95,7 @@ static void paint(struct top *top)
         top->now_ms = clock_wall_ms();
     top_draw(top, rows, columns);
     curses_show(&top->canvas, &top_themes[top->prefs.theme]);
-    top->is_changed = false;
+    top->is_changed = top->is_urgent = false;
 }
 
 /* Walking through the list opens no log on the way. */
@@ -139,7 +139,7 @@ static void loop(struct top *top)
             top_wire_advance(top, ready);
         int64_t now = clock_boot_ms();
         bool is_tick = now / TICK_MS != ticked_ms / TICK_MS;
-        bool is_due = top->is_changed && now - painted_ms >= PAINT_MS;
+        bool is_due = top->is_changed && (top->is_urgent || now - painted_ms >= PAINT_MS);
         if (is_tick || is_due || has_key) {
             paint(top);
             painted_ms = now;
