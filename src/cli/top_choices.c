@@ -132,14 +132,36 @@ void top_filter_jobs(struct top *top)
     top_ask_text(top, "/", top->view.filter, true, set_filter);
 }
 
+static void show_panel(struct top *top, enum panel panel)
+{
+    top->view.focus = panel;
+    top->view.is_maximized = false;
+    top_show_page(top, PAGE_MAIN);
+}
+
+static void show_gpus(struct top *top)
+{
+    show_panel(top, PANEL_GPUS);
+}
+
+static void show_jobs(struct top *top)
+{
+    show_panel(top, PANEL_JOBS);
+}
+
+static void show_log(struct top *top)
+{
+    show_panel(top, PANEL_LOG);
+}
+
 static const struct {
     const char *name;
     void (*open)(struct top *top);
     bool is_told; // as a place to begin
 } places[] = {
-    { "jobs", top_choose_jobs, true },
-    { "gpus", top_choose_gpus, true },
-    { "log", top_choose_log, true },
+    { "jobs", show_jobs, true },
+    { "gpus", show_gpus, true },
+    { "log", show_log, true },
     { "nodes", top_open_nodes, true },
     { "users", top_open_users, true },
     { "timeline", top_open_timeline, true },
@@ -168,12 +190,8 @@ void top_go(struct top *top, const char *text)
     while (isspace((unsigned char)*text))
         text++;
     if (isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0) {
-        if (top_jobs_find(&top->model.jobs, id) == NULL)
-            top_say(top, true, "job %" PRId64 " is not in the list", id);
-        else {
-            top_select_job(top, id);
-            top_show_page(top, PAGE_JOB);
-        }
+        top_show_page(top, PAGE_JOB); // it need not be in the list
+        top_select_job(top, id);
         return;
     }
     for (size_t i = 0; *text != '\0' && i < sizeof(places) / sizeof(places[0]); i++)

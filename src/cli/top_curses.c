@@ -58,9 +58,10 @@ int curses_open(bool has_color, struct error *err)
     if (setupterm(name, STDOUT_FILENO, &known) != OK)
         return error_set(
             err, -ENOTTY, "the terminal type '%.60s' is not known here", name == NULL ? "" : name);
-    if (cursor_address == NULL || clear_screen == NULL)
-        return error_set(
-            err, -ENOTTY, "a terminal of type '%.60s' cannot place text", name == NULL ? "" : name);
+    bool can_place = cursor_address != NULL && clear_screen != NULL;
+    (void)del_curterm(cur_term);
+    if (!can_place)
+        return error_set(err, -ENOTTY, "a terminal of type '%.60s' cannot place text", name);
     terminal = newterm(NULL, stdout, stdin);
     if (terminal == NULL)
         return error_set(err, -ENOTTY, "the terminal cannot be used");

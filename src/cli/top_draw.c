@@ -87,6 +87,8 @@ json_t *top_selected(const struct top *top)
     const struct top_job *job = top_jobs_find(&top->model.jobs, top->view.selected);
     if (job != NULL && job->job != NULL)
         return job->job;
+    if (top->model.detail != NULL && top->model.detail_id == top->view.selected)
+        return top->model.detail;
     size_t index = 0;
     json_t *ended = NULL;
     json_array_foreach(top->model.history, index, ended)
@@ -112,8 +114,8 @@ static void find_selected(struct top *top)
             view->selected_row = i;
             return;
         }
-    if (view->page == PAGE_JOB && top_selected(top) != NULL)
-        return;
+    if (view->page == PAGE_JOB)
+        return; // it may be older than the list
     view->selected_row = view->selected_row < view->n_rows ? view->selected_row
                          : view->n_rows > 0                ? view->n_rows - 1
                                                            : 0;

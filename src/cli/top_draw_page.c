@@ -174,8 +174,8 @@ void top_draw_page(struct top *top, const struct rect *area)
     if (rest.height <= 0)
         return;
     if (job == NULL) {
-        (void)canvas_put(
-            &top->canvas, rest.y, rest.x + 1, rest.width - 1, LOOK_DIM, "there is no such job any more");
+        (void)canvas_put(&top->canvas, rest.y, rest.x + 1, rest.width - 1, LOOK_DIM,
+            top->model.is_complete ? "there is no such job" : "asking mgpud ...");
         return;
     }
     top_job_tick(job, top->now_ms);

@@ -161,7 +161,7 @@ void top_show_page(struct top *top, enum top_page page)
 {
     if (top->view.page == page)
         return;
-    top->view.is_list_old = top->view.is_list_old || page == PAGE_HISTORY || top->view.page == PAGE_HISTORY;
+    top->view.is_list_old = true;
     if (page == PAGE_HISTORY)
         top->view.kept = top->view.selected;
     else if (top->view.page == PAGE_HISTORY && page == PAGE_MAIN && top->view.kept > 0)

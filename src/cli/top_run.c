@@ -206,11 +206,15 @@ int top_run(struct top *top, const char *place, struct error *err)
 
 int top_print(struct top *top, int rows, int columns, const char *place, struct error *err)
 {
+    int r = client_get(
+        &top->call->client, API_PATH "/version", NULL, err); // who is not there is told as elsewhere
+    if (r < 0)
+        return r;
     top->screen.has_color = false;
     top->screen.is_tty = true; // as people read it
     top_wire_init(top);
     top_draw(top, rows, columns);
-    int r = top_wire_settle(top, SETTLE_MS, err);
+    r = top_wire_settle(top, SETTLE_MS, err);
     if (r == 0 && place != NULL)
         top_go(top, place);
     if (r == 0) {

@@ -319,7 +319,7 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     press(top, ":2\n");
     expect(top, "Job 2  eval, of me");
     press(top, ":77\n");
-    expect(top, "job 77 is not in the list");
+    expect(top, "there is no such job");
     press(top, ":moon\n");
     expect(top, "'moon' is no place");
 }
