@@ -17,10 +17,23 @@ GPUS = 'sim:8x24G'
 class Top(test_terminal.Screen):
     """`mgpu top` in a window of tmux, with preferences of its own."""
 
-    def __init__(self, box, place, columns=80, rows=24, client=None, **environment):
+    def __init__(self, box, place, columns=80, rows=24, client=None, lang=None, **exports):
         super().__init__(box, place, columns, rows)
-        self.client_user = client or box.client
-        self.environment.update({'XDG_STATE_HOME': place, **environment})
+        self.client_user, self.exports = client or box.client, exports
+        self.environment.update({'XDG_STATE_HOME': place, 'LANG': lang or 'C.UTF-8'})
+
+    def run(self, *arguments):
+        """Runs `mgpu top ARGUMENTS`; "over N" with its status N appears after it."""
+        script = f'{self.socket}.sh'
+        exports = {'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99', **self.exports}
+        with open(script, 'w', encoding='utf-8') as file:
+            file.write(''.join(f"export {name}='{value}'\n" for name, value in exports.items()) + 'cd /tmp; trap : INT\n' +
+                       ' '.join(f"'{word}'" for word in [f'{harness.programs()}/mgpu', 'top', *map(str, arguments)]) +
+                       '\necho "over $?"; read forever\n')
+        os.chmod(script, 0o755)
+        out = self.tmux('new-session', '-d', *self.size, 'sh', script)
+        assert out == '', out
+        return self
 
     def tmux(self, *arguments):
         if self.client_user is self.box.client:
@@ -51,13 +64,9 @@ class Top(test_terminal.Screen):
 def top(box, place):
     made = []
 
-    def make(*arguments, instance=None, lang=None, **options):
-        one = Top(instance or box, place, **options)
-        if lang:
-            one.environment['LANG'] = lang
-        made.append(one)
-        one.run('top', *arguments)
-        return one
+    def make(*arguments, instance=None, **options):
+        made.append(Top(instance or box, place, **options))
+        return made[-1].run(*arguments)
 
     yield make
     for one in made:
@@ -223,7 +232,7 @@ def test_what_is_not_allowed_is_said_and_not_done(box, top):
         one.wait('is paused')
         box.mgpu('gpu', 'resume', 0, check=True)
     else:
-        one.wait('operator')
+        one.wait('may not do this')
         assert box.gpus()[0]['state'] == 'free'
 
 
@@ -318,38 +327,20 @@ def test_signals_leave_the_terminal_as_it_was(box, top):
 # --- terminals of other kinds, and none ---
 
 
-def run_on(box, place, terminal):
-    """`mgpu top` on a terminal of that type."""
-    one = Top(box, place)
-    script = f'{one.socket}.sh'
-    with open(script, 'w', encoding='utf-8') as file:
-        file.write(f'export MGPU_SOCKET={box.socket} TERM={terminal} ASAN_OPTIONS=exitcode=99; cd /tmp\n'
-                   f"'{harness.programs()}/mgpu' top\necho \"over $?\"; read forever\n")
-    os.chmod(script, 0o755)
-    assert one.tmux('new-session', '-d', *one.size, 'sh', script) == ''
-    return one
-
-
-@pytest.mark.parametrize('terminal', ['dumb', 'no-such-terminal', "''"])
-def test_a_terminal_that_cannot_place_text_gets_one_picture(box, place, terminal):
-    one = run_on(box, place, terminal)
-    try:
-        one.wait(r'^over 0')
-        assert 'so this is one picture' in one.text('-J', '-S', '-50')
-        assert '┌2 Jobs' in one.text('-S', '-50')
-    finally:
-        one.close()
+@pytest.mark.parametrize('terminal', ['dumb', 'no-such-terminal', ''])
+def test_a_terminal_that_cannot_place_text_gets_one_picture(top, terminal):
+    one = top(TERM=terminal)
+    one.wait(r'^over 0')
+    assert 'so this is one picture' in one.text('-J', '-S', '-50')
+    assert '┌2 Jobs' in one.text('-S', '-50')
 
 
 @pytest.mark.parametrize('terminal', ['vt100', 'linux', 'xterm-256color'])
-def test_terminals_with_few_abilities_are_enough(box, place, terminal):
-    one = run_on(box, place, terminal)
-    try:
-        one.wait(r'8 GPUs: 0 used 8 free')
-        one.keys('q')
-        one.wait(r'^over 0')
-    finally:
-        one.close()
+def test_terminals_with_few_abilities_are_enough(top, terminal):
+    one = top(TERM=terminal)
+    one.wait(r'8 GPUs: \d used')
+    one.keys('q')
+    one.wait(r'^over 0')
 
 
 def test_a_locale_without_utf8_gets_ascii(box, top, gate):
