@@ -76,6 +76,7 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     }
     if (process != NULL) {
         _cleanup_free_ char *user = field_shown(process, "user"), *command = field_shown(process, "command");
+        command[strcspn(command, " ")] = '\0'; // its arguments are more than there is room for
         const char *slash = strrchr(command, '/');
         return xasprintf("outside: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
             field_integer(process, "pid", 0));

@@ -18,6 +18,7 @@
 #include "cli/top_asks.h"
 
 #define RETRY_MS     1000
+#define LOST_MS      250   // after a connection that was a good one
 #define REFUSED_MS   5000  // until a refused stream of events is tried again
 #define SILENT_MS    5000  // an answer that takes longer is a mgpud that does not answer
 #define LOG_START    16384 // bytes of a log that are read before its end
@@ -81,7 +82,7 @@ static void advance_events(struct top *top, bool is_readable)
         listen_again(top, REFUSED_MS);
     } else if (r != 0 || (was_open && stream->state != STREAM_OPEN)) {
         note_loss(top, &err);
-        listen_again(top, r == 0 ? 0 : RETRY_MS);
+        listen_again(top, r == 0 ? LOST_MS : RETRY_MS);
         stream->delay_ms = RETRY_MS;
     }
 }

@@ -23,8 +23,7 @@ static const char *const texts[] = {
     "\"gpus\": 8,"
     " \"node\": \"n\", \"granted\": [{\"index\": 0}]}",
     "{\"id\": 6, \"state\": \"queued\", \"hold\": \"user\", \"user\": \"ana\", \"gpus\": 1}",
-    "{\"id\": 7, \"state\": \"failed\", \"user\": \"bo\", \"ended_at\": \"2026-01-01T11:00:00Z\", \"gpus\": "
-    "1}",
+    "{\"id\":7, \"state\":\"failed\", \"user\":\"bo\", \"ended_at\":\"2026-01-01T11:00:00Z\", \"gpus\":1}",
 };
 #define N_JOBS (sizeof(texts) / sizeof(texts[0]))
 
