@@ -71,6 +71,10 @@ static void post_each(struct top *top, const struct deed *deed, const json_t *bo
         if (post(top, path, body, &err) >= 0)
             continue;
         first = failed++ == 0 ? err : first;
+        if (client_is_loss(err.code)) { // each of the others would wait as long
+            failed += count - i - 1;
+            break;
+        }
     }
     if (failed > 0 && count == 1)
         top_say(top, true, "%s", first.message);

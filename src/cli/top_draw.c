@@ -185,12 +185,36 @@ static char *clock_text(const struct top *top, enum look *look)
     return xasprintf("%s %ds ", at, (int)(top->prefs.refresh_ms / 1000));
 }
 
-/* A piece of the line that is left out when it does not fit as a whole; the columns it took. */
-static int put_piece(struct top *top, int x, int end, enum look look, char *text)
+/* The line while it is filled from the left. */
+struct line {
+    int x, end;
+};
+
+/* A piece that does not fit as a whole is left out, with all that would follow it; true when it did. */
+static bool put_piece(struct top *top, struct line *line, enum look look, char *text)
 {
     _cleanup_free_ char *owned = text;
-    bool is_fitting = x + canvas_width(owned) <= end;
-    return is_fitting ? canvas_put(&top->canvas, top->layout.header.y, x, end - x, look, owned) : 0;
+    bool is_fitting = line->x + canvas_width(owned) <= line->end;
+    if (is_fitting)
+        line->x += canvas_put(&top->canvas, top->layout.header.y, line->x, line->end - line->x, look, owned);
+    return is_fitting;
+}
+
+static void draw_counts(struct top *top, struct line *line, const struct counts *counts)
+{
+    size_t gpus = json_array_size(top->model.gpus);
+    bool is_fitting = put_piece(top, line, LOOK_PLAIN,
+        xasprintf(" · %zu GPU%s: %zu used %zu free", gpus, gpus == 1 ? "" : "s", counts->used, counts->free));
+    if (is_fitting && counts->out > 0)
+        is_fitting = put_piece(top, line, LOOK_HELD, xasprintf(" %zu out", counts->out));
+    if (!is_fitting || !top->model.is_complete)
+        return;
+    is_fitting =
+        put_piece(top, line, LOOK_PLAIN, xasprintf(" · %zu run %zu wait", counts->running, counts->waiting));
+    if (is_fitting && !put_piece(top, line, LOOK_PLAIN,
+                          xasprintf(" · you: %zu run %zu wait", counts->own_running, counts->own_waiting)))
+        (void)put_piece(
+            top, line, LOOK_PLAIN, xasprintf(" · you %zu+%zu", counts->own_running, counts->own_waiting));
 }
 
 static void draw_header(struct top *top)
@@ -199,28 +223,16 @@ static void draw_header(struct top *top)
     struct counts counts = { 0 };
     enum look look = LOOK_DIM;
     _cleanup_free_ char *clock = clock_text(top, &look);
-    size_t gpus = json_array_size(top->model.gpus), nodes = json_array_size(top->model.nodes);
-    int clock_width = canvas_width(clock), end = area->width - clock_width - 1, x = 1;
+    int clock_width = canvas_width(clock);
+    struct line line = { .x = 1, .end = area->width - clock_width - 1 };
     count(top, &counts);
     (void)canvas_put_right(&top->canvas, area->y, area->width - clock_width, clock_width, look, clock);
     _cleanup_free_ char *node = field_shown(json_array_get(top->model.gpus, 0), "node");
-    x += put_piece(top, x, end, LOOK_TITLE,
-        top_has_nodes(top) ? xasprintf("mgpu · %zu nodes", nodes) : xasprintf("mgpu %s", node));
-    if (top->model.gpus != NULL)
-        x += put_piece(top, x, end, LOOK_PLAIN,
-            xasprintf(
-                " · %zu GPU%s: %zu used %zu free", gpus, gpus == 1 ? "" : "s", counts.used, counts.free));
-    if (counts.out > 0)
-        x += put_piece(top, x, end, LOOK_HELD, xasprintf(" %zu out", counts.out));
-    if (top->model.is_complete) {
-        x += put_piece(
-            top, x, end, LOOK_PLAIN, xasprintf(" · %zu run %zu wait", counts.running, counts.waiting));
-        int own = put_piece(top, x, end, LOOK_PLAIN,
-            xasprintf(" · you: %zu run %zu wait", counts.own_running, counts.own_waiting));
-        if (own == 0)
-            (void)put_piece(
-                top, x, end, LOOK_PLAIN, xasprintf(" · you %zu+%zu", counts.own_running, counts.own_waiting));
-    }
+    bool is_fitting = put_piece(top, &line, LOOK_TITLE,
+        top_has_nodes(top) ? xasprintf("mgpu · %zu nodes", json_array_size(top->model.nodes))
+                           : xasprintf("mgpu %s", node));
+    if (is_fitting && top->model.gpus != NULL)
+        draw_counts(top, &line, &counts);
 }
 
 static void draw_tabs(struct top *top)

@@ -52,20 +52,21 @@ void layout_make(const struct layout_input *input, struct layout *ret)
 {
     memset(ret, 0, sizeof(*ret));
     ret->is_too_small = input->rows < LAYOUT_ROWS_MIN || input->columns < LAYOUT_COLUMNS_MIN;
-    ret->is_cells = input->gpus > LAYOUT_GPU_ROWS_MAX;
+    bool has_tabs = input->rows < LAYOUT_TABS_BELOW;
+    bool is_large = has_tabs || input->is_maximized; // there is room for a row each
+    ret->is_cells = input->gpus > LAYOUT_GPU_ROWS_MAX && !is_large;
     ret->gpu_columns = input->columns >= LAYOUT_TWO_FROM && input->gpus > 1 ? 2 : 1;
     int width = input->columns / ret->gpu_columns;
     ret->has_power = input->columns >= LAYOUT_POWER_FROM;
     ret->has_line = input->columns >= LAYOUT_LINE_FROM && width >= LAYOUT_POWER_FROM;
     if (ret->is_too_small)
         return;
-    bool has_tabs = input->rows < LAYOUT_TABS_BELOW;
     int top = has_tabs ? 2 : 1;
     ret->header = full_width(input, 0, 1);
     ret->tabs = full_width(input, 1, has_tabs ? 1 : 0);
     ret->body = full_width(input, top, input->rows - top - 1);
     ret->legend = full_width(input, input->rows - 1, 1);
-    if (has_tabs || input->is_maximized)
+    if (is_large)
         ret->panels[input->focus] = ret->body;
     else
         stack_panels(input, ret);

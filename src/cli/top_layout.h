@@ -8,13 +8,14 @@
 
 enum panel { PANEL_GPUS, PANEL_JOBS, PANEL_LOG, PANELS };
 
-#define LAYOUT_COLUMNS_MIN  20
-#define LAYOUT_ROWS_MIN     5
-#define LAYOUT_TABS_BELOW   16  // rows: one panel at a time
-#define LAYOUT_POWER_FROM   80  // columns: temperature and power
-#define LAYOUT_LINE_FROM    100 // columns: a graph of the last minutes beside each GPU
-#define LAYOUT_TWO_FROM     161 // columns: GPUs in two columns
-#define LAYOUT_GPU_ROWS_MAX 16  // GPUs with a row each; more of them: one line of cells for each node
+#define LAYOUT_COLUMNS_MIN 20
+#define LAYOUT_ROWS_MIN    5
+#define LAYOUT_TABS_BELOW  16  // rows: one panel at a time
+#define LAYOUT_POWER_FROM  80  // columns: temperature and power
+#define LAYOUT_LINE_FROM   100 // columns: a graph of the last minutes beside each GPU
+#define LAYOUT_TWO_FROM    161 // columns: GPUs in two columns
+#define LAYOUT_GPU_ROWS_MAX                                                                                  \
+    16 // GPUs with a row each beside other panels; more: a line of cells for each node
 
 struct layout_input {
     int rows, columns;

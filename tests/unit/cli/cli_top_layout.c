@@ -70,6 +70,7 @@ static void many_gpus_are_a_line_of_cells_for_each_node(void **state)
     struct layout layout = make(80, 50, 17, PANEL_JOBS);
     assert_true(layout.is_cells);
     assert_int_equal(layout.panels[PANEL_GPUS].height, 5);
+    assert_false(make(80, 15, 17, PANEL_GPUS).is_cells); // alone it has room for rows
 }
 
 static void with_few_rows_there_is_one_panel_below_tabs(void **state)
