@@ -84,8 +84,8 @@ static const struct option_row rows[] = {
     { 0, "once", NULL, "print one picture as text and leave", set_once },
     { 0, "size", "COLUMNSxROWS", "of that picture", set_size, "80x24" },
     { 0, "refresh", "SECONDS", "how often the GPUs are looked at, 1 to 60", set_refresh },
-    { 0, "graph", "GRAPH", "block, braille or ascii", set_graph },
-    { 0, "theme", "THEME", "default, mono, high-contrast or colour-blind", set_theme },
+    { 0, "graph", "block|braille|ascii", "what bars and graphs are made of", set_graph },
+    { 0, "theme", "default|mono|high-contrast|colour-blind", "the colours", set_theme },
     { 0 },
 };
 

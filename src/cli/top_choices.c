@@ -10,6 +10,7 @@
 #include "cli/field.h"
 #include "cli/top_asks.h"
 #include "cli/top_keys.h"
+#include "cli/top_wire.h"
 
 static void save(struct top *top)
 {
@@ -35,7 +36,7 @@ void top_toggle_frozen(struct top *top)
 {
     top->view.is_frozen = !top->view.is_frozen;
     if (!top->view.is_frozen)
-        top_asks_begin(top);
+        top_wire_resume(top);
     top_say(top, false, top->view.is_frozen ? "frozen; P lets it go on" : "going on");
 }
 

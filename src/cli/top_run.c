@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/field.h"
-#include "cli/top_asks.h"
 #include "cli/top_curses.h"
 #include "cli/top_draw.h"
 #include "cli/top_keys.h"
@@ -65,6 +64,7 @@ static void go_outside(struct top *top, void (*act)(struct top *top))
     (void)sigprocmask(SIG_SETMASK, &held, NULL);
     is_told_to_leave = 0;
     curses_return();
+    top_wire_resume(top);
     top->is_changed = true;
 }
 

@@ -263,6 +263,12 @@ void top_wire_advance(struct top *top, const bool *is_ready)
         advance_log(top, ready[FD_LOG]);
 }
 
+void top_wire_resume(struct top *top)
+{
+    top->wire.asked_ms = clock_boot_ms(); // an answer that waits here is not late
+    top_asks_begin(top);
+}
+
 void top_wire_fds(const struct top *top, int fds[TOP_FDS])
 {
     fds[FD_ASK] = stream_fd(&top->wire.ask);
@@ -297,6 +303,8 @@ int top_wire_wait_ms(const struct top *top, int most)
 int64_t top_wire_lost_s(const struct top *top)
 {
     int64_t now = clock_boot_ms();
+    if (top->view.is_frozen)
+        return 0; // nobody listens to it
     if (top->wire.lost_ms > 0)
         return (now - top->wire.lost_ms) / 1000 + 1;
     bool is_silent = top->wire.asked >= 0 && now - top->wire.asked_ms > SILENT_MS;

@@ -15,6 +15,9 @@ void top_wire_clear(struct top *top);
 /* Does what is due, and what the descriptors that are `is_ready` allow (NULL: none). */
 void top_wire_advance(struct top *top, const bool *is_ready);
 
+/* Nobody has listened for a while: asks for everything anew. */
+void top_wire_resume(struct top *top);
+
 /* Descriptors to poll for reading, -1: none. */
 void top_wire_fds(const struct top *top, int fds[TOP_FDS]);
 
