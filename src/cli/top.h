@@ -39,7 +39,8 @@ struct top_model {
 /* --- wire --- */
 
 enum top_ask_id {
-    ASK_GPUS, // first, because it is quick to answer
+    ASK_GPUS, // first what is quick to answer
+    ASK_RUNNING,
     ASK_OPEN,
     ASK_ENDED,
     ASK_CHANGED,
