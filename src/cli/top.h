@@ -17,9 +17,9 @@
 #include "cli/top_graph.h"
 #include "cli/top_jobs.h"
 #include "cli/top_layout.h"
+#include "cli/top_log.h"
 #include "cli/top_order.h"
 #include "cli/top_prefs.h"
-#include "cli/top_tail.h"
 
 /* --- model: answers of the API, NULL until they are there --- */
 
@@ -56,7 +56,7 @@ enum top_ask_id {
 };
 
 struct top_wire {
-    struct stream ask, events, log;
+    struct stream ask, events;
     struct client deeds; // what keys do: it must not wait for long
     struct events parser;
     bool is_listening;     // /events has answered on this connection
@@ -68,10 +68,6 @@ struct top_wire {
     int64_t lost_ms;       // boot clock: since when mgpud does not answer; 0: it does
     int64_t events_retry_ms;
     char problem[256]; // what the last failure said
-    int64_t log_job;   // whose log is followed; 0: nobody's
-    int log_status;    // of its answer, 0: none yet
-    char log_problem[256];
-    int64_t log_again_ms;
 };
 
 /* --- what is shown --- */
@@ -112,7 +108,7 @@ struct hit_area {
 struct top_view {
     enum top_page page;
     enum panel focus;
-    bool is_maximized, is_frozen, is_trouble, is_following;
+    bool is_maximized, is_frozen, is_trouble;
     char filter[PROMPT_BYTES_MAX + 1];
     int64_t selected; // number of a job, 0: none
     int64_t kept;     // what was selected before the page of ended jobs
@@ -150,7 +146,7 @@ struct top {
     struct top_wire wire;
     struct top_view view;
     struct top_prefs prefs;
-    struct tail tail;
+    struct top_log log;
     int64_t own_uid;
     int64_t now_ms;  // wall clock of this picture
     bool is_changed; // the picture is old

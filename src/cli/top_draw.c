@@ -135,6 +135,8 @@ void top_update_rows(struct top *top)
     for (size_t i = 0; i < most; i++)
         add_row(
             top, &filter, is_history ? json_array_get(top->model.history, i) : top->model.jobs.items[i].job);
+    for (size_t i = 0; i < view->n_rows && top->prefs.order.by[0].key == order_find("time"); i++)
+        top_job_tick(view->rows[i], top->now_ms); // the others are brought up to date when they are shown
     order_sort(&top->prefs.order, view->rows, view->n_rows);
     view->is_list_old = false;
     find_selected(top);

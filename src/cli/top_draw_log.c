@@ -49,31 +49,31 @@ static void draw_why(struct top *top, const struct rect *area, const json_t *job
 
 static void draw_output(struct top *top, const struct rect *area)
 {
-    size_t count = tail_count(&top->tail), height = (size_t)area->height;
+    size_t count = tail_count(&top->log.tail), height = (size_t)area->height;
     size_t most = count > height ? count - height : 0;
     size_t back = top->view.scroll > most ? most : top->view.scroll;
     top->view.scroll = back;
     size_t first = count > height + back ? count - height - back : 0;
     for (size_t i = first; i < count && i - first < height; i++)
         (void)canvas_put(&top->canvas, area->y + (int)(i - first), area->x + 1, area->width - 1, LOOK_PLAIN,
-            tail_line(&top->tail, i));
+            tail_line(&top->log.tail, i));
 }
 
 void top_draw_log_lines(struct top *top, const struct rect *area)
 {
     json_t *job = top_selected(top);
-    bool is_here = top->wire.log_job == top->view.selected;
+    bool is_here = top->log.job == top->view.selected;
     if (area->height <= 0)
         return;
     if (job == NULL)
         draw_words(top, area, "select a job to see its output");
     else if (field_is(job, "state", "queued"))
         draw_why(top, area, job);
-    else if (is_here && tail_count(&top->tail) > 0)
+    else if (is_here && tail_count(&top->log.tail) > 0)
         draw_output(top, area);
-    else if (is_here && top->wire.log_problem[0] != '\0')
-        draw_words(top, area, top->wire.log_problem);
-    else if (is_here && top->wire.log_status != 0)
+    else if (is_here && top->log.problem[0] != '\0')
+        draw_words(top, area, top->log.problem);
+    else if (is_here && top->log.status != 0)
         draw_words(top, area, "no output");
     else
         draw_words(top, area, job_is_done(job) ? "reading its output ..." : "no output yet");

@@ -107,7 +107,7 @@ static void follow_selection(struct top *top, int64_t *selected, int64_t *since_
         *since_ms = now;
     }
     if (now - *since_ms >= SELECTED_MS && top->model.is_complete)
-        top_wire_follow(top, top->view.selected);
+        top_log_follow(top, top->view.selected);
 }
 
 /* Waits for a key, mgpud or the time; true when the terminal has gone. */
@@ -149,7 +149,7 @@ static void loop(struct top *top)
         int wait_ms = TICK_MS - (int)(now % TICK_MS);
         if (top->is_changed && painted_ms + PAINT_MS - now < wait_ms)
             wait_ms = (int)(painted_ms + PAINT_MS - now);
-        if (top->wire.log_job != selected && SELECTED_MS < wait_ms)
+        if (top->log.job != selected && SELECTED_MS < wait_ms)
             wait_ms = SELECTED_MS;
         if (wait_for_any(top, wait_ms < 0 ? 0 : wait_ms, ready))
             return;
@@ -178,7 +178,7 @@ void top_clear(struct top *top)
     free(top->view.rows);
     strings_clear(&top->view.popup_lines);
     strings_clear(&top->view.targets);
-    tail_clear(&top->tail);
+    top_log_clear(&top->log);
     canvas_clear(&top->canvas);
     top_prefs_clear(&top->prefs);
 }
@@ -219,7 +219,7 @@ int top_print(struct top *top, int rows, int columns, const char *place, struct 
         top_go(top, place);
     if (r == 0) {
         top_draw(top, rows, columns); // now it is known what is selected
-        top_wire_follow(top, top->view.selected);
+        top_log_follow(top, top->view.selected);
         r = top_wire_settle(top, SETTLE_MS, err);
     }
     if (r == 0)

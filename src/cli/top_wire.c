@@ -17,13 +17,11 @@
 #include "cli/job_columns.h"
 #include "cli/top_asks.h"
 
-#define RETRY_MS     1000
-#define LOST_MS      250   // after a connection that was a good one
-#define REFUSED_MS   5000  // until a refused stream of events is tried again
-#define SILENT_MS    5000  // an answer that takes longer is a mgpud that does not answer
-#define LOG_START    16384 // bytes of a log that are read before its end
-#define LOG_AGAIN_MS 2000
-#define DEED_MS      5000
+#define RETRY_MS   1000
+#define LOST_MS    250  // after a connection that was a good one
+#define REFUSED_MS 5000 // until a refused stream of events is tried again
+#define SILENT_MS  5000 // an answer that takes longer is a mgpud that does not answer
+#define DEED_MS    5000
 
 enum { FD_ASK, FD_EVENTS, FD_LOG };
 
@@ -153,81 +151,6 @@ static void advance_question(struct top *top, bool is_readable)
     }
 }
 
-/* --- the log --- */
-
-static int take_log_bytes(void *target, const void *bytes, size_t length)
-{
-    struct top *top = target;
-    const char *text = bytes, *end = text + length;
-    bool is_cut = top->wire.log_status == 0 && top->wire.log.offset > 0;
-    const char *newline = is_cut ? memchr(text, '\n', length) : NULL;
-    text = newline != NULL ? newline + 1 : text; // the first line was begun before what is read
-    top->wire.log_status = 200;
-    tail_add(&top->tail, text, (size_t)(end - text));
-    top->is_changed = true;
-    return 0;
-}
-
-static void start_log(struct top *top)
-{
-    struct stream *stream = &top->wire.log;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/log?follow=1", top->wire.log_job);
-    stream_start(stream, &top->call->client, path);
-    stream->sink = take_log_bytes;
-    stream->sink_target = top;
-    top->wire.log_again_ms = 0;
-}
-
-void top_wire_follow(struct top *top, int64_t job)
-{
-    if (top->wire.log_job == job)
-        return;
-    stream_clear(&top->wire.log);
-    tail_clear(&top->tail);
-    top->wire.log_job = job;
-    top->wire.log_status = 0;
-    top->wire.log_problem[0] = '\0';
-    top->view.scroll = 0;
-    top->view.is_following = true;
-    if (job == 0)
-        return;
-    start_log(top);
-    top->wire.log.tail = LOG_START;
-}
-
-static void end_log(struct top *top)
-{
-    const struct http_answer *answer = stream_answer(&top->wire.log);
-    struct error err = { 0 };
-    top->wire.log_status = (int)answer->status;
-    if (answer->status >= 300 && answer->status != 416) {
-        (void)client_problem(answer, &err);
-        (void)snprintf(top->wire.log_problem, sizeof(top->wire.log_problem), "%.255s", err.message);
-    }
-    const struct top_job *job = top_jobs_find(&top->model.jobs, top->wire.log_job);
-    bool is_over = job != NULL && job->job != NULL && job_is_done(job->job);
-    if (!is_over && answer->status != 403)
-        top->wire.log_again_ms = clock_boot_ms() + LOG_AGAIN_MS;
-    top->is_changed = true;
-}
-
-static void advance_log(struct top *top, bool is_readable)
-{
-    struct error err = { 0 };
-    struct stream *stream = &top->wire.log;
-    if (top->wire.log_again_ms > 0 && clock_boot_ms() >= top->wire.log_again_ms)
-        start_log(top);
-    if (stream->state != STREAM_AWAY && stream->state != STREAM_OPEN)
-        return;
-    int r = stream_advance(stream, is_readable, &err);
-    if (r > 0)
-        end_log(top);
-    if (r < 0) {
-        stream_clear(stream);
-        top->wire.log_again_ms = clock_boot_ms() + LOG_AGAIN_MS;
-    }
-}
-
 /* --- all of them --- */
 
 void top_wire_init(struct top *top)
@@ -248,7 +171,6 @@ void top_wire_clear(struct top *top)
 {
     stream_clear(&top->wire.ask);
     stream_clear(&top->wire.events);
-    stream_clear(&top->wire.log);
     events_clear(&top->wire.parser);
     client_clear(&top->wire.deeds);
 }
@@ -260,7 +182,7 @@ void top_wire_advance(struct top *top, const bool *is_ready)
     advance_events(top, ready[FD_EVENTS]);
     advance_question(top, ready[FD_ASK]);
     if (top->call->client.path != NULL)
-        advance_log(top, ready[FD_LOG]);
+        top_log_advance(top, ready[FD_LOG]);
 }
 
 void top_wire_resume(struct top *top)
@@ -273,7 +195,7 @@ void top_wire_fds(const struct top *top, int fds[TOP_FDS])
 {
     fds[FD_ASK] = stream_fd(&top->wire.ask);
     fds[FD_EVENTS] = stream_fd(&top->wire.events);
-    fds[FD_LOG] = stream_fd(&top->wire.log);
+    fds[FD_LOG] = stream_fd(&top->log.stream);
 }
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -287,10 +209,10 @@ int top_wire_wait_ms(const struct top *top, int most)
     const struct top_wire *wire = &top->wire;
     if (wire->events.state == STREAM_AWAY)
         until = sooner(until, wire->events.retry_ms);
-    if (wire->log.state == STREAM_AWAY)
-        until = sooner(until, wire->log.retry_ms);
-    if (wire->log_again_ms > 0)
-        until = sooner(until, wire->log_again_ms);
+    if (top->log.stream.state == STREAM_AWAY)
+        until = sooner(until, top->log.stream.retry_ms);
+    if (top->log.again_ms > 0)
+        until = sooner(until, top->log.again_ms);
     if (wire->asked >= 0 && wire->ask.state == STREAM_AWAY)
         until = sooner(until, wire->ask.retry_ms);
     for (int i = 0; i < ASKS && wire->asked < 0; i++) {
@@ -323,7 +245,7 @@ static bool is_settled(const struct top *top)
 /* The log that is followed has said something, or will not. */
 static bool is_log_settled(const struct top *top)
 {
-    return top->wire.log_job == 0 || top->wire.log_status != 0;
+    return top->log.job == 0 || top->log.status != 0;
 }
 
 static int settle(struct top *top, bool (*is_done)(const struct top *top), int timeout_ms, struct error *err)

@@ -27,9 +27,6 @@ int top_wire_wait_ms(const struct top *top, int most);
 /* Seconds since mgpud was heard last; 0 while all is well. */
 int64_t top_wire_lost_s(const struct top *top);
 
-/* Follows the log of that job instead; 0: none. */
-void top_wire_follow(struct top *top, int64_t job);
-
 /* Waits until the answer to each question that is wanted now is there; for --once. */
 int top_wire_settle(struct top *top, int timeout_ms, struct error *err);
 

@@ -260,6 +260,55 @@ def test_attach_leaves_the_screen_and_comes_back(box, top):
     one.wait(r'^┌2 Jobs')
 
 
+def test_a_flood_of_output_is_passed_over_and_its_end_is_shown(box, top, gate):
+    job = box.submit('-g', 0, '-J', 'flood', '--', 'sh', '-c', f'seq 1 2000000; echo the end; read x < {gate.path}')
+    one = top('jobs')
+    one.type_text(f'/id:{job}')
+    one.wait('2 Jobs 1 ')
+    one.keys('Enter')
+    one.wait(r'^│ the end')
+    assert re.search(r'^│ 2000000 ', one.text(), re.M), one.text()
+
+
+def test_a_job_that_is_started_anew_shows_its_new_output(box, top, gate):
+    job = box.submit('-g', 0, '-J', 'again', '--', 'sh', '-c', f'echo "attempt $MGPU_ATTEMPT"; exec cat {gate.path}')
+    one = top('jobs')
+    one.type_text(f'/id:{job}')
+    one.wait('2 Jobs 1 ')
+    one.keys('Enter')
+    one.wait(r'^│ attempt 1 ')
+    one.keys('r')
+    one.wait(rf'^ end and queue again job {job} \(again\)\? y/N')
+    one.keys('y')
+    one.wait(r'^│ attempt 2 ')
+    assert 'attempt 1' not in one.text()
+
+
+def test_a_job_that_starts_under_ones_eyes_shows_its_output(box, top, gate):
+    for _ in range(8):
+        gated(box, gate, 'full', '-g', 1)
+    job = box.submit('-g', 1, '-J', 'next', '--', 'sh', '-c', 'echo here; read x < ' + gate.path)
+    one = top('jobs')
+    one.type_text(f'/id:{job}')
+    one.wait(rf'^┌3 Why {job} ')
+    one.keys('Enter')
+    gate.open()
+    one.wait(rf'^┌3 Log {job} ')
+    one.wait(r'^│ here')
+
+
+def test_output_of_others_is_not_shown(box, top, gate):
+    if box.client.uid == box.user.uid:
+        pytest.skip('needs two users')
+    job = gated(box, gate, 'theirs', '-g', 1)
+    other = harness.make_user('mgpu-tb')
+    one = top('jobs', client=other)
+    one.type_text(f'/id:{job}')
+    one.wait('2 Jobs 1 ')
+    one.keys('Enter')
+    one.wait(r'^┌3 Log.*\n│ .*(owner|not|others)')
+
+
 def test_the_whole_log_is_shown_in_a_pager(box, top, place):
     pager = f'{place}/pager'
     with open(pager, 'w', encoding='ascii') as file:

@@ -162,6 +162,43 @@ static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(
             }
 }
 
+static void nothing_known_is_drawn_too(void **state)
+{
+    struct top *top = top_of(state);
+    top_jobs_clear(&top->model.jobs);
+    json_decref(top->model.gpus);
+    top->model.gpus = NULL;
+    top->model.is_complete = false;
+    top->view.is_list_old = true;
+    expect(top, "asking mgpud ...");
+    for (int page = 0; page < PAGES; page++) {
+        top_show_page(top, (enum top_page)page);
+        free(draw(top, 80, 24));
+        press(top, "jkgG c\nrHpw\n/x\n[]");
+        top_press(top, TOP_KEY_ESCAPE);
+    }
+}
+
+static void a_frozen_screen_says_so_and_its_clock_stands(void **state)
+{
+    struct top *top = top_of(state);
+    press(top, "P");
+    expect(top, "FROZEN (P)");
+    top->wire.lost_ms = clock_boot_ms() - 9000;
+    expect_no(top, "reconnecting");
+    top->wire.lost_ms = 0;
+    press(top, "P");
+    expect(top, "12:00:00 2s");
+}
+
+static void jobs_are_sorted_by_the_time_that_is_shown(void **state)
+{
+    struct top *top = top_of(state);
+    assert_int_equal(order_parse("time", &top->prefs.order, NULL), 0);
+    free(draw(top, 80, 24));
+    assert_int_equal(field_integer(top->view.rows[2], "id", 0), 1); // it has run for 30 minutes by now
+}
+
 static void without_utf8_the_picture_is_ascii(void **state)
 {
     struct top *top = top_of(state);
@@ -386,6 +423,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
         cmocka_unit_test_setup_teardown(
             every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_known_is_drawn_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_frozen_screen_says_so_and_its_clock_stands, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_are_sorted_by_the_time_that_is_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(without_utf8_the_picture_is_ascii, setup, teardown),
         cmocka_unit_test_setup_teardown(text_of_jobs_cannot_drive_the_terminal, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_mgpud_is_said_and_the_last_state_stays, setup, teardown),
