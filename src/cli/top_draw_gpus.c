@@ -209,8 +209,9 @@ static void draw_rows(struct top *top, const struct rect *inside)
     size_t lines = (count + columns - 1) / columns, height = (size_t)inside->height;
     int width = inside->width / (int)columns;
     struct gpu_row row = divide(top, width - 1);
-    size_t line_of_selected = lines == 0 ? 0 : top->view.gpu_row % lines;
-    size_t first = top_scroll_to(0, line_of_selected, lines, height);
+    if (lines == 0)
+        return;
+    size_t first = top_scroll_to(0, top->view.gpu_row % lines, lines, height);
     for (size_t i = 0; i < count; i++) {
         size_t line = i % lines;
         if (line < first || line >= first + height)
