@@ -106,7 +106,7 @@ struct hit_area {
 #define HITS_MAX 1024
 
 struct top_view {
-    enum top_page page;
+    enum top_page page, before; // `before`: where the page of a job was opened
     enum panel focus;
     bool is_maximized, is_frozen, is_trouble;
     char filter[PROMPT_BYTES_MAX + 1];

@@ -86,6 +86,13 @@ static double at(const double *values, size_t count, long i)
     return i < 0 || (size_t)i >= count ? GRAPH_UNKNOWN : values[i];
 }
 
+/* On one line a known zero is a low mark, so that it is told from what is not known. */
+static int height_on_line(enum graph graph, double value)
+{
+    int height = height_of(graph, 1, value);
+    return value >= 0 && height == 0 ? 1 : height;
+}
+
 void graph_line(
     struct canvas *canvas, enum graph graph, int y, int x, int width, const double *values, size_t count)
 {
@@ -95,8 +102,8 @@ void graph_line(
         double left = at(values, count, first + (long)i * each);
         double right = each == 2 ? at(values, count, first + (long)i * 2 + 1) : GRAPH_UNKNOWN;
         double most = left > right ? left : right;
-        put(canvas, y, x + i, look_of_load(limited(most)),
-            shape(graph, height_of(graph, 1, left), height_of(graph, 1, right)));
+        put(canvas, y, x + i, most > 0 ? look_of_load(limited(most)) : LOOK_DIM,
+            shape(graph, height_on_line(graph, left), height_on_line(graph, right)));
     }
 }
 

@@ -162,10 +162,18 @@ void top_show_page(struct top *top, enum top_page page)
     if (top->view.page == page)
         return;
     top->view.is_list_old = true;
-    if (page == PAGE_HISTORY)
+    if (page == PAGE_HISTORY &&
+        top->view.kept == 0) { // another list: with a selection and a filter of its own
         top->view.kept = top->view.selected;
-    else if (top->view.page == PAGE_HISTORY && page == PAGE_MAIN && top->view.kept > 0)
+        top->view.filter[0] = '\0';
+    }
+    if (page == PAGE_MAIN && top->view.kept > 0) {
         top_select_job(top, top->view.kept);
+        top->view.kept = 0;
+        top->view.filter[0] = '\0';
+    }
+    if (page == PAGE_JOB)
+        top->view.before = top->view.page;
     top->view.page = page;
     top->view.list_offset = 0;
     top->view.scroll = 0;
@@ -250,7 +258,8 @@ void top_open(struct top *top)
 void top_go_back(struct top *top)
 {
     if (top->view.page != PAGE_MAIN) {
-        top_show_page(top, PAGE_MAIN);
+        bool is_from_ended = top->view.page == PAGE_JOB && top->view.before == PAGE_HISTORY;
+        top_show_page(top, is_from_ended ? PAGE_HISTORY : PAGE_MAIN);
         return;
     }
     top->view.is_maximized = top->view.is_trouble = false;

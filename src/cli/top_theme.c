@@ -68,7 +68,7 @@ const struct theme top_themes[] = {
             [LOOK_MEMORY] = { PAINT_CYAN, .is_bold = true },
             [LOOK_INPUT] = { PAINT_WHITE, .is_bold = true, .is_reverse = true },
         } },
-    { "colour-blind", "blue and orange instead of green and red",
+    { "colour-blind", "blue and yellow instead of green and red",
         {
             [LOOK_PLAIN] = { PAINT_NONE },
             [LOOK_DIM] = { PAINT_NONE, .is_dim = true },

@@ -347,6 +347,26 @@ def test_the_page_of_a_job_and_the_other_pages(box, top, gate):
     one.wait(r'^┌2 Jobs')
 
 
+def test_ended_jobs_have_pages_too_and_the_selection_comes_back(box, top, gate):
+    ended = box.submit('-g', 0, '-J', 'gone', '--', 'sh', '-c', 'echo last words; exit 3')
+    box.wait(ended)
+    job = gated(box, gate, 'stays', '-g', 1)
+    one = top('jobs')
+    one.wait(rf'^┌3 Log {job} ')
+    one.keys('7')
+    one.wait(r'^┌Ended, 7 days')
+    one.type_text(f'/id:{ended}')
+    one.wait('Ended, 7 days: 1 ')
+    one.keys('Enter', 'Enter')
+    one.wait(rf'^┌Job {ended}  gone')
+    one.wait(r'^│ state +✗ failed: exit 3')
+    one.wait(r'^│ last words')
+    one.keys('Escape')
+    one.wait(r'^┌Ended, 7 days')
+    one.keys('Escape')
+    one.wait(rf'^┌3 Log {job} ')
+
+
 def test_the_mouse_selects_and_sorts(box, top, gate):
     jobs = [gated(box, gate, 'mouse', '-g', 1) for _ in range(2)]
     one = top('jobs')

@@ -49,7 +49,7 @@ static void a_line_shows_the_newest_values_at_the_right_with_gaps(void **state)
     graph_line(&canvas, GRAPH_ASCII, 1, 0, 5, values, 7);
     graph_line(&canvas, GRAPH_BRAILLE, 2, 0, 4, values, 7);
     graph_line(&canvas, GRAPH_BLOCK, 3, 0, 8, values, 2);
-    check(4, "▄  ▁█\n.  .#\n⢸⣧ ⣸\n      ██\n");
+    check(4, "▄ ▁▁█\n. ..#\n⢸⣧⢀⣸\n      ██\n");
 }
 
 static void a_plot_uses_all_its_rows(void **state)
