@@ -202,10 +202,10 @@ void top_open_history(struct top *top)
 /* Shows only the jobs that `word` lets through. */
 static void open_filtered(struct top *top, const char *field, const char *value)
 {
+    top_show_page(top, PAGE_MAIN);
+    top->view.focus = PANEL_JOBS;
     (void)snprintf(top->view.filter, sizeof(top->view.filter), "%s%s", field, value);
     top->view.is_list_old = true;
-    top->view.focus = PANEL_JOBS;
-    top_show_page(top, PAGE_MAIN);
 }
 
 static void open_gpu(struct top *top)

@@ -361,6 +361,22 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     expect(top, "'moon' is no place");
 }
 
+static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
+{
+    struct top *top = top_of(state);
+    top->model.users = parse("[{\"user\": \"bo\", \"uid\": 8, \"limits\": {\"gpus\": 4}, \"gpus\": 3},"
+                             " {\"user\": null, \"group\": \"staff\", \"limits\": null}]");
+    top->model.nodes = parse("[{\"name\": \"box\", \"state\": \"up\"}]");
+    press(top, "7");
+    press(top, "5");
+    expect(top, "@staff");
+    expect(top, " 75%");
+    press(top, "\n");
+    expect(top, "2 Jobs 1 [all] /u:bo");
+    press(top, "4\n");
+    expect(top, "2 Jobs 1 [all] /box");
+}
+
 static void a_click_selects_and_one_on_a_heading_sorts(void **state)
 {
     struct top *top = top_of(state);
@@ -441,6 +457,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             tab_and_numbers_choose_panels_and_a_number_again_makes_one_large, setup, teardown),
         cmocka_unit_test_setup_teardown(a_colon_goes_to_pages_and_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(enter_on_a_user_or_a_node_shows_the_jobs_there, setup, teardown),
         cmocka_unit_test_setup_teardown(a_click_selects_and_one_on_a_heading_sorts, setup, teardown),
         cmocka_unit_test_setup_teardown(the_keys_of_a_place_are_explained_there, setup, teardown),
         cmocka_unit_test_setup_teardown(a_progress_that_a_job_tells_is_a_bar, setup, teardown),
