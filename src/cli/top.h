@@ -86,7 +86,8 @@ typedef void prompt_done_fn(struct top *top, const char *text);
 
 /* The line at the bottom when it asks for something. */
 struct prompt {
-    prompt_done_fn *done; // NULL: it does not
+    prompt_done_fn *done;                      // NULL: it does not
+    const char *(*complete)(const char *text); // what Tab makes of it, NULL: nothing
     char label[256];
     char text[PROMPT_BYTES_MAX + 1];
     bool is_question; // one key: y, or anything else for no

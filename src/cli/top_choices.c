@@ -205,7 +205,17 @@ void top_go(struct top *top, const char *text)
             "'%.40s' is no place: jobs, gpus, log, nodes, users, timeline, history, or a job's number", text);
 }
 
+/* The first place that begins so. */
+static const char *complete_place(const char *text)
+{
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(places[i].name, text, strlen(text)) == 0)
+            return places[i].name;
+    return NULL;
+}
+
 void top_jump(struct top *top)
 {
     top_ask_text(top, ":", "", false, top_go);
+    top->view.prompt.complete = complete_place;
 }

@@ -60,7 +60,7 @@ const struct top_key top_keys[] = {
     { { 'b' }, "b", NULL, "graphs of blocks, braille or ASCII", EVERYWHERE, top_next_graph },
     { { CTRL('l') }, "Ctrl-L", NULL, "ask for everything anew", EVERYWHERE, top_refresh_now },
     { { '?', TOP_KEY_F1 }, "? F1", "keys", "the keys that mean something here", EVERYWHERE, top_open_help },
-    { { 'q', CTRL('c'), TOP_KEY_F10 }, "q F10", "quit", "leave", EVERYWHERE, top_leave },
+    { { 'q', TOP_KEY_F10 }, "q F10", "quit", "leave", EVERYWHERE, top_leave },
     { .name = NULL },
 };
 

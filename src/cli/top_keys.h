@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys of `mgpu top`: one table, from which the legend at the bottom, the help and the man page are made.
+/* The keys of `mgpu top`: one table, from which the legend at the bottom and the help are made.
  */
 #pragma once
 

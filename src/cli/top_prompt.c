@@ -55,10 +55,19 @@ static void finish(struct top *top, const char *text)
         done(top, copy);
 }
 
+static void complete(struct prompt *prompt)
+{
+    const char *word = prompt->complete == NULL ? NULL : prompt->complete(prompt->text);
+    if (word != NULL)
+        (void)snprintf(prompt->text, sizeof(prompt->text), "%s", word);
+}
+
 static void edit(struct top *top, int code)
 {
     struct prompt *prompt = &top->view.prompt;
-    if (code == TOP_KEY_BACKSPACE)
+    if (code == TOP_KEY_TAB)
+        complete(prompt);
+    else if (code == TOP_KEY_BACKSPACE)
         remove_last(prompt);
     else if (code == CTRL('u'))
         prompt->text[0] = '\0';
@@ -82,7 +91,7 @@ bool top_prompt_press(struct top *top, int code)
         prompt->done = NULL;
     } else if (code == TOP_KEY_ENTER || code == '\r') {
         finish(top, prompt->text);
-    } else if (code == TOP_KEY_ESCAPE || code == CTRL('c')) {
+    } else if (code == TOP_KEY_ESCAPE) {
         if (prompt->is_live)
             finish(top, prompt->before);
         prompt->done = NULL;

@@ -2,7 +2,9 @@
 """The dashboard of the terminal, as somebody sees it who sits in front of it (tmux)."""
 
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 
@@ -410,6 +412,36 @@ def test_terminals_with_few_abilities_are_enough(top, terminal):
     one.wait(r'8 GPUs: \d used')
     one.keys('q')
     one.wait(r'^over 0')
+
+
+@pytest.fixture
+def bare(box):
+    """`mgpu top` on a terminal that has not been told its size; (descriptor, process)."""
+    ours, theirs = pty.openpty()
+    process = box.popen('top', stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+                        env={'TERM': 'xterm-256color'})
+    os.close(theirs)
+    seen = b''
+    while b'2 Jobs' not in seen:
+        assert select.select([ours], [], [], harness.DEADLINE_S)[0], seen
+        seen += os.read(ours, 65536)
+    yield ours, process
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def test_a_terminal_without_a_size_is_taken_for_a_usual_one(bare):
+    ours, process = bare
+    os.write(ours, b'q')
+    assert process.wait(harness.DEADLINE_S) == 0
+    os.close(ours)
+
+
+def test_a_terminal_that_goes_away_ends_it(bare):
+    ours, process = bare
+    os.close(ours)
+    assert process.wait(harness.DEADLINE_S) is not None
 
 
 def test_a_locale_without_utf8_gets_ascii(box, top, gate):

@@ -351,7 +351,9 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
 {
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
-    press(top, ":tim\n");
+    press(top, ":ti\t");
+    expect(top, " :timeline");
+    press(top, "\n");
     expect(top, "Timeline");
     press(top, ":2\n");
     expect(top, "Job 2  eval, of me");
