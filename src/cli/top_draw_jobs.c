@@ -10,6 +10,9 @@
 #include "cli/top_draw.h"
 
 #define SHRUNK_MIN 8
+#define RANKS      3 // of shrinking: 1 and 2 as in table.h, then all others
+#define NAME_RANK  2
+#define NAME_FAIR  16  // columns that a name keeps beside a reason
 #define WIDE_FROM  100 // columns of the panel: two blanks between columns
 
 struct grid {
@@ -45,7 +48,23 @@ static int sum_of(const struct grid *grid)
     return sum;
 }
 
-/* Natural widths, then cut in the order of the columns' ranks, then the last one gets what is left. */
+static bool may_shrink(const struct grid *grid, size_t column, unsigned rank)
+{
+    unsigned shrink = grid->columns[column]->shrink;
+    return rank == RANKS ? shrink == 0 : shrink == rank;
+}
+
+/* Takes width from the columns of a rank, but leaves them `least`. */
+static void shrink(struct grid *grid, unsigned rank, int least, int room)
+{
+    for (size_t i = 0; i < grid->n_columns; i++) {
+        int over = sum_of(grid) - room, spare = grid->widths[i] - least;
+        if (over > 0 && spare > 0 && may_shrink(grid, i, rank))
+            grid->widths[i] -= spare < over ? spare : over;
+    }
+}
+
+/* Natural widths; long names are cut, then the other columns by rank; the last one gets what is left. */
 static void measure(struct grid *grid, int room)
 {
     for (size_t i = 0; i < grid->n_columns; i++) {
@@ -55,16 +74,9 @@ static void measure(struct grid *grid, int room)
             grid->widths[i] = width > grid->widths[i] ? width : grid->widths[i];
         }
     }
-    for (unsigned rank = 1; rank <= 3; rank++)
-        for (size_t i = 0; i < grid->n_columns; i++) {
-            int over = sum_of(grid) - room;
-            bool may_shrink =
-                grid->columns[i]->shrink == rank || (rank == 3 && grid->columns[i]->shrink == 0);
-            if (over <= 0 || !may_shrink || grid->widths[i] <= SHRUNK_MIN)
-                continue;
-            int less = grid->widths[i] - SHRUNK_MIN;
-            grid->widths[i] -= less < over ? less : over;
-        }
+    shrink(grid, NAME_RANK, NAME_FAIR, room);
+    for (unsigned rank = 1; rank <= RANKS; rank++)
+        shrink(grid, rank, SHRUNK_MIN, room);
     if (grid->n_columns > 0 && sum_of(grid) < room)
         grid->widths[grid->n_columns - 1] += room - sum_of(grid);
 }

@@ -403,6 +403,17 @@ static void the_keys_of_a_place_are_explained_there(void **state)
     expect(top, "pause a GPU, drain a node");
 }
 
+static void a_long_name_leaves_room_for_the_reason(void **state)
+{
+    struct top *top = top_of(state);
+    struct top_job *job = top_jobs_find(&top->model.jobs, 2);
+    (void)json_object_set_new(job->job, "name", json_string("a-name-of-more-than-forty-characters-in-a-row"));
+    (void)json_object_set_new(
+        job->job, "reason_text", json_string("a reason that is longer than there is room for"));
+    expect(top, "a-name-of-more-… queued #1");
+    expect(top, "a reason that i");
+}
+
 static void a_progress_that_a_job_tells_is_a_bar(void **state)
 {
     struct top *top = top_of(state);
@@ -462,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(enter_on_a_user_or_a_node_shows_the_jobs_there, setup, teardown),
         cmocka_unit_test_setup_teardown(a_click_selects_and_one_on_a_heading_sorts, setup, teardown),
         cmocka_unit_test_setup_teardown(the_keys_of_a_place_are_explained_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_name_leaves_room_for_the_reason, setup, teardown),
         cmocka_unit_test_setup_teardown(a_progress_that_a_job_tells_is_a_bar, setup, teardown),
         cmocka_unit_test(columns_move_and_the_last_one_stays),
         cmocka_unit_test(choices_that_are_not_understood_are_passed_over),
