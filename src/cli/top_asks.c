@@ -189,21 +189,22 @@ static void take_detail(struct top *top, json_t *answer)
         top_poke(top, ASK_DETAIL_PAST);
 }
 
-/* Over how long, and in which steps, the past of its GPUs is shown. */
+/* Over how long, and in which steps, the past of its GPUs is shown: of all, where these are not too many. */
 static char *detail_past_path(struct top *top)
 {
     const json_t *job = top->model.detail, *gpu = json_array_get(json_object_get(job, "granted"), 0);
     const char *uuid = field_text(gpu, "uuid");
     int64_t started_ms = time_parse(field_text(job, "started_at"));
     int64_t seconds = top->view.range == RANGE_MINUTES ? 600 : 3600, step = 10;
-    if (top->view.range == RANGE_ALL && started_ms > 0)
+    bool is_for_all = json_array_size(top->model.gpus) <= LAYOUT_GPU_ROWS_MAX;
+    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // what is over has a timeline of its own
+        return NULL;
+    if (top->view.range == RANGE_ALL)
         seconds = (clock_wall_ms() - started_ms) / 1000 + 1;
     if (seconds > 600)
         step = (seconds / DETAIL_POINTS / 60 + 1) * 60;
-    return uuid == NULL || started_ms == 0
-               ? NULL
-               : xasprintf(
-                     API_PATH "/gpus/history?gpu=%s&since=%" PRId64 "&step=%" PRId64, uuid, seconds, step);
+    return xasprintf(API_PATH "/gpus/history?since=%" PRId64 "&step=%" PRId64 "%s%s", seconds, step,
+        is_for_all ? "" : "&gpu=", is_for_all ? "" : uuid);
 }
 
 static void take_detail_past(struct top *top, json_t *answer)

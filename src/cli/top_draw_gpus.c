@@ -14,12 +14,12 @@
 #include "cli/outage_text.h"
 #include "cli/top_draw.h"
 
-#define GIB        (1024.0 * 1024 * 1024)
-#define BAR_MIN    8
-#define BAR_MAX    30
-#define GRAPH_MAX  60
-#define NOTE_MIN   18
-#define POINTS_MAX 120
+#define GIB         (1024.0 * 1024 * 1024)
+#define BAR_MIN     8
+#define BAR_MAX     30
+#define GRAPH_MAX   60
+#define NOTE_MIN    18
+#define LINE_POINTS 120
 
 struct gpu_row {
     int index_width, bar, line, note;
@@ -109,7 +109,7 @@ static void draw_job(struct top *top, const json_t *gpu, int y, int x)
     (void)canvas_put(canvas, y, x + 7, 8, LOOK_PLAIN, user);
 }
 
-static size_t points_of(const struct top *top, const json_t *gpu, double points[POINTS_MAX])
+static size_t points_of(const struct top *top, const json_t *gpu, double points[LINE_POINTS])
 {
     size_t index = 0, count = 0;
     json_t *past = NULL;
@@ -119,7 +119,7 @@ static size_t points_of(const struct top *top, const json_t *gpu, double points[
         if (uuid == NULL || !field_is(past, "uuid", uuid))
             continue;
         const json_t *values = json_object_get(past, "utilization");
-        for (size_t i = 0; i < json_array_size(values) && count < POINTS_MAX; i++) {
+        for (size_t i = 0; i < json_array_size(values) && count < LINE_POINTS; i++) {
             const json_t *value = json_array_get(values, i);
             points[count++] = json_is_number(value) ? json_number_value(value) : GRAPH_UNKNOWN;
         }
@@ -168,7 +168,7 @@ static void draw_gpu(struct top *top, const json_t *gpu, const struct gpu_row *r
     x += 16;
     draw_measures(top, gpu, row, y, &x);
     if (row->line > 0) {
-        double points[POINTS_MAX];
+        double points[LINE_POINTS];
         size_t count = points_of(top, gpu, points);
         graph_line(canvas, top->prefs.graph, y, x, row->line, points, count);
         x += row->line + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything about one job: facts, its life on a line, what its first GPU did, and its output. */
+/* Everything about one job: facts, its life on a line, what its GPUs did, and its output. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,13 +8,13 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/top_draw.h"
+#include "cli/top_points.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
 
 #define LABEL_WIDTH 9
 #define PLOT_ROWS   4 // at most, of each plot
 #define LOG_ROWS    3 // at least, with its frame more
-#define POINTS_MAX  2000
 
 static const char *const range_names[RANGES] = { "10 min", "1 hour", "all" };
 
@@ -101,33 +101,9 @@ static void draw_facts(struct top *top, struct rect *rest, const json_t *job)
         put_fact(top, rest, "in", LOOK_DIM, field_shown(detail, "cwd"));
 }
 
-static size_t read_points(const json_t *gpu, const char *name, double *points)
+static void draw_plot(struct top *top, const struct rect *area, const double *points, size_t count,
+    double peak, const char *label, enum look look)
 {
-    const json_t *values = json_object_get(gpu, name);
-    size_t count = json_array_size(values);
-    count = count > POINTS_MAX ? POINTS_MAX : count;
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(values, i);
-        points[i] = json_is_number(value) ? json_number_value(value) : GRAPH_UNKNOWN;
-    }
-    return count;
-}
-
-static double peak_of(const double *points, size_t count)
-{
-    double peak = 0;
-    for (size_t i = 0; i < count; i++)
-        peak = points[i] > peak ? points[i] : peak;
-    return peak;
-}
-
-static void draw_plot(struct top *top, const struct rect *area, const json_t *gpu, const char *name,
-    const char *peak_name, const char *label, enum look look)
-{
-    _cleanup_free_ double *points = xcalloc(POINTS_MAX, sizeof(double));
-    size_t count = read_points(gpu, peak_name, points);
-    double peak = peak_of(points, count);
-    count = read_points(gpu, name, points);
     if (area->height <= 0 || area->width <= LABEL_WIDTH + 2)
         return;
     (void)canvas_put(&top->canvas, area->y, area->x + 1, LABEL_WIDTH, LOOK_HEADER, label);
@@ -140,27 +116,54 @@ static void draw_plot(struct top *top, const struct rect *area, const json_t *gp
     graph_plot(&top->canvas, top->prefs.graph, &plot, look, points, count);
 }
 
+/* What is plotted, in words. The caller frees it. */
+static char *plots_title(const struct top *top, const json_t *job)
+{
+    size_t count = json_array_size(json_object_get(job, "granted"));
+    const char *of_many = count > 1 ? ", their mean" : "";
+    if (job_is_done(job))
+        return xasprintf(" GPUs%s, from start to end ", of_many);
+    if (json_array_size(top->model.gpus) > LAYOUT_GPU_ROWS_MAX && count > 1)
+        of_many = ", the first";
+    return xasprintf(" GPUs%s, %s  [ ] change ", of_many, range_names[top->view.range]);
+}
+
+static const struct {
+    const char *name, *peak_name; // of GET /gpus/history
+    const char *label;
+    enum look look;
+} plots[] = {
+    { "utilization", "utilization_max", "busy", LOOK_MIDDLE },
+    { "memory", "memory_max", "memory", LOOK_MEMORY },
+};
+#define N_PLOTS ((int)(sizeof(plots) / sizeof(plots[0])))
+
 static void draw_plots(struct top *top, struct rect *rest, const json_t *job)
 {
-    const json_t *first = json_array_get(json_object_get(job, "granted"), 0);
-    bool is_here = top->model.detail_id == top->view.selected && top->model.detail_past != NULL;
-    const json_t *gpu = is_here ? json_array_get(json_object_get(top->model.detail_past, "gpus"), 0) : NULL;
-    int rows = (rest->height - LOG_ROWS - 1) / 2;
+    const json_t *detail = top->model.detail_id == top->view.selected ? top->model.detail : NULL;
+    const json_t *usage = json_object_get(detail, "usage"),
+                 *past = detail == NULL ? NULL : top->model.detail_past;
+    int rows = (rest->height - LOG_ROWS - 1) / N_PLOTS;
     rows = rows > PLOT_ROWS ? PLOT_ROWS : rows;
-    if (first == NULL || rows < 1)
+    if (json_array_size(json_object_get(job, "granted")) == 0 || rows < 1)
         return;
+    _cleanup_free_ double *points = xcalloc(POINTS_MAX, sizeof(double));
+    _cleanup_free_ char *title = plots_title(top, job);
     struct rect line = { rest->y, rest->x, 1, rest->width };
     canvas_fill(&top->canvas, &line, LOOK_BORDER, L'─');
-    (void)canvas_printf(&top->canvas, line.y, line.x + 1, line.width - 1, LOOK_TITLE,
-        " GPU %" PRId64 "%s, %s  [ ] change ", field_integer(first, "index", 0),
-        json_array_size(json_object_get(job, "granted")) > 1 ? " (the first of its GPUs)" : "",
-        range_names[top->view.range]);
-    struct rect busy = { rest->y + 1, rest->x, rows, rest->width };
-    struct rect memory = { rest->y + 1 + rows, rest->x, rows, rest->width };
-    draw_plot(top, &busy, gpu, "utilization", "utilization_max", "busy", LOOK_MIDDLE);
-    draw_plot(top, &memory, gpu, "memory", "memory_max", "memory", LOOK_MEMORY);
-    rest->y += 1 + 2 * rows;
-    rest->height -= 1 + 2 * rows;
+    (void)canvas_put(&top->canvas, line.y, line.x + 1, line.width - 1, LOOK_TITLE, title);
+    for (int i = 0; i < N_PLOTS; i++) {
+        struct rect area = { rest->y + 1 + i * rows, rest->x, rows, rest->width };
+        bool is_done = job_is_done(job);
+        size_t count = is_done ? 0 : points_of_gpus(job, past, plots[i].peak_name, points);
+        double peak = points_peak(points, count);
+        count = is_done ? points_of_usage(usage, (size_t)i, points)
+                        : points_of_gpus(job, past, plots[i].name, points);
+        draw_plot(top, &area, points, count, is_done ? points_peak(points, count) : peak, plots[i].label,
+            plots[i].look);
+    }
+    rest->y += 1 + N_PLOTS * rows;
+    rest->height -= 1 + N_PLOTS * rows;
 }
 
 void top_draw_page(struct top *top, const struct rect *area)

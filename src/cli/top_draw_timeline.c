@@ -52,19 +52,6 @@ static void draw_label(
         (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
 }
 
-static bool is_granted(const json_t *job, const json_t *gpu)
-{
-    size_t index = 0;
-    json_t *grant = NULL;
-    const char *uuid = field_text(gpu, "uuid");
-    json_array_foreach(json_object_get(job, "granted"), index, grant)
-    {
-        if (uuid != NULL && field_is(grant, "uuid", uuid))
-            return true;
-    }
-    return false;
-}
-
 static void draw_job_on(struct top *top, const struct chart *chart, int y, const json_t *job)
 {
     int64_t start = time_parse(field_text(job, "started_at")), end = time_parse(field_text(job, "ended_at"));
@@ -94,7 +81,7 @@ static void draw_gpu(struct top *top, const struct chart *chart, int y, const js
             "GPU %" PRId64, index);
     for (size_t i = 0; i < top->model.jobs.count; i++) {
         const json_t *job = top->model.jobs.items[i].job;
-        if (job != NULL && is_granted(job, gpu))
+        if (job != NULL && top_job_has_gpu(job, gpu))
             draw_job_on(top, chart, y, job);
     }
 }

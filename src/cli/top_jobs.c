@@ -143,6 +143,19 @@ void top_jobs_clear(struct top_jobs *jobs)
     *jobs = (struct top_jobs){ 0 };
 }
 
+bool top_job_has_gpu(const json_t *job, const json_t *gpu)
+{
+    size_t index = 0;
+    json_t *grant = NULL;
+    const char *uuid = field_text(gpu, "uuid");
+    json_array_foreach(json_object_get(job, "granted"), index, grant)
+    {
+        if (uuid != NULL && field_is(grant, "uuid", uuid))
+            return true;
+    }
+    return false;
+}
+
 static void set_since(json_t *job, const char *name, const char *since, int64_t now_ms)
 {
     int64_t from = time_parse(field_text(job, since));

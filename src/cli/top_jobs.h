@@ -43,5 +43,8 @@ char *top_jobs_take_changed(struct top_jobs *jobs, size_t limit);
 
 void top_jobs_clear(struct top_jobs *jobs);
 
+/* True when the job has or had that GPU (an object with `uuid`). */
+bool top_job_has_gpu(const json_t *job, const json_t *gpu);
+
 /* Brings the seconds that it waits or runs up to date, without asking for it. */
 void top_job_tick(json_t *job, int64_t now_ms);

@@ -333,7 +333,7 @@ def test_the_page_of_a_job_and_the_other_pages(box, top, gate):
     one.wait(rf'^┌Job {job}  page, of ')
     one.wait(r'^│ asks for +2 GPUs')
     one.wait(r'^│ times +submitted .* started .* now ─ 5\dm')
-    one.wait(r'GPU 0 \(the first of its GPUs\), 10 min')
+    one.wait(r'─ GPUs, their mean, 10 min')
     one.keys(']')
     one.wait('1 hour')
     one.keys('4')

@@ -12,7 +12,9 @@
 #include "base/memory.h"
 #include "cli/field.h"
 #include "cli/top_events.h"
+#include "cli/top_graph.h"
 #include "cli/top_jobs.h"
+#include "cli/top_points.h"
 #include "cli/top_tail.h"
 
 static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_ms)
@@ -121,6 +123,34 @@ static void time_goes_on_between_two_answers(void **state)
     assert_int_equal((int)field_number(done, "run_seconds", 0), 1);
 }
 
+static void a_plot_is_the_mean_of_the_jobs_own_gpus(void **state)
+{
+    static double points[POINTS_MAX];
+    _cleanup_json_ json_t *job = json_loads("{\"granted\": [{\"uuid\": \"a\"}, {\"uuid\": \"b\"}]}", 0, NULL);
+    _cleanup_json_ json_t *past =
+        json_loads("{\"gpus\": [{\"uuid\": \"a\", \"utilization\": [1, null, null, 0.5]},"
+                   " {\"uuid\": \"x\", \"utilization\": [1, 1, 1, 1]},"
+                   " {\"uuid\": \"b\", \"utilization\": [0, 0.25, null]}]}",
+            0, NULL);
+    (void)state;
+    assert_int_equal(points_of_gpus(job, past, "utilization", points), 4);
+    assert_true(points[0] == 0.5 && points[1] == 0.25 && points[2] == GRAPH_UNKNOWN && points[3] == 0.5);
+    assert_true(points_peak(points, 4) == 0.5);
+    assert_int_equal(points_of_gpus(job, NULL, "utilization", points), 0);
+}
+
+static void an_ended_job_has_a_plot_of_its_own_time(void **state)
+{
+    static double points[POINTS_MAX];
+    _cleanup_json_ json_t *usage = json_loads("{\"timeline\": [[50, 25, 3], [100, null, 3]]}", 0, NULL);
+    (void)state;
+    assert_int_equal(points_of_usage(usage, 0, points), 2);
+    assert_true(points[0] == 0.5 && points[1] == 1);
+    assert_int_equal(points_of_usage(usage, 1, points), 2);
+    assert_true(points[0] == 0.25 && points[1] == GRAPH_UNKNOWN);
+    assert_int_equal(points_of_usage(NULL, 0, points), 0);
+}
+
 /* --- events --- */
 
 struct heard {
@@ -205,6 +235,8 @@ int main(void)
         cmocka_unit_test(of_many_ends_the_latest_are_kept),
         cmocka_unit_test(a_new_list_keeps_marks_and_what_changed_while_it_came),
         cmocka_unit_test(time_goes_on_between_two_answers),
+        cmocka_unit_test(a_plot_is_the_mean_of_the_jobs_own_gpus),
+        cmocka_unit_test(an_ended_job_has_a_plot_of_its_own_time),
         cmocka_unit_test(events_come_in_pieces_of_any_size),
         cmocka_unit_test(an_endless_line_of_events_is_refused),
         cmocka_unit_test(a_log_is_plain_lines_with_progress_bars_as_they_stand),
