@@ -36,6 +36,7 @@ const struct command *const commands[] = {
     &command_gpus,
     &command_nodes,
     &command_users,
+    &command_top,
     &command_gpu,
     &command_node,
     &command_reserve,

@@ -47,6 +47,9 @@ static int take_bytes(void *target, const void *bytes, size_t length)
         stream->is_answered = true;
         int64_t start = http_client_answer(stream->http)->range_start;
         bool is_part = http_client_answer(stream->http)->status == 206;
+        if (stream->tail > 0 && start >= 0)
+            stream->offset = (uint64_t)start; // the server has found the place
+        stream->tail = 0;
         if (start >= 0)
             stream->skip = (uint64_t)start < stream->offset ? stream->offset - (uint64_t)start : 0;
         else
@@ -75,6 +78,8 @@ static int ask(struct stream *stream, struct error *err)
     char range[64] = "";
     if (stream->sink != NULL && stream->offset > 0)
         (void)snprintf(range, sizeof(range), "Range: bytes=%llu-", (unsigned long long)stream->offset);
+    else if (stream->sink != NULL && stream->tail > 0)
+        (void)snprintf(range, sizeof(range), "Range: bytes=-%llu", (unsigned long long)stream->tail);
     stream->is_answered = false;
     struct http_request request = {
         .method = stream->method == NULL ? "GET" : stream->method,

@@ -26,6 +26,7 @@ struct stream {
     http_sink_fn sink;         // of a log; NULL: the answer is kept
     void *sink_target;
     uint64_t offset; // bytes of the log that the sink has taken
+    uint64_t tail;   // of a log: begin so many bytes before its end; 0: at `offset`
     enum stream_state state;
     struct http_client *http;
     int64_t asked_ms;          // boot clock: when the request was sent

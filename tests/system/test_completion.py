@@ -50,6 +50,8 @@ def words(box, *typed, **options):
     (['help', 'gpu', ''], ['pause', 'policy'], ['reasons']),
     (['completion', ''], ['bash', 'zsh', 'fish'], []),
     (['show', '-o', ''], ['json'], []),
+    (['top', ''], ['nodes', 'timeline', 'history'], ['quit']),
+    (['top', '--graph', ''], ['block', 'braille', 'ascii'], []),
     (['submit', '-A', '7:'], ['7:ok', '7:any', '7:fail'], []),
     (['submit', ''], [':commands'], []),
     (['submit', '-g', ''], [], [':commands', ':files']),

@@ -76,6 +76,25 @@ static void a_lost_log_goes_on_at_its_byte(void **state)
     (void)close(fd);
 }
 
+static void a_log_can_begin_near_its_end_and_goes_on_at_its_byte(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture->stream.tail = 4;
+    int fd = answer(fixture, "HTTP/1.1 206 Partial\r\nContent-Range: bytes 96-999/*\r\n"
+                             "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    assert_non_null(strstr(fixture->heard, "Range: bytes=-4\r\n"));
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
+    assert_int_equal(fixture->stream.offset, 98);
+    (void)close(fd);
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
+    fd = answer(
+        fixture, "HTTP/1.1 206 Partial\r\nContent-Range: bytes 98-99/100\r\nContent-Length: 2\r\n\r\ncd");
+    assert_non_null(strstr(fixture->heard, "Range: bytes=98-\r\n"));
+    assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
+    assert_string_equal(buffer_text(&fixture->taken), "abcd");
+    (void)close(fd);
+}
+
 static void a_server_that_ignores_ranges_repeats_nothing(void **state)
 {
     struct fixture *fixture = *state;
@@ -129,6 +148,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lost_log_goes_on_at_its_byte, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_log_can_begin_near_its_end_and_goes_on_at_its_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_ignores_ranges_repeats_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_ready_is_asked_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_stays_away_is_given_up, setup, teardown),

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu top: the dashboard of the terminal (top_run.c), or one picture of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/complete.h"
+#include "cli/exit_code.h"
+#include "cli/gpu_columns.h"
+#include "cli/ps.h"
+#include "cli/talk.h"
+#include "cli/top_keys.h"
+#include "cli/top_run.h"
+
+#define ONCE_ROWS    24
+#define ONCE_COLUMNS 80
+
+struct top_options {
+    bool is_once, has_graph;
+    int64_t rows, columns; // of --size, 0: not given
+    int64_t refresh_ms;    // 0: as it was last time
+    enum graph graph;
+    const char *theme;
+};
+
+static struct top_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_once(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_once = true;
+    return 0;
+}
+
+static int set_size(void *target, const char *value, struct error *err)
+{
+    struct top_options *options = options_of(target);
+    _cleanup_free_ char *columns = xstrdup(value);
+    char *rows = strchr(columns, 'x');
+    if (rows == NULL)
+        return error_set(err, -EINVAL, "--size: '%.40s' is not like 80x24", value);
+    *rows++ = '\0';
+    int r = parse_integer(columns, "--size", LAYOUT_COLUMNS_MIN, CANVAS_COLUMNS_MAX, &options->columns, err);
+    return r < 0 ? r : parse_integer(rows, "--size", LAYOUT_ROWS_MIN, CANVAS_ROWS_MAX, &options->rows, err);
+}
+
+static int set_refresh(void *target, const char *value, struct error *err)
+{
+    int64_t ms = 0;
+    int r = parse_duration(value, "--refresh", &ms, err);
+    if (r < 0)
+        return r;
+    if (ms < REFRESH_MIN_MS || ms > REFRESH_MAX_MS)
+        return error_set(err, -ERANGE, "--refresh: %.40s is not between 1 and 60 seconds", value);
+    options_of(target)->refresh_ms = ms;
+    return 0;
+}
+
+static int set_graph(void *target, const char *value, struct error *err)
+{
+    struct top_options *options = options_of(target);
+    int r = graph_parse(value, &options->graph, err);
+    options->has_graph = r == 0;
+    return r < 0 ? error_wrap(err, "--graph") : 0;
+}
+
+static int set_theme(void *target, const char *value, struct error *err)
+{
+    if (top_theme_find(value) < 0)
+        return error_set(
+            err, -EINVAL, "--theme: '%.40s' is none of default, mono, high-contrast and colour-blind", value);
+    options_of(target)->theme = value;
+    return 0;
+}
+
+static const struct option_row rows[] = {
+    { 0, "once", NULL, "print one picture as text and leave", set_once },
+    { 0, "size", "COLUMNSxROWS", "of that picture", set_size, "80x24" },
+    { 0, "refresh", "SECONDS", "how often the GPUs are looked at, 1 to 60", set_refresh },
+    { 0, "graph", "block|braille|ascii", "what bars and graphs are made of", set_graph },
+    { 0, "theme", "default|mono|high-contrast|colour-blind", "the colours", set_theme },
+    { 0 },
+};
+
+/* In a pipe: what can be said without a screen. */
+static int print_lists(struct call *call, struct error *err)
+{
+    int r = ps_show(call, API_PATH "/jobs", NULL, true, false, stdout, err);
+    if (r < 0)
+        return r;
+    (void)fputc('\n', stdout);
+    return list_run(call, &gpu_list, API_PATH "/gpus", err);
+}
+
+static void choose(struct top *top, const struct top_options *options)
+{
+    if (options->has_graph)
+        top->prefs.graph = options->graph;
+    if (!top->screen.is_utf8)
+        top->prefs.graph = GRAPH_ASCII;
+    if (options->theme != NULL)
+        top->prefs.theme = top_theme_find(options->theme);
+    if (options->refresh_ms > 0)
+        top->prefs.refresh_ms = options->refresh_ms;
+}
+
+static int show(struct call *call, const char *place, struct error *err)
+{
+    const struct top_options *options = call->options;
+    _cleanup_free_ struct top *top = xcalloc(1, sizeof(*top));
+    int height = options->rows > 0 ? (int)options->rows : ONCE_ROWS;
+    int width = options->columns > 0 ? (int)options->columns : ONCE_COLUMNS;
+    top_init(top, call);
+    choose(top, options);
+    int r = options->is_once ? top_print(top, height, width, place, err) : top_run(top, place, err);
+    if (r == -ENOTTY) {
+        if (!call->is_quiet)
+            talk_line("%s, so this is one picture", err->message);
+        r = top_print(top, height, width, place, err);
+    }
+    top_clear(top);
+    return r < 0 ? r : EXIT_OK;
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct top_options *options = call->options;
+    const char *place = argc > 0 ? argv[0] : NULL;
+    if (argc > 1)
+        return error_set(err, -EINVAL, "'%.60s' is not expected here", argv[1]);
+    if (options->columns > 0 && !options->is_once)
+        return error_set(err, -EINVAL, "--size is that of the picture of --once, which was not given");
+    if (place != NULL && !top_is_place(place)) {
+        (void)error_set(err, -EINVAL, "'%.60s' is no place", place);
+        return error_hint(err, "jobs, gpus, log, nodes, users, timeline, history, or the number of a job");
+    }
+    if (!options->is_once && (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1))
+        return print_lists(call, err);
+    return show(call, place, err);
+}
+
+static void complete_operand(const struct completion *completion)
+{
+    for (size_t i = 0; completion->operands == 0 && top_place_name(i) != NULL; i++)
+        complete_add(completion, top_place_name(i), NULL);
+}
+
+const struct command command_top = {
+    .name = "top",
+    .aliases = { "tui" },
+    .usage = "[OPTIONS] [PLACE|JOB]",
+    .help = "Watch GPUs, jobs and logs on the whole screen, and act on them",
+    .detail = "The line at the bottom names the keys, ? all of them; q leaves. It goes on when mgpud is "
+              "restarted.\n"
+              "PLACE is jobs, gpus, log, nodes, users, timeline or history.",
+    .tables = { rows },
+    .options_size = sizeof(struct top_options),
+    .complete_operand = complete_operand,
+    .run = run,
+};

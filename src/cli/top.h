@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* `mgpu top`: what it knows (model), where that comes from (wire), and what of it is shown. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/strings.h"
+#include "cli/call.h"
+#include "cli/list.h"
+#include "cli/stream.h"
+#include "cli/top_canvas.h"
+#include "cli/top_events.h"
+#include "cli/top_graph.h"
+#include "cli/top_jobs.h"
+#include "cli/top_layout.h"
+#include "cli/top_log.h"
+#include "cli/top_order.h"
+#include "cli/top_prefs.h"
+
+/* --- model: answers of the API, NULL until they are there --- */
+
+enum top_range { RANGE_MINUTES, RANGE_HOUR, RANGE_ALL, RANGES };
+
+struct top_model {
+    struct top_jobs jobs;
+    json_t *gpus, *past, *nodes, *users, *sums, *history;
+    json_t *why;         // of job `why_id`
+    json_t *detail;      // of job `detail_id`
+    json_t *detail_past; // of the GPUs of job `detail_id`, over `range`
+    int64_t why_id, detail_id;
+    bool is_complete; // the list of jobs has been told once
+    bool is_cut;      // there are more open jobs than are listed
+};
+
+/* --- wire --- */
+
+enum top_ask_id {
+    ASK_GPUS, // first what is quick to answer
+    ASK_RUNNING,
+    ASK_OPEN,
+    ASK_ENDED,
+    ASK_CHANGED,
+    ASK_PAST,
+    ASK_NODES,
+    ASK_WHY,
+    ASK_DETAIL,
+    ASK_DETAIL_PAST,
+    ASK_USERS,
+    ASK_SUMS,
+    ASK_HISTORY,
+    ASKS
+};
+
+struct top_wire {
+    struct stream ask, events;
+    struct client deeds; // what keys do: it must not wait for long
+    struct events parser;
+    bool is_listening;     // /events has answered on this connection
+    int asked;             // a row of top_asks, -1: none is under way
+    int64_t asked_ms;      // boot clock
+    int64_t due_ms[ASKS];  // boot clock
+    int64_t last_ms[ASKS]; // boot clock: when it was asked last
+    int64_t retry_ms;      // boot clock: nothing is asked before; 0: at once
+    int64_t lost_ms;       // boot clock: since when mgpud does not answer; 0: it does
+    int64_t events_retry_ms;
+    char problem[256]; // what the last failure said
+};
+
+/* --- what is shown --- */
+
+enum top_page { PAGE_MAIN, PAGE_JOB, PAGE_NODES, PAGE_USERS, PAGE_TIMELINE, PAGE_HISTORY, PAGES };
+
+enum popup { POPUP_NONE, POPUP_HELP, POPUP_SORT, POPUP_COLUMNS, POPUP_TEXT };
+
+struct top;
+struct deed;
+typedef void prompt_done_fn(struct top *top, const char *text);
+
+#define PROMPT_BYTES_MAX 200
+#define MESSAGE_FOR_MS   6000
+#define SHOWN_MAX        CANVAS_ROWS_MAX
+
+/* The line at the bottom when it asks for something. */
+struct prompt {
+    prompt_done_fn *done;                      // NULL: it does not
+    const char *(*complete)(const char *text); // what Tab makes of it, NULL: nothing
+    char label[256];
+    char text[PROMPT_BYTES_MAX + 1];
+    bool is_question; // one key: y, or anything else for no
+    bool is_live;     // `done` is called with each change, too
+    char before[PROMPT_BYTES_MAX + 1];
+};
+
+/* Something that the mouse can hit. */
+enum hit { HIT_PANEL, HIT_JOB, HIT_GPU, HIT_ORDER, HIT_TAB, HIT_NODE };
+
+struct hit_area {
+    struct rect area;
+    enum hit kind;
+    int64_t value;
+};
+
+#define HITS_MAX 1024
+
+struct top_view {
+    enum top_page page, before; // `before`: where the page of a job was opened
+    enum panel focus;
+    bool is_maximized, is_frozen, is_trouble;
+    char filter[PROMPT_BYTES_MAX + 1];
+    int64_t selected; // number of a job, 0: none
+    int64_t kept;     // what was selected before the page of ended jobs
+    size_t selected_row;
+    size_t job_offset;
+    size_t gpu_row, node_row, user_row;
+    size_t scroll;      // of the log: lines up from its end
+    size_t list_offset; // of nodes, users, the timeline
+    enum top_range range;
+    json_t **rows; // jobs in order, borrowed from the model
+    size_t n_rows;
+    bool is_list_old;
+    int64_t shown[SHOWN_MAX]; // jobs on the screen
+    size_t n_shown;
+    enum popup popup;
+    int popup_row, popup_rows, popup_offset;
+    struct strings popup_lines;
+    char popup_title[128];
+    struct prompt prompt;
+    const struct deed *deed; // what the question at the bottom is about
+    struct strings targets;  // and to what
+    char message[512];
+    int64_t message_until_ms; // boot clock
+    bool is_message_bad;
+    struct hit_area hits[HITS_MAX];
+    size_t n_hits;
+};
+
+struct top {
+    struct call *call;
+    struct screen screen;
+    struct canvas canvas;
+    struct layout layout;
+    struct top_model model;
+    struct top_wire wire;
+    struct top_view view;
+    struct top_prefs prefs;
+    struct top_log log;
+    int64_t own_uid;
+    int64_t now_ms;  // wall clock of this picture
+    bool is_changed; // the picture is old
+    bool is_urgent;  // and nobody should wait for the next one
+    bool is_leaving;
+    void (*outside)(
+        struct top *top, void (*act)(struct top *top)); // runs `act` on the plain terminal; or NULL
+};
+
+/* The job that is selected, or NULL. */
+json_t *top_selected(const struct top *top);
+
+/* Sorts and filters the jobs again when something has changed. */
+void top_update_rows(struct top *top);
+
+/* A sentence at the bottom for some seconds. */
+void top_say(struct top *top, bool is_bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Several nodes have GPUs. */
+bool top_has_nodes(const struct top *top);
+struct view top_list_view(const struct top *top);

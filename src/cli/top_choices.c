@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* What is shown, and how. Choices that are worth it are kept for the next time (top_prefs.h). */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/top_asks.h"
+#include "cli/top_keys.h"
+#include "cli/top_wire.h"
+
+static void save(struct top *top)
+{
+    struct error err = { 0 };
+    if (top_prefs_save(&top->prefs, &err) < 0)
+        top_say(top, true, "this is not kept: %s", err.message);
+}
+
+void top_toggle_mine(struct top *top)
+{
+    top->prefs.is_mine = !top->prefs.is_mine;
+    top->view.is_list_old = true;
+    save(top);
+}
+
+void top_toggle_trouble(struct top *top)
+{
+    top->view.is_trouble = !top->view.is_trouble;
+    top->view.is_list_old = true;
+}
+
+void top_toggle_frozen(struct top *top)
+{
+    top->view.is_frozen = !top->view.is_frozen;
+    if (!top->view.is_frozen)
+        top_wire_resume(top);
+    top_say(top, false, top->view.is_frozen ? "frozen; P lets it go on" : "going on");
+}
+
+void top_follow_log(struct top *top)
+{
+    top->view.scroll = 0;
+}
+
+static void set_refresh(struct top *top, int64_t ms)
+{
+    top->prefs.refresh_ms = ms < REFRESH_MIN_MS ? REFRESH_MIN_MS : ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : ms;
+    top_poke(top, ASK_GPUS);
+    top_say(top, false, "the GPUs are looked at every %d s; changes of jobs are shown at once",
+        (int)(top->prefs.refresh_ms / 1000));
+    save(top);
+}
+
+void top_slower(struct top *top)
+{
+    int64_t ms = top->prefs.refresh_ms;
+    set_refresh(top, ms + (ms < 5000 ? 1000 : 5000));
+}
+
+void top_faster(struct top *top)
+{
+    int64_t ms = top->prefs.refresh_ms;
+    set_refresh(top, ms - (ms <= 5000 ? 1000 : 5000));
+}
+
+void top_next_theme(struct top *top)
+{
+    top->prefs.theme++;
+    if (top_themes[top->prefs.theme].name == NULL)
+        top->prefs.theme = 0;
+    top_say(top, false, "theme %s: %s", top_themes[top->prefs.theme].name, top_themes[top->prefs.theme].help);
+    save(top);
+}
+
+void top_next_graph(struct top *top)
+{
+    if (!top->screen.is_utf8) {
+        top_say(top, false, "this terminal's locale is not UTF-8: graphs are ASCII");
+        return;
+    }
+    top->prefs.graph = (enum graph)((top->prefs.graph + 1) % GRAPHS);
+    top->prefs.has_graph = true;
+    top_say(top, false, "graphs of %s", graph_name(top->prefs.graph));
+    save(top);
+}
+
+static void set_range(struct top *top, int range)
+{
+    top->view.range = (enum top_range)(range < 0 ? 0 : range >= RANGES ? RANGES - 1 : range);
+    top_poke(top, ASK_DETAIL_PAST);
+}
+
+void top_shorter_range(struct top *top)
+{
+    set_range(top, (int)top->view.range - 1);
+}
+
+void top_longer_range(struct top *top)
+{
+    set_range(top, (int)top->view.range + 1);
+}
+
+void top_sort_by(struct top *top, int key)
+{
+    order_choose(&top->prefs.order, key);
+    top->view.is_list_old = true;
+    save(top);
+}
+
+void top_refresh_now(struct top *top)
+{
+    top_asks_begin(top);
+}
+
+void top_leave(struct top *top)
+{
+    top->is_leaving = true;
+}
+
+/* --- filter and jump --- */
+
+static void set_filter(struct top *top, const char *text)
+{
+    (void)snprintf(top->view.filter, sizeof(top->view.filter), "%s", text);
+    top->view.is_list_old = true;
+}
+
+void top_filter_jobs(struct top *top)
+{
+    top_ask_text(top, "/", top->view.filter, true, set_filter);
+}
+
+static void show_panel(struct top *top, enum panel panel)
+{
+    top->view.focus = panel;
+    top->view.is_maximized = false;
+    top_show_page(top, PAGE_MAIN);
+}
+
+static void show_gpus(struct top *top)
+{
+    show_panel(top, PANEL_GPUS);
+}
+
+static void show_jobs(struct top *top)
+{
+    show_panel(top, PANEL_JOBS);
+}
+
+static void show_log(struct top *top)
+{
+    show_panel(top, PANEL_LOG);
+}
+
+static const struct {
+    const char *name;
+    void (*open)(struct top *top);
+    bool is_told; // as a place to begin
+} places[] = {
+    { "jobs", show_jobs, true },
+    { "gpus", show_gpus, true },
+    { "log", show_log, true },
+    { "nodes", top_open_nodes, true },
+    { "users", top_open_users, true },
+    { "timeline", top_open_timeline, true },
+    { "history", top_open_history, true },
+    { "help", top_open_help, false },
+    { "quit", top_leave, false },
+};
+
+const char *top_place_name(size_t i)
+{
+    return i < sizeof(places) / sizeof(places[0]) && places[i].is_told ? places[i].name : NULL;
+}
+
+bool top_is_place(const char *text)
+{
+    int64_t id = 0;
+    for (size_t i = 0; top_place_name(i) != NULL; i++)
+        if (strcmp(top_place_name(i), text) == 0)
+            return true;
+    return isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0;
+}
+
+void top_go(struct top *top, const char *text)
+{
+    int64_t id = 0;
+    while (isspace((unsigned char)*text))
+        text++;
+    if (isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0) {
+        top_show_page(top, PAGE_JOB); // it need not be in the list
+        top_select_job(top, id);
+        return;
+    }
+    for (size_t i = 0; *text != '\0' && i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(places[i].name, text, strlen(text)) == 0) {
+            places[i].open(top);
+            return;
+        }
+    if (*text != '\0')
+        top_say(top, true,
+            "'%.40s' is no place: jobs, gpus, log, nodes, users, timeline, history, or a job's number", text);
+}
+
+/* The first place that begins so. */
+static const char *complete_place(const char *text)
+{
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(places[i].name, text, strlen(text)) == 0)
+            return places[i].name;
+    return NULL;
+}
+
+void top_jump(struct top *top)
+{
+    top_ask_text(top, ":", "", false, top_go);
+    top->view.prompt.complete = complete_place;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who had which GPU, has it, and has it until when by the time limits; below, when waiting jobs are expected
+ * to start. "now" is a third from the left.
+ *
+ *   0  ▕38 ana█████████████┊▒▒▒▒▒▒▒▒▒▒▒▒
+ *   40 eval                ┊    ░░░░░░░░
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/top_draw.h"
+
+#define LABEL_WIDTH 14
+#define HOUR_MS     INT64_C(3600000)
+
+static const int64_t spans_ms[RANGES] = { HOUR_MS * 3 / 2, HOUR_MS * 6, HOUR_MS * 36 };
+
+struct chart {
+    struct rect area; // without the labels
+    int64_t from_ms, to_ms, now_ms;
+};
+
+static int column_at(const struct chart *chart, int64_t ms)
+{
+    double part = (double)(ms - chart->from_ms) / (double)(chart->to_ms - chart->from_ms);
+    part = part < 0 ? 0 : part > 1 ? 1 : part;
+    return (int)(part * chart->area.width);
+}
+
+static void draw_span(struct top *top, const struct chart *chart, int y, int64_t from_ms, int64_t to_ms,
+    const char *glyph, enum look look)
+{
+    int from = column_at(chart, from_ms), to = column_at(chart, to_ms);
+    if (to_ms < chart->from_ms || from_ms > chart->to_ms)
+        return;
+    to = to > from ? to : from + 1;
+    for (int x = from; x < to && x < chart->area.width; x++)
+        (void)canvas_put(&top->canvas, y, chart->area.x + x, 1, look, glyph);
+}
+
+/* Whose it is, over the bar where that is long enough. */
+static void draw_label(
+    struct top *top, const struct chart *chart, int y, int64_t from_ms, int64_t to_ms, const json_t *job)
+{
+    int from = column_at(chart, from_ms), room = column_at(chart, to_ms) - from;
+    _cleanup_free_ char *id = job_id(job), *user = field_shown(job, "user");
+    if (room > canvas_width(id))
+        (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
+}
+
+static void draw_job_on(struct top *top, const struct chart *chart, int y, const json_t *job)
+{
+    int64_t start = time_parse(field_text(job, "started_at")), end = time_parse(field_text(job, "ended_at"));
+    double limit = field_number(job, "time_limit_s", 0);
+    int64_t until = limit > 0 ? start + (int64_t)(limit * 1000) : chart->to_ms;
+    if (start == 0)
+        return;
+    if (end > 0) {
+        draw_span(top, chart, y, start, end, "█", LOOK_DIM);
+        draw_label(top, chart, y, start, end, job);
+        return;
+    }
+    draw_span(top, chart, y, chart->now_ms, until, limit > 0 ? "▒" : "·", limit > 0 ? LOOK_WAIT : LOOK_DIM);
+    draw_span(top, chart, y, start, chart->now_ms, "█", LOOK_GOOD);
+    draw_label(top, chart, y, start, until, job);
+}
+
+static void draw_gpu(struct top *top, const struct chart *chart, int y, const json_t *gpu)
+{
+    _cleanup_free_ char *node = field_shown(gpu, "node");
+    int64_t index = field_integer(gpu, "index", 0);
+    if (top_has_nodes(top))
+        (void)canvas_printf(&top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_HEADER,
+            "%s:%" PRId64, node, index);
+    else
+        (void)canvas_printf(&top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_HEADER,
+            "GPU %" PRId64, index);
+    for (size_t i = 0; i < top->model.jobs.count; i++) {
+        const json_t *job = top->model.jobs.items[i].job;
+        if (job != NULL && top_job_has_gpu(job, gpu))
+            draw_job_on(top, chart, y, job);
+    }
+}
+
+static void draw_waiting(struct top *top, const struct chart *chart, int y, const json_t *job)
+{
+    int64_t eta = time_parse(field_text(job, "eta"));
+    double limit = field_number(job, "time_limit_s", 0);
+    _cleanup_free_ char *id = job_id(job), *name = field_shown(job, "name");
+    (void)canvas_printf(
+        &top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_WAIT, "%s %s", id, name);
+    if (eta > 0)
+        draw_span(
+            top, chart, y, eta, limit > 0 ? eta + (int64_t)(limit * 1000) : chart->to_ms, "░", LOOK_WAIT);
+    else
+        (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, chart->now_ms) + 2, 20, LOOK_DIM,
+            "not known when");
+}
+
+static void draw_now(struct top *top, const struct chart *chart, int y, int height)
+{
+    for (int i = 0; i < height; i++) {
+        struct cell *cell = canvas_cell(&top->canvas, y + i, chart->area.x + column_at(chart, chart->now_ms));
+        if (cell != NULL && cell->text[0] == L' ')
+            (void)canvas_put(
+                &top->canvas, y + i, chart->area.x + column_at(chart, chart->now_ms), 1, LOOK_FOCUS, "┊");
+    }
+}
+
+static void draw_times(struct top *top, const struct chart *chart, int y)
+{
+    char text[64];
+    for (int i = 0; i < 4; i++) {
+        int64_t ms = chart->from_ms + (chart->to_ms - chart->from_ms) * i / 4;
+        time_format_short(ms, top->now_ms, top->call->times, text, sizeof(text));
+        (void)canvas_put(
+            &top->canvas, y, chart->area.x + column_at(chart, ms), chart->area.width / 4 - 1, LOOK_DIM, text);
+    }
+    (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, chart->now_ms), 3, LOOK_FOCUS, "now");
+}
+
+static void draw_rows(struct top *top, const struct chart *chart)
+{
+    size_t gpus = json_array_size(top->model.gpus), skip = top->view.list_offset, row = 0;
+    int y = chart->area.y, end = chart->area.y + chart->area.height;
+    for (size_t i = 0; i < gpus && y < end; i++, row++)
+        if (row >= skip)
+            draw_gpu(top, chart, y++, json_array_get(top->model.gpus, i));
+    for (size_t i = 0; i < top->view.n_rows && y < end; i++) {
+        if (!field_is(top->view.rows[i], "state", "queued") || row++ < skip)
+            continue;
+        draw_waiting(top, chart, y++, top->view.rows[i]);
+    }
+    draw_now(top, chart, chart->area.y, y - chart->area.y);
+}
+
+void top_draw_timeline(struct top *top, const struct rect *area)
+{
+    static const char *const titles[RANGES] = { "Timeline, 90 min  [ ] change", "Timeline, 6 h  [ ] change",
+        "Timeline, 36 h  [ ] change" };
+    struct rect inside = top_draw_frame(top, area, true, titles[top->view.range], "[Esc back]");
+    if (inside.height < 3 || inside.width < LABEL_WIDTH * 2)
+        return;
+    struct chart chart = {
+        .area = { inside.y + 1, inside.x + LABEL_WIDTH, inside.height - 2, inside.width - LABEL_WIDTH },
+        .now_ms = top->now_ms,
+        .from_ms = top->now_ms - spans_ms[top->view.range] / 3,
+        .to_ms = top->now_ms + spans_ms[top->view.range] * 2 / 3,
+    };
+    draw_times(top, &chart, inside.y);
+    draw_rows(top, &chart);
+    (void)canvas_put(&top->canvas, inside.y + inside.height - 1, inside.x, inside.width, LOOK_DIM,
+        "█ ran, runs   ▒ until its time limit   ░ expected   · no limit");
+}

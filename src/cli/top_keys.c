@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The order of the rows is that of the legend and of the help: what a newcomer needs comes first. */
+#include "cli/top_keys.h"
+
+#define CTRL(letter) ((letter)&0x1f)
+
+const struct top_key top_keys[] = {
+    { { TOP_KEY_ENTER, '\r' }, "Enter", "details", "everything about a job; the jobs of a GPU, node or user",
+        EVERYWHERE & ~(unsigned)(IN_PAGE | IN_TIMELINE), top_open },
+    { { TOP_KEY_ESCAPE, TOP_KEY_BACKSPACE }, "Esc", "back", "back; in the lists: clear filter and marks",
+        EVERYWHERE & ~(unsigned)IN_MAIN, top_go_back },
+    { { TOP_KEY_ESCAPE }, "Esc", NULL, "clear filter and marks, show all panels", IN_MAIN, top_go_back },
+    { { 'l' }, "l", "log", "all of its output in a pager (MGPU_PAGER)", ON_JOB, top_page_log },
+    { { 'a' }, "a", "attach", "join the job's terminal; Ctrl-] d comes back", ON_JOB, top_attach },
+    { { 'c', TOP_KEY_F9 }, "c F9", "cancel", "cancel it, or the marked ones; asks first", ON_JOB,
+        top_cancel },
+    { { 'w' }, "w", "why", "why it waits, and until when", ON_JOB, top_explain },
+    { { ' ' }, "Space", NULL, "mark it: the next key is for all marked ones", IN_JOBS | IN_HISTORY,
+        top_mark },
+    { { 'H' }, "H", NULL, "hold a waiting job, or release it", ON_JOB, top_hold },
+    { { 'p' }, "p", NULL, "change its priority", ON_JOB, top_set_priority },
+    { { 'r' }, "r", NULL, "end it and put it back into the queue; asks first", ON_JOB, top_requeue },
+    { { 'y' }, "y", NULL, "copy its number (OSC 52)", ON_JOB, top_copy_id },
+    { { 'D' }, "D", "drain", "pause a GPU, drain a node, or put it back (operators)", IN_GPUS | IN_NODES,
+        top_drain },
+    { { '/' }, "/", "filter", "only some: u:ana s:queued gpu:4 n:train word !word", IN_LIST,
+        top_filter_jobs },
+    { { '[' }, "[", NULL, "a shorter time", IN_PAGE | IN_TIMELINE, top_shorter_range },
+    { { ']' }, "]", NULL, "a longer time", IN_PAGE | IN_TIMELINE, top_longer_range },
+    { { 'f' }, "f", NULL, "follow the end of the log again", IN_LOG | IN_PAGE, top_follow_log },
+    { { ':' }, ":", NULL, "go to jobs, nodes, users, timeline, history, or job 42", EVERYWHERE, top_jump },
+    { { 'm' }, "m", "mine", "only my jobs, or all", IN_LIST | IN_LOG, top_toggle_mine },
+    { { 'z' }, "z", NULL, "only trouble: failed, idle, stuck, on GPUs of others", IN_LIST,
+        top_toggle_trouble },
+    { { 's' }, "s", "sort", "what jobs are sorted by; a click on a heading does it too", IN_JOBS | IN_HISTORY,
+        top_open_sort },
+    { { 'C', TOP_KEY_F2 }, "C F2", NULL, "which columns are shown, and in which order", IN_JOBS | IN_HISTORY,
+        top_open_columns },
+    { { 'n' }, "n", NULL, "the next match of the filter, in a circle", IN_JOBS | IN_HISTORY, top_next_match },
+    { { 'N' }, "N", NULL, "the one before", IN_JOBS | IN_HISTORY, top_last_match },
+    { { TOP_KEY_TAB }, "Tab", "panel", "the next panel", IN_MAIN, top_next_panel },
+    { { '1' }, "1", NULL, "GPUs; again: as large as the screen", EVERYWHERE, top_choose_gpus },
+    { { '2' }, "2", NULL, "jobs; again: as large as the screen", EVERYWHERE, top_choose_jobs },
+    { { '3' }, "3", NULL, "log; again: as large as the screen", EVERYWHERE, top_choose_log },
+    { { '4' }, "4", NULL, "nodes", EVERYWHERE, top_open_nodes },
+    { { '5' }, "5", NULL, "users", EVERYWHERE, top_open_users },
+    { { '6' }, "6", NULL, "timeline: who has which GPU until when", EVERYWHERE, top_open_timeline },
+    { { '7' }, "7", NULL, "jobs that ended in the last seven days", EVERYWHERE, top_open_history },
+    { { TOP_KEY_DOWN, 'j' }, "Down j", NULL, "one row down", EVERYWHERE, top_go_down },
+    { { TOP_KEY_UP, 'k' }, "Up k", NULL, "one row up", EVERYWHERE, top_go_up },
+    { { TOP_KEY_PAGE_DOWN, CTRL('d') }, "PgDn Ctrl-D", NULL, "half a screen down", EVERYWHERE,
+        top_go_page_down },
+    { { TOP_KEY_PAGE_UP, CTRL('u') }, "PgUp Ctrl-U", NULL, "half a screen up", EVERYWHERE, top_go_page_up },
+    { { 'g', TOP_KEY_HOME }, "g Home", NULL, "the first row", EVERYWHERE, top_go_first },
+    { { 'G', TOP_KEY_END }, "G End", NULL, "the last row", EVERYWHERE, top_go_last },
+    { { 'P' }, "P", NULL, "freeze the screen, and let it go on", EVERYWHERE, top_toggle_frozen },
+    { { '+', '=' }, "+", NULL, "look at the GPUs less often", EVERYWHERE, top_slower },
+    { { '-' }, "-", NULL, "look at the GPUs more often", EVERYWHERE, top_faster },
+    { { 't' }, "t", NULL, "the next theme: mono, high-contrast, colour-blind", EVERYWHERE, top_next_theme },
+    { { 'b' }, "b", NULL, "graphs of blocks, braille or ASCII", EVERYWHERE, top_next_graph },
+    { { CTRL('l') }, "Ctrl-L", NULL, "ask for everything anew", EVERYWHERE, top_refresh_now },
+    { { '?', TOP_KEY_F1 }, "? F1", "keys", "the keys that mean something here", EVERYWHERE, top_open_help },
+    { { 'q', TOP_KEY_F10 }, "q F10", "quit", "leave", EVERYWHERE, top_leave },
+    { .name = NULL },
+};
+
+unsigned top_place(const struct top *top)
+{
+    static const unsigned pages[PAGES] = { [PAGE_JOB] = IN_PAGE,
+        [PAGE_NODES] = IN_NODES,
+        [PAGE_USERS] = IN_USERS,
+        [PAGE_TIMELINE] = IN_TIMELINE,
+        [PAGE_HISTORY] = IN_HISTORY };
+    static const unsigned panels[PANELS] = { IN_GPUS, IN_JOBS, IN_LOG };
+    return top->view.page == PAGE_MAIN ? panels[top->view.focus] : pages[top->view.page];
+}
+
+static bool has_code(const struct top_key *key, int code)
+{
+    for (int i = 0; i < KEY_CODES && key->codes[i] != 0; i++)
+        if (key->codes[i] == code)
+            return true;
+    return false;
+}
+
+void top_press(struct top *top, int code)
+{
+    unsigned place = top_place(top);
+    top->is_changed = true;
+    top_update_rows(top);
+    if (top_prompt_press(top, code) || top_popup_press(top, code))
+        return;
+    for (const struct top_key *key = top_keys; key->name != NULL; key++)
+        if (has_code(key, code) && (key->where & place) != 0) {
+            top->view.message[0] = '\0';
+            key->act(top);
+            return;
+        }
+}

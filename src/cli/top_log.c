@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Only the end is of interest here, so it is read from shortly before the end on. A job that prints more than
+ * anybody can read is not read as a whole: after a burst the connection is given up, and the end is looked
+ * for a moment later.
+ */
+#include "cli/top_log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "cli/top.h"
+
+#define START_BYTES  16384        // read before the end
+#define BURST_BYTES  (256U << 10) // in a second; more is passed over
+#define AGAIN_MS     2000
+#define HTTP_REFUSED 403
+#define HTTP_AT_END  416 // a range that begins where the output ends
+
+static int take_bytes(void *target, const void *bytes, size_t length)
+{
+    struct top *top = target;
+    struct top_log *log = &top->log;
+    const char *text = bytes, *end = text + length;
+    bool is_cut = log->status == 0 && log->stream.offset > 0;
+    const char *newline = is_cut ? memchr(text, '\n', length) : NULL;
+    text = newline != NULL ? newline + 1 : text; // the first line was begun before what is read
+    log->status = 200;
+    log->second_bytes += length;
+    tail_add(&log->tail, text, (size_t)(end - text));
+    top->is_changed = true;
+    return 0;
+}
+
+static void ask(struct top *top)
+{
+    struct top_log *log = &top->log;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/log?follow=1", log->job);
+    stream_start(&log->stream, &top->call->client, path);
+    log->stream.sink = take_bytes;
+    log->stream.sink_target = top;
+    log->again_ms = 0;
+}
+
+/* Forgets where it was and begins near the end. */
+static void ask_for_end(struct top *top)
+{
+    top->log.status = 0;
+    top->log.stream.offset = 0;
+    top->log.stream.tail = START_BYTES;
+    ask(top);
+}
+
+static json_t *job_of(const struct top *top, int64_t id)
+{
+    const struct top_job *job = top_jobs_find(&top->model.jobs, id);
+    return job == NULL ? NULL : job->job;
+}
+
+void top_log_follow(struct top *top, int64_t job)
+{
+    struct top_log *log = &top->log;
+    int64_t attempt = field_integer(job_of(top, job), "attempt", 0);
+    if (log->job == job && log->attempt == attempt)
+        return;
+    top_log_clear(log);
+    log->job = job;
+    log->attempt = attempt;
+    if (top->view.page != PAGE_JOB)
+        top->view.scroll = 0;
+    if (job != 0)
+        ask_for_end(top);
+}
+
+static void end(struct top *top)
+{
+    struct top_log *log = &top->log;
+    const struct http_answer *answer = stream_answer(&log->stream);
+    struct error err = { 0 };
+    log->status = (int)answer->status;
+    log->problem[0] = '\0';
+    if (answer->status >= 300 && answer->status != HTTP_AT_END) {
+        (void)client_problem(answer, &err);
+        (void)snprintf(log->problem, sizeof(log->problem), "%.255s", err.message);
+    }
+    const json_t *job = job_of(top, log->job);
+    bool is_over = job != NULL && job_is_done(job);
+    if (!is_over && answer->status != HTTP_REFUSED)
+        log->again_ms = clock_boot_ms() + AGAIN_MS;
+    top->is_changed = true;
+}
+
+/* The rest of a burst is passed over. */
+static void give_up_burst(struct top *top)
+{
+    struct top_log *log = &top->log;
+    static const char note[] = "\n... more than can be shown ...\n";
+    tail_add(&log->tail, note, strlen(note));
+    stream_clear(&log->stream);
+    ask_for_end(top);
+    log->stream.retry_ms = (log->second + 1) * 1000;
+}
+
+void top_log_advance(struct top *top, bool is_readable)
+{
+    struct error err = { 0 };
+    struct top_log *log = &top->log;
+    int64_t now = clock_boot_ms();
+    if (log->again_ms > 0 && now >= log->again_ms && log->stream.path != NULL)
+        ask(top);
+    else if (log->again_ms > 0 && now >= log->again_ms)
+        ask_for_end(top);
+    if (now / 1000 != log->second) {
+        log->second = now / 1000;
+        log->second_bytes = 0;
+    }
+    if (log->stream.state != STREAM_AWAY && log->stream.state != STREAM_OPEN)
+        return;
+    int r = stream_advance(&log->stream, is_readable, &err);
+    if (r > 0)
+        end(top);
+    else if (r < 0) {
+        stream_clear(&log->stream);
+        log->again_ms = now + AGAIN_MS;
+    } else if (log->second_bytes > BURST_BYTES)
+        give_up_burst(top);
+}
+
+void top_log_clear(struct top_log *log)
+{
+    stream_clear(&log->stream);
+    tail_clear(&log->tail);
+    *log = (struct top_log){ 0 };
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* What `mgpu top` remembers of its user: a small file of "key: value" lines beside the user's other state. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/top_graph.h"
+#include "cli/top_order.h"
+
+#define REFRESH_MS     2000
+#define REFRESH_MIN_MS 1000
+#define REFRESH_MAX_MS 60000
+
+struct top_prefs {
+    int theme;
+    enum graph graph;
+    bool has_graph; // chosen; else what the terminal can show
+    char *columns;  // of jobs, names as of `mgpu ps -o help`
+    struct order order;
+    int64_t refresh_ms;
+    bool is_mine;
+};
+
+#define TOP_COLUMNS "mark,id,user,name,state,gpus,time,left,why"
+#define TOP_ORDER   "state,turn"
+
+void top_prefs_init(struct top_prefs *prefs);
+
+/* Takes what is in `text`; lines that are not understood are passed over, so that an old file does no harm.
+ */
+void top_prefs_read(struct top_prefs *prefs, const char *text);
+
+/* The caller frees it. */
+char *top_prefs_text(const struct top_prefs *prefs);
+
+/* $XDG_STATE_HOME/mgpu/top. A file that is missing is no failure. */
+void top_prefs_load(struct top_prefs *prefs);
+int top_prefs_save(const struct top_prefs *prefs, struct error *err);
+
+void top_prefs_clear(struct top_prefs *prefs);

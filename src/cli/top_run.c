@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread waits for keys, for mgpud and for the next second; the picture is made anew when one of them has
+ * changed something. Signals are let in only while it waits, so that none is missed between a look and the
+ * wait.
+ */
+#include "cli/top_run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/top_curses.h"
+#include "cli/top_draw.h"
+#include "cli/top_keys.h"
+#include "cli/top_wire.h"
+
+#define TICK_MS     1000
+#define PAINT_MS    200 // between two pictures, unless a key was pressed
+#define SETTLE_MS   10000
+#define LOG_WAIT_MS 300 // that one picture waits for output which may never come
+#define SELECTED_MS 150 // a selection that stays for so long has its log read
+
+/* --- the terminal's signals --- */
+
+static volatile sig_atomic_t is_told_to_leave;
+static sigset_t outside_signals; // as they were found
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    is_told_to_leave = 1;
+}
+
+/* Before curses, which leaves alone what has a handler already. */
+static void take_signals(void)
+{
+    static const int leaving[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = on_signal };
+    sigset_t held;
+    (void)sigemptyset(&held);
+    (void)sigaddset(&held, SIGWINCH);
+    for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
+        (void)sigaction(leaving[i], &action, NULL);
+        (void)sigaddset(&held, leaving[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &held, &outside_signals);
+}
+
+/* Something else has the terminal meanwhile, with signals as it knows them. */
+static void go_outside(struct top *top, void (*act)(struct top *top))
+{
+    sigset_t held;
+    curses_leave();
+    (void)sigprocmask(SIG_SETMASK, &outside_signals, &held);
+    act(top);
+    (void)sigprocmask(SIG_SETMASK, &held, NULL);
+    is_told_to_leave = 0;
+    curses_return();
+    top_wire_resume(top);
+    top->is_changed = true;
+}
+
+/* --- the loop --- */
+
+static bool take_keys(struct top *top)
+{
+    bool is_any = false;
+    for (;;) {
+        struct curses_event event = curses_next();
+        switch (event.kind) {
+        case CURSES_NOTHING: return is_any;
+        case CURSES_KEY: top_press(top, event.code); break;
+        case CURSES_MOUSE: top_click(top, event.y, event.x, event.wheel, event.is_double); break;
+        case CURSES_RESIZED: top->is_changed = true; break;
+        }
+        is_any = true;
+        if (top->is_leaving)
+            return true;
+    }
+}
+
+static void paint(struct top *top)
+{
+    int rows = 0, columns = 0;
+    curses_size(&rows, &columns);
+    if (!top->view.is_frozen)
+        top->now_ms = clock_wall_ms();
+    top_draw(top, rows, columns);
+    curses_show(&top->canvas, &top_themes[top->prefs.theme]);
+    top->is_changed = top->is_urgent = false;
+}
+
+/* Walking through the list opens no log on the way. */
+static void follow_selection(struct top *top, int64_t *selected, int64_t *since_ms)
+{
+    int64_t now = clock_boot_ms();
+    if (*selected != top->view.selected) {
+        *selected = top->view.selected;
+        *since_ms = now;
+    }
+    if (now - *since_ms >= SELECTED_MS && top->model.is_complete)
+        top_log_follow(top, top->view.selected);
+}
+
+/* Waits for a key, mgpud or the time; true when the terminal has gone. */
+static bool wait_for_any(struct top *top, int most_ms, bool ready[TOP_FDS])
+{
+    int fds[TOP_FDS] = { -1, -1, -1 };
+    struct pollfd polled[TOP_FDS + 1];
+    if (!top->view.is_frozen) {
+        top_wire_fds(top, fds);
+        most_ms = top_wire_wait_ms(top, most_ms);
+    }
+    for (int i = 0; i < TOP_FDS; i++)
+        polled[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+    polled[TOP_FDS] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
+    const struct timespec timeout = { most_ms / 1000, (long)(most_ms % 1000) * 1000000 };
+    int n = ppoll(polled, TOP_FDS + 1, &timeout, &outside_signals);
+    for (int i = 0; i < TOP_FDS; i++)
+        ready[i] = n > 0 && fds[i] >= 0 && polled[i].revents != 0;
+    return n > 0 && (polled[TOP_FDS].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+static void loop(struct top *top)
+{
+    bool ready[TOP_FDS] = { false };
+    int64_t painted_ms = 0, ticked_ms = 0, selected = 0, selected_ms = 0;
+    while (!top->is_leaving && is_told_to_leave == 0) {
+        bool has_key = take_keys(top);
+        if (!top->view.is_frozen)
+            top_wire_advance(top, ready);
+        int64_t now = clock_boot_ms();
+        bool is_tick = now / TICK_MS != ticked_ms / TICK_MS;
+        bool is_due = top->is_changed && (top->is_urgent || now - painted_ms >= PAINT_MS);
+        if (is_tick || is_due || has_key) {
+            paint(top);
+            painted_ms = now;
+            ticked_ms = now;
+        }
+        follow_selection(top, &selected, &selected_ms);
+        int wait_ms = TICK_MS - (int)(now % TICK_MS);
+        if (top->is_changed && painted_ms + PAINT_MS - now < wait_ms)
+            wait_ms = (int)(painted_ms + PAINT_MS - now);
+        if (top->log.job != selected && SELECTED_MS < wait_ms)
+            wait_ms = SELECTED_MS;
+        if (wait_for_any(top, wait_ms < 0 ? 0 : wait_ms, ready))
+            return;
+    }
+}
+
+void top_init(struct top *top, struct call *call)
+{
+    top->call = call;
+    top->own_uid = (int64_t)geteuid();
+    top->now_ms = clock_wall_ms();
+    top->view.focus = PANEL_JOBS;
+    top->view.is_list_old = true;
+    screen_open(&top->screen, STDOUT_FILENO, call->color);
+    top_prefs_init(&top->prefs);
+    top_prefs_load(&top->prefs);
+}
+
+void top_clear(struct top *top)
+{
+    json_t *values[] = { top->model.gpus, top->model.past, top->model.nodes, top->model.users,
+        top->model.sums, top->model.history, top->model.why, top->model.detail, top->model.detail_past };
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        json_decref(values[i]);
+    top_jobs_clear(&top->model.jobs);
+    free(top->view.rows);
+    strings_clear(&top->view.popup_lines);
+    strings_clear(&top->view.targets);
+    top_log_clear(&top->log);
+    canvas_clear(&top->canvas);
+    top_prefs_clear(&top->prefs);
+}
+
+int top_run(struct top *top, const char *place, struct error *err)
+{
+    bool has_color = top->screen.has_color;
+    take_signals();
+    int r = curses_open(has_color, err);
+    if (r < 0) {
+        (void)sigprocmask(SIG_SETMASK, &outside_signals, NULL);
+        return r;
+    }
+    top->screen.has_color = false; // colours are the canvas's here
+    top->outside = go_outside;
+    top_wire_init(top);
+    if (place != NULL)
+        top_go(top, place);
+    loop(top);
+    curses_close();
+    top_wire_clear(top);
+    (void)sigprocmask(SIG_SETMASK, &outside_signals, NULL);
+    return 0;
+}
+
+int top_print(struct top *top, int rows, int columns, const char *place, struct error *err)
+{
+    int r = client_get(
+        &top->call->client, API_PATH "/version", NULL, err); // who is not there is told as elsewhere
+    if (r < 0)
+        return r;
+    top->screen.has_color = false;
+    top->screen.is_tty = true; // as people read it
+    top_wire_init(top);
+    top_draw(top, rows, columns);
+    r = top_wire_settle(top, SETTLE_MS, err);
+    if (r == 0 && place != NULL)
+        top_go(top, place);
+    if (r == 0) {
+        top_draw(top, rows, columns); // now it is known what is selected
+        top_log_follow(top, top->view.selected);
+        r = top_wire_settle(top, SETTLE_MS, err);
+    }
+    if (r == 0)
+        r = top_wire_settle_log(top, LOG_WAIT_MS, err);
+    if (r == 0) {
+        top->now_ms = clock_wall_ms();
+        top_draw(top, rows, columns);
+        _cleanup_free_ char *text = canvas_text(&top->canvas);
+        (void)fputs(text, stdout);
+    }
+    top_wire_clear(top);
+    return r;
+}

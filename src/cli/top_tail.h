@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The last lines of a log, made plain: without control sequences, progress bars as they stand now. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "cli/escapes.h"
+
+#define TAIL_LINES      2000
+#define TAIL_LINE_BYTES 4096 // of a line; the rest of it is dropped
+
+struct tail {
+    struct escapes escapes;
+    char **lines; // a ring
+    size_t first, count;
+    struct buffer open; // the line that has not ended
+};
+
+/* Appends output of the job. */
+void tail_add(struct tail *tail, const void *bytes, size_t length);
+
+/* Lines that there are, the open one included, and the i-th of them; valid until the next add. */
+size_t tail_count(const struct tail *tail);
+const char *tail_line(struct tail *tail, size_t i);
+
+void tail_clear(struct tail *tail);

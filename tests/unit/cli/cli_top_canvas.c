@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/top_canvas.h"
+
+static void check(struct canvas *canvas, const char *expected)
+{
+    _cleanup_free_ char *text = canvas_text(canvas);
+    assert_string_equal(text, expected);
+    canvas_clear(canvas);
+}
+
+static struct canvas make(int rows, int columns)
+{
+    struct canvas canvas = { .is_utf8 = true };
+    canvas_resize(&canvas, rows, columns);
+    return canvas;
+}
+
+static void text_is_cut_with_an_ellipsis_and_blanks_at_the_end_go(void **state)
+{
+    struct canvas canvas = make(2, 10);
+    (void)state;
+    assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "abcdef"), 4);
+    assert_int_equal(canvas_put(&canvas, 1, 8, 5, LOOK_PLAIN, "xyz"), 2);
+    check(&canvas, "abc…\n        x…\n");
+}
+
+static void wide_characters_take_two_columns_and_are_never_halved(void **state)
+{
+    struct canvas canvas = make(1, 10);
+    (void)state;
+    assert_int_equal(canvas_width("日本語"), 6);
+    assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "日本語"), 3);
+    check(&canvas, "日…\n");
+}
+
+static void a_combining_mark_stays_with_its_character(void **state)
+{
+    struct canvas canvas = make(1, 4);
+    (void)state;
+    assert_int_equal(canvas_put(&canvas, 0, 0, 4, LOOK_PLAIN, "e\xcc\x81x"), 2);
+    check(&canvas, "e\xcc\x81x\n");
+}
+
+/* Escape, a bad byte, an override of the direction of text, a C1 control. */
+static void nothing_that_moves_the_cursor_gets_onto_the_canvas(void **state)
+{
+    struct canvas canvas = make(1, 20);
+    (void)state;
+    (void)canvas_put(&canvas, 0, 0, 20, LOOK_PLAIN,
+        "a\033[2Jb\xff"
+        "c\xe2\x80\xae"
+        "d\xc2\x9b"
+        "e\n");
+    check(&canvas, "a?[2Jb?c?d?e?\n");
+}
+
+static void without_utf8_only_ascii_is_shown_in_the_same_places(void **state)
+{
+    struct canvas canvas = make(3, 8);
+    const struct rect area = { 0, 0, 3, 8 };
+    (void)state;
+    canvas.is_utf8 = false;
+    canvas_box(&canvas, &area, LOOK_BORDER, "é日", NULL);
+    (void)canvas_put(&canvas, 1, 1, 6, LOOK_PLAIN, "●×⚠ abcdef");
+    check(&canvas, "+??\?---+\n|*x! a~|\n+------+\n");
+}
+
+static void a_box_has_its_words_in_the_upper_edge(void **state)
+{
+    struct canvas canvas = make(3, 14);
+    const struct rect area = { 0, 0, 3, 14 };
+    (void)state;
+    canvas_box(&canvas, &area, LOOK_BORDER, "Jobs", "[a]");
+    struct rect inside = rect_inside(&area);
+    assert_int_equal(inside.y, 1);
+    assert_int_equal(inside.width, 12);
+    check(&canvas, "┌Jobs─────[a]┐\n│            │\n└────────────┘\n");
+}
+
+static void what_lies_outside_is_not_drawn(void **state)
+{
+    struct canvas canvas = make(2, 4);
+    const struct rect area = { -1, 2, 9, 9 };
+    (void)state;
+    canvas_fill(&canvas, &area, LOOK_PLAIN, L'x');
+    assert_int_equal(canvas_put(&canvas, 7, 0, 4, LOOK_PLAIN, "far"), 3);
+    assert_int_equal(canvas_put(&canvas, 0, 6, 4, LOOK_PLAIN, "far"), 0);
+    check(&canvas, "  xx\n  xx\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_cut_with_an_ellipsis_and_blanks_at_the_end_go),
+        cmocka_unit_test(wide_characters_take_two_columns_and_are_never_halved),
+        cmocka_unit_test(a_combining_mark_stays_with_its_character),
+        cmocka_unit_test(nothing_that_moves_the_cursor_gets_onto_the_canvas),
+        cmocka_unit_test(without_utf8_only_ascii_is_shown_in_the_same_places),
+        cmocka_unit_test(a_box_has_its_words_in_the_upper_edge),
+        cmocka_unit_test(what_lies_outside_is_not_drawn),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

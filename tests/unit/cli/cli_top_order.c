@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/field.h"
+#include "cli/top_order.h"
+
+static const char *const texts[] = {
+    "{\"id\": 1, \"state\": \"done\", \"user\": \"bo\", \"ended_at\": \"2026-01-01T10:00:00Z\", \"gpus\": 1}",
+    "{\"id\": 2, \"state\": \"queued\", \"user\": \"ana\", \"position\": 2, \"gpus\": 4, \"priority\": 5}",
+    "{\"id\": 3, \"state\": \"queued\", \"user\": \"bo\", \"position\": 1, \"gpus\": 2}",
+    "{\"id\": 4, \"state\": \"running\", \"user\": \"ana\", \"started_at\": \"2026-01-01T09:00:00Z\", "
+    "\"gpus\": 1,"
+    " \"gpu_share\": 500, \"node\": \"n\", \"granted\": [{\"index\": 3}]}",
+    "{\"id\": 5, \"state\": \"running\", \"user\": \"Cy\", \"started_at\": \"2026-01-01T08:00:00Z\", "
+    "\"gpus\": 8,"
+    " \"node\": \"n\", \"granted\": [{\"index\": 0}]}",
+    "{\"id\": 6, \"state\": \"queued\", \"hold\": \"user\", \"user\": \"ana\", \"gpus\": 1}",
+    "{\"id\":7, \"state\":\"failed\", \"user\":\"bo\", \"ended_at\":\"2026-01-01T11:00:00Z\", \"gpus\":1}",
+};
+#define N_JOBS (sizeof(texts) / sizeof(texts[0]))
+
+static void check(const char *keys, const char *expected)
+{
+    struct order order = { 0 };
+    json_t *jobs[N_JOBS];
+    _cleanup_buffer_ struct buffer out = { 0 };
+    assert_int_equal(order_parse(keys, &order, NULL), 0);
+    for (size_t i = 0; i < N_JOBS; i++)
+        assert_non_null(jobs[i] = json_loads(texts[i], 0, NULL));
+    order_sort(&order, jobs, N_JOBS);
+    for (size_t i = 0; i < N_JOBS; i++) {
+        buffer_printf(&out, "%d", (int)field_integer(jobs[i], "id", 0));
+        json_decref(jobs[i]);
+    }
+    assert_string_equal(buffer_text(&out), expected);
+}
+
+static void what_runs_comes_first_then_the_queue_then_the_latest_ends(void **state)
+{
+    (void)state;
+    check("state,turn", "5432671");
+}
+
+static void a_minus_turns_one_key_round(void **state)
+{
+    (void)state;
+    check("-id", "7654321");
+    check("user,-id", "6427315");
+    check("-gpus,id", "5231674");
+}
+
+static void text_is_sorted_without_case_and_jobs_without_a_place_are_last(void **state)
+{
+    (void)state;
+    check("user", "2461375");
+    check("where", "5412367");
+    check("priority", "2134567");
+}
+
+static void a_chosen_key_goes_before_the_old_one(void **state)
+{
+    struct order order = { 0 };
+    (void)state;
+    assert_int_equal(order_parse("state,turn", &order, NULL), 0);
+    order_choose(&order, order_find("user"));
+    _cleanup_free_ char *first = order_text(&order);
+    assert_string_equal(first, "user,state");
+    order_choose(&order, order_find("user"));
+    _cleanup_free_ char *again = order_text(&order);
+    assert_string_equal(again, "-user,state");
+}
+
+static void unknown_keys_and_too_many_are_refused(void **state)
+{
+    struct order order = { 0 };
+    (void)state;
+    assert_int_equal(order_parse("colour", &order, NULL), -EINVAL);
+    assert_int_equal(order_parse("", &order, NULL), -EINVAL);
+    assert_int_equal(order_parse("id,user,name", &order, NULL), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_runs_comes_first_then_the_queue_then_the_latest_ends),
+        cmocka_unit_test(a_minus_turns_one_key_round),
+        cmocka_unit_test(text_is_sorted_without_case_and_jobs_without_a_place_are_last),
+        cmocka_unit_test(a_chosen_key_goes_before_the_old_one),
+        cmocka_unit_test(unknown_keys_and_too_many_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/clock.h"
+#include "cli/field.h"
+#include "cli/top_columns.h"
+#include "cli/top_draw.h"
+#include "cli/top_keys.h"
+#include "cli/top_run.h"
+#include "cli/top_wire.h"
+
+#define NOW "2026-01-01T12:00:00Z"
+
+struct fixture {
+    struct call call;
+    struct top top;
+    char home[32];
+};
+
+static json_t *parse(const char *text)
+{
+    json_error_t where;
+    json_t *value = json_loads(text, 0, &where);
+    if (value == NULL)
+        fail_msg("%s at %d", where.text, where.position);
+    return value;
+}
+
+static void put(struct top *top, const char *text)
+{
+    _cleanup_json_ json_t *job = parse(text);
+    top_jobs_put(&top->model.jobs, job);
+}
+
+static int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    struct top *top = &fixture->top;
+    (void)snprintf(fixture->home, sizeof(fixture->home), "/tmp/mgpu-top-XXXXXX");
+    assert_non_null(mkdtemp(fixture->home));
+    (void)setenv("XDG_STATE_HOME", fixture->home, 1);
+    fixture->call.times = TIME_UTC;
+    fixture->call.socket = "/nowhere";
+    top_init(top, &fixture->call);
+    top->screen = (struct screen){ .is_tty = true, .is_utf8 = true };
+    top->now_ms = time_parse(NOW);
+    top->own_uid = 4242;
+    top->wire.asked = -1;
+    top->model.is_complete = true;
+    top->model.gpus = parse(
+        "[{\"node\": \"box\", \"index\": 0, \"uuid\": \"a\", \"model\": \"H200\", \"memory_bytes\": "
+        "25769803776,"
+        " \"memory_used_bytes\": 12884901888, \"utilization\": 0.5, \"temperature_c\": 61, \"power_w\": 300,"
+        " \"state\": \"used\", \"jobs\": [{\"id\": 1, \"user\": \"ana\", \"name\": \"train\"}], "
+        "\"processes\": []},"
+        " {\"node\": \"box\", \"index\": 1, \"uuid\": \"b\", \"model\": \"H200\", \"memory_bytes\": "
+        "25769803776,"
+        " \"state\": \"paused\", \"reason\": \"fan\", \"jobs\": [], \"processes\": []}]");
+    put(top,
+        "{\"id\": 1, \"user\": \"ana\", \"uid\": 7, \"name\": \"train\", \"state\": \"running\", \"gpus\": 1,"
+        " \"command\": \"python t.py\", \"node\": \"box\", \"granted\": [{\"index\": 0, \"uuid\": \"a\"}],"
+        " \"submitted_at\": \"2026-01-01T11:00:00Z\", \"started_at\": \"2026-01-01T11:30:00Z\","
+        " \"time_limit_s\": 3600}");
+    put(top,
+        "{\"id\": 2, \"user\": \"me\", \"uid\": 4242, \"name\": \"eval\", \"state\": \"queued\", \"gpus\": 2,"
+        " \"position\": 1, \"reason_text\": \"not enough\", \"submitted_at\": \"2026-01-01T11:59:00Z\"}");
+    put(top, "{\"id\": 3, \"user\": \"bo\", \"uid\": 8, \"name\": \"\\u001b[2Jbad\", \"state\": \"failed\", "
+             "\"gpus\": 0,"
+             " \"ended_by\": \"exit\", \"exit_code\": 3, \"submitted_at\": \"2026-01-01T11:00:00Z\","
+             " \"started_at\": \"2026-01-01T11:00:00Z\", \"ended_at\": \"2026-01-01T11:01:00Z\", "
+             "\"run_seconds\": 60}");
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_free_ char *file = xasprintf("%s/mgpu/top", fixture->home),
+                        *place = xasprintf("%s/mgpu", fixture->home);
+    top_clear(&fixture->top);
+    (void)unlink(file);
+    (void)rmdir(place);
+    (void)rmdir(fixture->home);
+    free(fixture);
+    return 0;
+}
+
+static struct top *top_of(void **state)
+{
+    return &((struct fixture *)*state)->top;
+}
+
+static char *draw(struct top *top, int columns, int rows)
+{
+    top_draw(top, rows, columns);
+    return canvas_text(&top->canvas);
+}
+
+static void expect(struct top *top, const char *part)
+{
+    _cleanup_free_ char *text = draw(top, 80, 24);
+    if (strstr(text, part) == NULL)
+        fail_msg("no '%s' in\n%s", part, text);
+}
+
+static void expect_no(struct top *top, const char *part)
+{
+    _cleanup_free_ char *text = draw(top, 80, 24);
+    if (strstr(text, part) != NULL)
+        fail_msg("'%s' is in\n%s", part, text);
+}
+
+static void press(struct top *top, const char *keys)
+{
+    for (; *keys != '\0'; keys++)
+        top_press(top, *keys);
+}
+
+/* --- the picture --- */
+
+static void the_picture_of_80x24(void **state)
+{
+    static const char expected[] =
+        " mgpu box · 2 GPUs: 1 used 0 free 1 out · 1 run 1 wait · you 0+1    12:00:00 2s\n"
+        "┌1 GPUs H200───────────────────────────────────────────────────────────────────┐\n"
+        "│ 0 1      ana      ██████▌        50%  12.0/24G  61C  300W train              │\n"
+        "│ 1 ‖                                -     -/24G            paused: fan        │\n"
+        "└──────────────────────────────────────────────────────────────────────────────┘\n"
+        "┌2 Jobs 3 [all]──────────────────────────────────────────────[sort: state,turn]┐\n"
+        "│  ID USER NAME       STATE     GPUS TIME       LEFT   WHY                     │\n"
+        "│●  1 ana  train      running   0    30m00s     30m00s python t.py             │\n"
+        "│◌  2 me   eval       queued #1 ×2   wait 1m00s -      not enough              │\n"
+        "│✗  3 bo   \\x1b[2Jbad failed    ×0   1m00s      -      exit 3                  │\n";
+    _cleanup_free_ char *text = draw(top_of(state), 80, 24);
+    char *end = strstr(text, "exit 3");
+    assert_non_null(end);
+    end = strchr(end, '\n');
+    end[1] = '\0';
+    assert_string_equal(text, expected);
+}
+
+static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(void **state)
+{
+    struct top *top = top_of(state);
+    for (int page = 0; page < PAGES; page++)
+        for (int columns = 1; columns < 220; columns += 7)
+            for (int rows = 1; rows < 60; rows += 5) {
+                top_show_page(top, (enum top_page)page);
+                _cleanup_free_ char *text = draw(top, columns, rows);
+                assert_non_null(text);
+            }
+}
+
+static void nothing_known_is_drawn_too(void **state)
+{
+    struct top *top = top_of(state);
+    top_jobs_clear(&top->model.jobs);
+    json_decref(top->model.gpus);
+    top->model.gpus = NULL;
+    top->model.is_complete = false;
+    top->view.is_list_old = true;
+    expect(top, "asking mgpud ...");
+    for (int page = 0; page < PAGES; page++) {
+        top_show_page(top, (enum top_page)page);
+        free(draw(top, 80, 24));
+        press(top, "jkgG c\nrHpw\n/x\n[]");
+        top_press(top, TOP_KEY_ESCAPE);
+    }
+}
+
+static void a_frozen_screen_says_so_and_its_clock_stands(void **state)
+{
+    struct top *top = top_of(state);
+    press(top, "P");
+    expect(top, "FROZEN (P)");
+    top->wire.lost_ms = clock_boot_ms() - 9000;
+    expect_no(top, "reconnecting");
+    top->wire.lost_ms = 0;
+    press(top, "P");
+    expect(top, "12:00:00 2s");
+}
+
+static void jobs_are_sorted_by_the_time_that_is_shown(void **state)
+{
+    struct top *top = top_of(state);
+    assert_int_equal(order_parse("time", &top->prefs.order, NULL), 0);
+    free(draw(top, 80, 24));
+    assert_int_equal(field_integer(top->view.rows[2], "id", 0), 1); // it has run for 30 minutes by now
+}
+
+static void without_utf8_the_picture_is_ascii(void **state)
+{
+    struct top *top = top_of(state);
+    top->screen.is_utf8 = false;
+    top->prefs.graph = GRAPH_ASCII;
+    _cleanup_free_ char *text = draw(top, 120, 30);
+    for (const char *p = text; *p != '\0'; p++)
+        assert_true((unsigned char)*p < 0x80);
+}
+
+static void text_of_jobs_cannot_drive_the_terminal(void **state)
+{
+    expect_no(top_of(state), "\033");
+}
+
+static void a_lost_mgpud_is_said_and_the_last_state_stays(void **state)
+{
+    struct top *top = top_of(state);
+    top->wire.lost_ms = clock_boot_ms() - 2500;
+    expect(top, "reconnecting 3s");
+    expect(top, "train");
+    assert_int_equal(canvas_cell(&top->canvas, 7, 3)->look, LOOK_DIM);
+}
+
+/* --- keys --- */
+
+static void no_key_means_two_things_in_one_place(void **state)
+{
+    (void)state;
+    for (const struct top_key *a = top_keys; a->name != NULL; a++)
+        for (const struct top_key *b = a + 1; b->name != NULL; b++)
+            for (int i = 0; i < KEY_CODES && (a->where & b->where) != 0; i++)
+                for (int k = 0; k < KEY_CODES; k++)
+                    if (a->codes[i] != 0 && a->codes[i] == b->codes[k])
+                        fail_msg("'%s' is '%s' and '%s'", a->name, a->help, b->help);
+}
+
+static void every_function_key_has_a_letter_and_every_help_fits_80_columns(void **state)
+{
+    (void)state;
+    for (const struct top_key *key = top_keys; key->name != NULL; key++) {
+        assert_true(key->codes[0] != 0 && key->help != NULL && key->act != NULL && key->where != 0);
+        if (strlen(key->help) > 57)
+            fail_msg("'%s' is too long", key->help);
+        for (int i = 0; i < KEY_CODES; i++)
+            if (key->codes[i] >= TOP_KEY_F1)
+                assert_true(key->codes[0] < TOP_KEY_F1);
+    }
+}
+
+static void the_selection_stays_with_its_job(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "j");
+    assert_int_equal(top->view.selected, 2);
+    put(top,
+        "{\"id\": 9, \"user\": \"ana\", \"uid\": 7, \"name\": \"new\", \"state\": \"running\", \"gpus\": 1}");
+    top->view.is_list_old = true;
+    free(draw(top, 80, 24));
+    assert_int_equal(top->view.selected, 2);
+    assert_int_equal(top->view.selected_row, 2);
+}
+
+static void a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back(void **state)
+{
+    struct top *top = top_of(state);
+    press(top, "/u:bo");
+    expect(top, "2 Jobs 1 [all] /u:bo");
+    top_press(top, TOP_KEY_ESCAPE);
+    expect(top, "2 Jobs 3 [all]─");
+    press(top, "/s:queued\n");
+    expect(top, "2 Jobs 1 [all] /s:queued");
+    press(top, "m");
+    expect(top, "2 Jobs 1 [mine] /s:queued");
+    top_press(top, TOP_KEY_ESCAPE);
+    press(top, "mz");
+    expect(top, "2 Jobs 1 [all] [trouble]");
+}
+
+static void sorting_is_chosen_in_a_menu(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "sjj");
+    expect(top, "Sort by");
+    press(top, "\n");
+    expect(top, "[sort: id,state]");
+    assert_int_equal(top->view.popup, POPUP_NONE);
+}
+
+static void columns_are_shown_hidden_and_kept_for_the_next_time(void **state)
+{
+    struct fixture *fixture = *state;
+    struct top *top = &fixture->top;
+    free(draw(top, 80, 24));
+    press(top, "Cj ");
+    assert_string_equal(top->prefs.columns, "mark,user,name,state,gpus,time,left,why");
+    top_press(top, TOP_KEY_ESCAPE);
+    expect_no(top, "ID USER");
+    struct top_prefs again;
+    top_prefs_init(&again);
+    top_prefs_load(&again);
+    assert_string_equal(again.columns, top->prefs.columns);
+    top_prefs_clear(&again);
+}
+
+static void a_question_is_answered_no_by_any_other_key(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "c");
+    expect(top, "cancel job 1 (train)? y/N");
+    press(top, "\n");
+    expect(top, "nothing was done");
+    assert_null(top->view.prompt.done);
+}
+
+static void marked_jobs_are_named_in_the_question(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "  c");
+    expect(top, "cancel jobs 1, 2? y/N");
+    press(top, "n");
+    top_press(top, TOP_KEY_ESCAPE);
+    press(top, "c");
+    expect_no(top, "1, 2");
+}
+
+static void tab_and_numbers_choose_panels_and_a_number_again_makes_one_large(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "\t");
+    assert_int_equal(top->view.focus, PANEL_LOG);
+    press(top, "1");
+    assert_int_equal(top->view.focus, PANEL_GPUS);
+    assert_false(top->view.is_maximized);
+    press(top, "1");
+    free(draw(top, 80, 24));
+    assert_int_equal(top->layout.panels[PANEL_GPUS].height, 22);
+    press(top, "4");
+    expect(top, "Nodes");
+    press(top, "2");
+    expect(top, "2 Jobs");
+}
+
+static void a_colon_goes_to_pages_and_jobs(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, ":ti\t");
+    expect(top, " :timeline");
+    press(top, "\n");
+    expect(top, "Timeline");
+    press(top, ":2\n");
+    expect(top, "Job 2  eval, of me");
+    press(top, ":77\n");
+    expect(top, "there is no such job");
+    press(top, ":moon\n");
+    expect(top, "'moon' is no place");
+}
+
+static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
+{
+    struct top *top = top_of(state);
+    top->model.users = parse("[{\"user\": \"bo\", \"uid\": 8, \"limits\": {\"gpus\": 4}, \"gpus\": 3},"
+                             " {\"user\": null, \"group\": \"staff\", \"limits\": null}]");
+    top->model.nodes = parse("[{\"name\": \"box\", \"state\": \"up\"}]");
+    press(top, "7");
+    press(top, "5");
+    expect(top, "@staff");
+    expect(top, " 75%");
+    press(top, "\n");
+    expect(top, "2 Jobs 1 [all] /u:bo");
+    press(top, "4\n");
+    expect(top, "2 Jobs 1 [all] /box");
+}
+
+static void a_click_selects_and_one_on_a_heading_sorts(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    top_click(top, 9, 10, 0, false);
+    assert_int_equal(top->view.selected, 3);
+    top_click(top, 6, 6, 0, false);
+    expect(top, "[sort: user,state]");
+    top_click(top, 8, 10, -1, false);
+    top_click(top, 3, 10, 0, false);
+    assert_int_equal(top->view.focus, PANEL_GPUS);
+    assert_int_equal(top->view.gpu_row, 1);
+}
+
+static void the_keys_of_a_place_are_explained_there(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "?");
+    expect(top, "cancel it, or the marked ones; asks first");
+    press(top, "?1?");
+    expect(top, "pause a GPU, drain a node");
+}
+
+static void a_long_name_leaves_room_for_the_reason(void **state)
+{
+    struct top *top = top_of(state);
+    struct top_job *job = top_jobs_find(&top->model.jobs, 2);
+    (void)json_object_set_new(job->job, "name", json_string("a-name-of-more-than-forty-characters-in-a-row"));
+    (void)json_object_set_new(
+        job->job, "reason_text", json_string("a reason that is longer than there is room for"));
+    expect(top, "a-name-of-more-… queued #1");
+    expect(top, "a reason that i");
+}
+
+static void a_progress_that_a_job_tells_is_a_bar(void **state)
+{
+    struct top *top = top_of(state);
+    struct top_job *job = top_jobs_find(&top->model.jobs, 1);
+    (void)json_object_set_new(job->job, "progress", json_real(0.42));
+    (void)json_object_set_new(job->job, "status", json_string("epoch 3"));
+    expect(top, "████░░░░░░ 42% epoch 3");
+}
+
+static void columns_move_and_the_last_one_stays(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *moved = top_columns_move("id,user,name", "name", -1);
+    assert_string_equal(moved, "id,name,user");
+    _cleanup_free_ char *edge = top_columns_move("id,user,name", "id", -1);
+    assert_string_equal(edge, "id,user,name");
+    _cleanup_free_ char *last = top_columns_toggle("id", "id");
+    assert_string_equal(last, "id");
+}
+
+static void choices_that_are_not_understood_are_passed_over(void **state)
+{
+    struct top_prefs prefs;
+    (void)state;
+    top_prefs_init(&prefs);
+    top_prefs_read(&prefs,
+        "theme: mono\nsort: -user\nrefresh: 500\nmoon: full\njunk\ngraph: dots\njobs: mine\ncolumns: \n");
+    _cleanup_free_ char *text = top_prefs_text(&prefs);
+    assert_string_equal(text, "theme: mono\ncolumns: " TOP_COLUMNS "\nsort: -user\nrefresh: 2\njobs: mine\n");
+    top_prefs_clear(&prefs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_known_is_drawn_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_frozen_screen_says_so_and_its_clock_stands, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_are_sorted_by_the_time_that_is_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_utf8_the_picture_is_ascii, setup, teardown),
+        cmocka_unit_test_setup_teardown(text_of_jobs_cannot_drive_the_terminal, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_mgpud_is_said_and_the_last_state_stays, setup, teardown),
+        cmocka_unit_test(no_key_means_two_things_in_one_place),
+        cmocka_unit_test(every_function_key_has_a_letter_and_every_help_fits_80_columns),
+        cmocka_unit_test_setup_teardown(the_selection_stays_with_its_job, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_filter_is_applied_while_it_is_typed_and_escape_takes_it_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(sorting_is_chosen_in_a_menu, setup, teardown),
+        cmocka_unit_test_setup_teardown(columns_are_shown_hidden_and_kept_for_the_next_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_question_is_answered_no_by_any_other_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(marked_jobs_are_named_in_the_question, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            tab_and_numbers_choose_panels_and_a_number_again_makes_one_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_colon_goes_to_pages_and_jobs, setup, teardown),
+        cmocka_unit_test_setup_teardown(enter_on_a_user_or_a_node_shows_the_jobs_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_click_selects_and_one_on_a_heading_sorts, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_keys_of_a_place_are_explained_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_long_name_leaves_room_for_the_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_progress_that_a_job_tells_is_a_bar, setup, teardown),
+        cmocka_unit_test(columns_move_and_the_last_one_stays),
+        cmocka_unit_test(choices_that_are_not_understood_are_passed_over),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
