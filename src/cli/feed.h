@@ -44,7 +44,8 @@ struct feed {
     int64_t attempts; // to hand over the one at `at`
     uint64_t content; // of the jobs file as it was read last; 0: never
     bool wants_again; // lines wait for something that is not in the file
-    char said[512];   // what was wrong with the file itself
+    json_t *told;     // what was wrong with its lines then
+    char said[512];   // the problem of a file, or of mgpud, that was said last
 
     bool is_enforced; // nodes keep jobs from GPUs that are not theirs
     bool has_screen;

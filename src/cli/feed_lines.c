@@ -81,8 +81,19 @@ static void add_line(struct feed *feed, struct feed_line *line)
     *line = (struct feed_line){ 0 };
 }
 
-/* A line that is new and can run; what is wrong with it is said when the file is new. */
-static void consider(struct feed *feed, const struct text_file *file, const char *text, bool is_changed)
+/* Says what is wrong with a line unless it was wrong in the same way when the file was read before. */
+static void refuse(struct feed *feed, const struct text_file *file, json_t *told, struct error *err)
+{
+    (void)error_wrap(err, "%.200s:%u", file->path, file->line);
+    _cleanup_free_ char *shown = text_escape(err->message, sizeof(err->message));
+    if (json_object_get(feed->told, shown) == NULL)
+        feed_log_problem(&feed->log, err);
+    (void)json_object_set_new(told, shown, json_true());
+}
+
+/* Takes a line that is new and can run. */
+static void consider(
+    struct feed *feed, const struct text_file *file, const char *text, bool is_changed, json_t *told)
 {
     _cleanup_feed_line_ struct feed_line line = { 0 };
     struct error err = { 0 };
@@ -95,14 +106,14 @@ static void consider(struct feed *feed, const struct text_file *file, const char
         r = error_set_errno(&err, -errno, "script %.200s", line.script);
         (void)error_hint(&err, "its full path is the safest; the line is looked at again");
     }
-    if (r > 0 && feed->n_lines >= LINES_MAX)
-        r = error_set(&err, -EFBIG, "more than %u lines at once; the rest comes later", LINES_MAX);
+    if (r > 0 && feed->n_lines >= LINES_MAX) {
+        feed->wants_again = true;
+        r = error_set(&err, -EFBIG, "more than %u lines at once; this one comes later", LINES_MAX);
+    }
     if (r > 0)
         add_line(feed, &line);
-    if (r < 0 && is_changed) {
-        (void)error_wrap(&err, "%.200s:%u", file->path, file->line);
-        feed_log_problem(&feed->log, &err);
-    }
+    if (r < 0)
+        refuse(feed, file, told, &err);
 }
 
 void feed_lines_read(struct feed *feed)
@@ -127,8 +138,11 @@ void feed_lines_read(struct feed *feed)
     feed_lines_clear(feed);
     feed->hand_ms = 0;
     read_models(feed);
+    json_t *told = json_object();
     for (const char *text = NULL; (text = text_file_next(&file)) != NULL;)
-        consider(feed, &file, text, is_changed);
+        consider(feed, &file, text, is_changed, told);
+    json_decref(feed->told);
+    feed->told = told;
 }
 
 static void note_job(struct feed *feed, const struct feed_line *line, const char *hash, const json_t *job)

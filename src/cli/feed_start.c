@@ -273,6 +273,7 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     feed_log_close(&feed.log);
     json_decref(feed.hashes);
     json_decref(feed.news);
+    json_decref(feed.told);
     return r;
 }
 
