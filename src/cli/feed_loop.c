@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/exit_code.h"
 #include "cli/feed.h"
 #include "cli/field.h"
@@ -176,6 +177,8 @@ static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct erro
         take_edits(feed, text);
         *ret_may_write = feed_state_parse(text, strlen(text), "", &checked, NULL) == 0;
         json_decref(checked);
+        free(feed->edited);
+        feed->edited = take_ptr(text);
         return 0;
     }
     *ret_may_write = false;
@@ -185,6 +188,23 @@ static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct erro
         return 0;
     feed->missing_ms = INT64_MAX;
     return reset(feed, err);
+}
+
+/* Writes what is known, unless somebody edited or deleted the file while GPUs were asked for: then at once
+ * again. */
+static int save(struct feed *feed, struct error *err)
+{
+    enum feed_state_look what = FEED_STATE_SAME;
+    _cleanup_free_ char *text = NULL;
+    int r = feed_state_look(&feed->state, &what, &text, err);
+    if (r < 0)
+        return r;
+    bool is_as_read =
+        what == FEED_STATE_SAME || (what == FEED_STATE_EDITED && text_equal(text, feed->edited));
+    if (is_as_read)
+        return feed_state_save(&feed->state, err);
+    feed->sync_ms = 0;
+    return 0;
 }
 
 /* GPUs, pauses and the file, in both directions. */
@@ -198,9 +218,7 @@ static int sync_state(struct feed *feed, int64_t now, struct error *err)
         return r;
     feed->sync_ms = now + feed->settings->state_ms;
     feed->is_gpu_news = false;
-    if (feed->state.is_dirty && may_write)
-        return feed_state_save(&feed->state, err);
-    return 0;
+    return feed->state.is_dirty && may_write ? save(feed, err) : 0;
 }
 
 /* --- turns --- */
@@ -343,5 +361,6 @@ int feed_run(struct feed *feed, struct error *err)
     r = save_last(feed, err);
     feed_events_close(&feed->events);
     (void)close(feed->inotify_fd);
+    free(take_ptr(feed->edited));
     return r < 0 ? r : EXIT_OK;
 }
