@@ -26,7 +26,7 @@ struct feed_line {
     struct strings words; // the arguments as a shell would split them
 };
 
-/* 1 and the job of the line; 0 for a comment and a blank line; -EINVAL with a sentence. */
+/* 1 and the job of the line; 0 for a comment and a blank line; a negative errno with a sentence. */
 int feed_line_parse(const char *text, struct feed_line *ret, struct error *err);
 
 /* The line, without its end, that is read as this job; -EINVAL when there is none. The caller frees it. */
