@@ -67,6 +67,9 @@ void feed_lines_read(struct feed *feed);
 int feed_lines_hand(struct feed *feed, struct error *err);
 void feed_lines_clear(struct feed *feed);
 
+/* Says a problem unless it was the last that was said so. */
+void feed_say_once(struct feed *feed, const struct error *err);
+
 /* feed_request.c: the job of a line as mgpud takes it, with that submit key; the caller releases *ret. */
 int feed_request_make(
     const struct feed *feed, const struct feed_line *line, const char *key, json_t **ret, struct error *err);
@@ -81,6 +84,9 @@ void feed_jobs_note_event(void *feed, const json_t *event);
 void feed_jobs_note_all(struct feed *feed);
 int feed_jobs_refresh(struct feed *feed, struct error *err);
 
+/* None of the jobs that waited or ran can be asked for any more; their lines may be sent again. */
+void feed_jobs_forget(struct feed *feed);
+
 /* feed_gpus.c: hands edits of paused_gpus to mgpud and takes up what is true there. With `is_reset` the GPUs
  * that were paused here are resumed. */
 int feed_gpus_sync(struct feed *feed, bool is_reset, struct error *err);
@@ -93,6 +99,15 @@ extern const struct command feed_start_command;
 
 /* feed_status.c */
 extern const struct command feed_status_command;
+
+/* feed_watch.c: notes what files have changed. */
+int feed_watch_open(struct feed *feed, struct error *err);
+void feed_watch_read(struct feed *feed);
+void feed_watch_close(struct feed *feed);
+
+/* feed_sync.c: edits of the state file, the GPUs, and the file again; at the end without mgpud. */
+int feed_sync(struct feed *feed, int64_t now, struct error *err);
+int feed_sync_last(struct feed *feed, struct error *err);
 
 /* feed_loop.c: until SIGINT, SIGTERM or SIGHUP. */
 int feed_run(struct feed *feed, struct error *err);

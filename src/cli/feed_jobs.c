@@ -16,7 +16,7 @@
 
 static bool is_over(const char *status)
 {
-    static const char *const words[] = { "done", "failed", "cancelled", "back", "gone" };
+    static const char *const words[] = { "done", "failed", "cancelled", "back", "gone", "sent" };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (text_equal(status, words[i]))
             return true;
@@ -126,7 +126,7 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
         (void)json_object_del(feed->hashes, id);
 }
 
-/* mgpud does not have it (any more): nobody can tell what became of it, and it is not run a second time. */
+/* mgpud does not have it (any more): nobody can tell what became of it. */
 static void note_gone(struct feed *feed, const char *id, json_t *entry)
 {
     feed_log_say(&feed->log, "job %s is not known to mgpud any more: %s", id, field_text(entry, "script"));
@@ -160,4 +160,17 @@ int feed_jobs_refresh(struct feed *feed, struct error *err)
         (void)json_object_del(feed->news, id);
     }
     return 0;
+}
+
+void feed_jobs_forget(struct feed *feed)
+{
+    while (json_object_size(feed->hashes) > 0) {
+        void *first = json_object_iter(feed->hashes);
+        _cleanup_free_ char *id = xstrdup(json_object_iter_key(first));
+        json_t *entry = feed_state_job(&feed->state, json_string_value(json_object_iter_value(first)));
+        if (entry != NULL)
+            note_gone(feed, id, entry);
+        (void)json_object_del(feed->hashes, id);
+    }
+    (void)json_object_clear(feed->news);
 }

@@ -26,8 +26,7 @@ void feed_lines_clear(struct feed *feed)
     feed->attempts = 0;
 }
 
-/* Says it unless it was said last. */
-static void say_once(struct feed *feed, const struct error *err)
+void feed_say_once(struct feed *feed, const struct error *err)
 {
     if (strcmp(feed->said, err->message) == 0)
         return;
@@ -43,7 +42,8 @@ static bool is_known(const struct feed *feed, const struct feed_line *line, bool
     const json_t *job = feed_state_job(&feed->state, hash);
     if (job == NULL || field_is(job, "status", "back"))
         return false;
-    return !is_changed || !field_is(job, "status", "failed");
+    bool has_failed = field_is(job, "status", "failed") || field_is(job, "status", "gone");
+    return !is_changed || !has_failed;
 }
 
 static void report(void *arg, const struct error *err)
@@ -125,7 +125,7 @@ void feed_lines_read(struct feed *feed)
         return;
     int r = text_file_open(&file, path, FEED_FILE_MAX, &err);
     if (r < 0) {
-        say_once(feed, &err);
+        feed_say_once(feed, &err);
         return;
     }
     feed->said[0] = '\0';
@@ -164,10 +164,10 @@ static void note_job(struct feed *feed, const struct feed_line *line, const char
         line->conda != NULL ? line->conda : "");
 }
 
-/* What passes by itself: the queue or the disk of mgpud is full. */
-static bool is_passing(int code)
+/* What mgpud refuses for good; all else passes by itself, such as a full queue or disk. */
+static bool is_for_good(int code)
 {
-    return code == -EDQUOT || code == -ENOSPC;
+    return code == -EINVAL || code == -EPERM || code == -ENOENT || code == -E2BIG;
 }
 
 /* The same line after a while, each time a longer one; in the end it stays in the file for the next look. */
@@ -190,6 +190,17 @@ static void plan_another(struct feed *feed, const struct error *err)
     feed->at++;
 }
 
+/* It was sent, and we ended before that was noted; the environment has changed since, so that mgpud does not
+ * tell which job it is. */
+static void note_sent(struct feed *feed, const struct feed_line *line, const char *hash)
+{
+    feed_log_say(&feed->log, "%s:%u: %s was queued before, with another environment: mgpu ps shows it",
+        feed->settings->jobs_path, line->number, line->script);
+    (void)json_object_set_new(json_object_get(feed->state.root, "jobs"), hash,
+        json_pack("{s:i, s:s, s:s}", "id", 0, "status", "sent", "script", line->script));
+    feed->state.is_dirty = true;
+}
+
 static int send_line(struct feed *feed, const struct feed_line *line, const char *hash, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL, *job = NULL;
@@ -198,29 +209,22 @@ static int send_line(struct feed *feed, const struct feed_line *line, const char
     int r = feed_request_make(feed, line, key, &request, err);
     if (r == 0)
         r = client_call(&feed->call->client, "POST", API_PATH "/jobs", request, &job, err);
-    if (r == -EEXIST) {
-        /* It was sent, and we ended before we could note it down; the environment has changed since. */
-        job = json_pack("{s:i}", "id", 0);
-        r = 0;
-    }
     if (r == 0)
         note_job(feed, line, hash, job);
-    return r;
+    if (r == -EEXIST)
+        note_sent(feed, line, hash);
+    return r == -EEXIST ? 0 : r;
 }
 
 int feed_lines_hand(struct feed *feed, struct error *err)
 {
     char hash[FEED_HASH_SIZE];
     const struct feed_line *line = &feed->lines[feed->at];
-    if (is_known(feed, line, true)) {
-        feed->at++;
-        return 0;
-    }
     feed_line_hash(line, hash);
-    int r = send_line(feed, line, hash, err);
+    int r = is_known(feed, line, true) ? 0 : send_line(feed, line, hash, err);
     if (client_is_loss(r))
         return r;
-    if (is_passing(r)) {
+    if (r < 0 && !is_for_good(r)) {
         plan_another(feed, err);
         return 0;
     }

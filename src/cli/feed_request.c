@@ -81,6 +81,8 @@ static int make_ask(const struct feed *feed, const struct feed_line *line, json_
     if (allow != NULL)
         (void)json_object_set_new(ask, "gpu_allow", json_string(allow));
     add_requirement(feed, line, ask);
+    /* A script of the jobs file is one process on one node. */
+    (void)json_object_set_new(ask, "nodes", json_integer(1));
     (void)json_object_set_new(ask, "priority", json_integer(-line->priority));
     (void)json_object_set_new(ask, "name", json_string(name));
     if (feed->settings->max_attempts > 1)
