@@ -46,7 +46,6 @@ struct feed {
     bool wants_again; // lines wait for something that is not in the file
     json_t *told;     // what was wrong with its lines then
     char said[512];   // the problem of a file, or of mgpud, that was said last
-    char *edited;     // the state file as it was read after somebody had edited it
 
     bool is_enforced; // nodes keep jobs from GPUs that are not theirs
     bool has_screen;

@@ -58,7 +58,8 @@ static void add_screen(struct buffer *out, const char *inner, const char *mode)
     _cleanup_buffer_ struct buffer window = { 0 };
     buffer_printf(&window, "screen -X logfile flush 1; %s; echo $? >\"$0\"", inner);
     buffer_printf(out,
-        "status=$(mktemp) || exit 1; trap 'rm -f \"$status\"' EXIT; export TERM=\"${TERM:-xterm}\"; "
+        "status=$(mktemp) || exit 1; trap 'rm -f \"$status\"' EXIT; "
+        "trap 'exit 143' TERM INT HUP; export TERM=\"${TERM:-xterm}\"; "
         "screen -D -m -S \"gpujob_${MGPU_GPUS}_%s_${MGPU_JOB_ID}\" -L -Logfile \"$(readlink /proc/$$/fd/1)\" "
         "sh -c",
         mode);

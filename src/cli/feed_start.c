@@ -274,7 +274,6 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     json_decref(feed.hashes);
     json_decref(feed.news);
     json_decref(feed.told);
-    free(feed.edited);
     return r;
 }
 

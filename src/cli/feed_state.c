@@ -129,23 +129,48 @@ int feed_state_look(
     return 0;
 }
 
-static int write_file(const char *path, const char *text, struct error *err)
+/* The file changes places with the new one, so that it can be told afterwards what it was. Where the file
+ * system cannot do that the new one is put over it. */
+static int swap(int folder, const char *fresh, const char *name, const char *expected)
 {
-    const char *slash = strrchr(path, '/');
+    _cleanup_buffer_ struct buffer old = { 0 };
+    if (renameat2(folder, fresh, folder, name, RENAME_EXCHANGE) < 0) {
+        if (errno != EINVAL && errno != ENOSYS)
+            return -errno;
+        return renameat(folder, fresh, folder, name) < 0 ? -errno : 0;
+    }
+    int r = file_read(folder, fresh, FEED_STATE_MAX, &old);
+    bool is_expected = r == 0 && strcmp(buffer_text(&old), expected) == 0;
+    if (is_expected)
+        return unlinkat(folder, fresh, 0) < 0 ? -errno : 0;
+    (void)renameat2(folder, fresh, folder, name, RENAME_EXCHANGE);
+    return -ESTALE;
+}
+
+static int write_file(const struct feed_state *state, const char *text, struct error *err)
+{
+    const char *slash = strrchr(state->path, '/'), *name = slash == NULL ? state->path : slash + 1;
     _cleanup_free_ char *folder =
-        slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
+        slash == NULL ? xstrdup(".")
+                      : xstrndup(state->path, slash == state->path ? 1 : (size_t)(slash - state->path));
+    _cleanup_free_ char *fresh = xasprintf("%s.new", name);
     _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot open %.200s", folder);
-    int r = file_write(fd, slash == NULL ? path : slash + 1, text, strlen(text), true);
-    return r < 0 ? error_set_errno(err, r, "cannot write %.200s", path) : 0;
+    int r = file_write(fd, state->written == NULL ? name : fresh, text, strlen(text), true);
+    if (r == 0 && state->written != NULL) {
+        r = swap(fd, fresh, name, state->written);
+        if (r < 0)
+            (void)unlinkat(fd, fresh, 0);
+    }
+    return r < 0 ? error_set_errno(err, r, "cannot write %.200s", state->path) : 0;
 }
 
 int feed_state_save(struct feed_state *state, struct error *err)
 {
     _cleanup_free_ char *text = json_dumps(state->root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     _cleanup_free_ char *lines = xasprintf("%s\n", text);
-    int r = write_file(state->path, lines, err);
+    int r = write_file(state, lines, err);
     if (r < 0)
         return r;
     free(state->written);

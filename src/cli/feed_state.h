@@ -37,7 +37,8 @@ int feed_state_open(struct feed_state *state, const char *path, bool *ret_is_new
 int feed_state_look(
     const struct feed_state *state, enum feed_state_look *ret, char **ret_text, struct error *err);
 
-/* Writes all of it at once (a new file that replaces the old one). */
+/* Writes all of it at once, in the place of what was written or taken up last: -ESTALE when somebody has
+ * edited the file since, -ENOENT when it was deleted. */
 int feed_state_save(struct feed_state *state, struct error *err);
 
 /* The job that became of the line with that hash, or NULL. Owned by the state. */

@@ -7,25 +7,26 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/feed.h"
 #include "cli/field.h"
 
 #define MISSING_MS 1000 // editors let a file be missing for a moment
 
 /* Of an edited file that is right the pauses count; what was asked for there is told from what was known by
- * the next look at the GPUs. False for one that is broken. */
-static bool take_edits(struct feed *feed, const char *text)
+ * the next look at the GPUs. False for one that is broken, which is not written over. */
+static bool take_edits(struct feed *feed, char **text)
 {
     _cleanup_json_ json_t *root = NULL;
     struct error err = { 0 };
-    if (feed_state_parse(text, strlen(text), feed->settings->state_path, &root, &err) < 0) {
+    if (feed_state_parse(*text, strlen(*text), feed->settings->state_path, &root, &err) < 0) {
         feed_say_once(feed, &err);
         return false;
     }
     json_t *paused = json_object_get(root, "paused_gpus");
     if (paused != NULL)
         (void)json_object_set(feed->state.root, "paused_gpus", paused);
+    free(feed->state.written);
+    feed->state.written = take_ptr(*text);
     feed->state.is_dirty = true;
     return true;
 }
@@ -56,9 +57,7 @@ static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct erro
         return r;
     }
     if (what == FEED_STATE_EDITED) {
-        *ret_may_write = take_edits(feed, text);
-        free(feed->edited);
-        feed->edited = take_ptr(text);
+        *ret_may_write = take_edits(feed, &text);
         return 0;
     }
     *ret_may_write = false;
@@ -70,19 +69,13 @@ static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct erro
     return reset(feed, err);
 }
 
-/* Writes what is known, unless somebody edited or deleted the file while GPUs were asked for: then at once
- * again. */
+/* Writes what is known; when somebody edited or deleted the file while GPUs were asked for, that comes first.
+ */
 static int save(struct feed *feed, struct error *err)
 {
-    enum feed_state_look what = FEED_STATE_SAME;
-    _cleanup_free_ char *text = NULL;
-    int r = feed_state_look(&feed->state, &what, &text, err);
-    if (r < 0)
+    int r = feed_state_save(&feed->state, err);
+    if (r != -ESTALE && r != -ENOENT)
         return r;
-    bool is_as_read =
-        what == FEED_STATE_SAME || (what == FEED_STATE_EDITED && text_equal(text, feed->edited));
-    if (is_as_read)
-        return feed_state_save(&feed->state, err);
     feed->sync_ms = 0;
     return 0;
 }
@@ -109,7 +102,7 @@ int feed_sync_last(struct feed *feed, struct error *err)
     int r = feed_state_look(&feed->state, &what, &text, err);
     if (r < 0)
         return r;
-    if (what == FEED_STATE_MISSING || (what == FEED_STATE_EDITED && !take_edits(feed, text))) {
+    if (what == FEED_STATE_MISSING || (what == FEED_STATE_EDITED && !take_edits(feed, &text))) {
         feed_log_say(&feed->log, "stopped; %s is left as it is. Jobs go on", path);
         return 0;
     }

@@ -293,7 +293,12 @@ static void a_state_tells_who_else_wrote_it(void **state)
     assert_int_equal(feed_state_look(&feed, &what, &text, &err), 0);
     assert_int_equal(what, FEED_STATE_EDITED);
     assert_non_null(text);
+    assert_int_equal(feed_state_save(&feed, &err), -ESTALE);
+    assert_int_equal(feed_state_look(&again, &what, &text, &err), 0);
+    assert_int_equal(what, FEED_STATE_SAME);
     assert_int_equal(unlink(path), 0);
+    assert_int_equal(feed_state_save(&again, &err), -ENOENT);
+    assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(feed_state_save(&feed, &err), -ENOENT);
     feed_state_clear(&feed);
