@@ -694,7 +694,7 @@ def test_S2_49_a_store_that_is_another(own):
     scheduler.until('GPU 0 is paused')
     own.lines('0,job.py,,,0')
     assert queued(scheduler) == 1
-    own.box.stop()
+    own.box.kill()
     shutil.rmtree(own.box.state_dir)
     own.box.start()
     scheduler.until('job 1 is not known to mgpud any more')
