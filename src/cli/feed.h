@@ -49,7 +49,6 @@ struct feed {
 
     bool is_enforced; // nodes keep jobs from GPUs that are not theirs
     bool has_screen;
-    bool has_folder;  // the jobs' logs go to FEED_LOG_FOLDER
     bool is_gpu_news; // the GPUs are to be looked at
     int inotify_fd, jobs_watch, state_watch;
     /* Boot clock; 0: at once, INT64_MAX: never. */

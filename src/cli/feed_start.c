@@ -226,12 +226,10 @@ static void look_for_screen(struct feed *feed)
     feed_log_problem(&feed->log, &err);
 }
 
-static void make_folder(struct feed *feed)
+static void make_folder(const struct feed *feed)
 {
     struct error err = { 0 };
-    int r = feed_log_folder(FEED_LOG_FOLDER, &err);
-    feed->has_folder = r == 0;
-    if (r < 0)
+    if (feed_log_folder(FEED_LOG_FOLDER, &err) < 0)
         feed_log_say(
             &feed->log, "%s, so that the logs of jobs are where mgpu puts them: mgpu logs JOB", err.message);
 }

@@ -462,6 +462,13 @@ def test_S2_29_cuda(desk):
     assert given(desk.box, jobs[0])[1] == visible
 
 
+def test_S2_29_numbers_of_the_machine(own):
+    """Of a mgpud without root nobody keeps jobs from other GPUs."""
+    scheduler = own.start()
+    own.lines('0,job.py,,--cuda=7 b,2')
+    assert given(own.box, queued(scheduler))[:2] == ("['--cuda=2', 'b']", 'None')
+
+
 def test_S2_29_local_and_never(desk):
     scheduler = desk.start('--inject', 'local')
     desk.lines('0,job.py,,--cuda 7,2')
@@ -537,6 +544,19 @@ def test_S2_34_attempts(desk, gate):
     assert desk.box.job(first)['retry'] == 2
     gate.open()
     assert desk.box.wait(second)['state'] == 'done'
+
+
+def test_S2_34_a_job_that_cannot_be_started(own):
+    """The folder of its log is gone when it starts; when the attempts are over it goes back to the queue."""
+    scheduler = own.start('--max-assign-attempts', '1')
+    own.call('pause', '1', check=True)
+    own.lines('0,job.py,,,1')
+    first = queued(scheduler)
+    shutil.rmtree(FOLDER)
+    own.call('resume', '1', check=True)
+    assert own.box.wait(first)['ended_by'] == 'start_failed'
+    second = queued(scheduler)
+    assert own.box.wait(second)['state'] == 'done' and FOLDER in own.box.job(second)['log']
 
 
 def test_S2_34_S2_11_S2_12_a_full_queue(someone, place):
