@@ -27,6 +27,7 @@
 #include "cli/talk.h"
 
 #define READY_WAIT_MS  60000
+#define LEAVE_WAIT_MS  30000
 #define DELAY_FIRST_MS 1000
 #define DELAY_MAX_MS   30000
 #define NAME_SIZE      32
@@ -135,6 +136,9 @@ void feed_daemon_stop(struct feed_daemon *daemon)
         (void)process_signal(daemon->pidfd, SIGTERM);
     else
         (void)kill(daemon->pid, SIGTERM);
+    struct pollfd end = { .fd = daemon->pidfd, .events = POLLIN };
+    if (daemon->pidfd >= 0 && poll(&end, 1, LEAVE_WAIT_MS) == 0)
+        (void)process_signal(daemon->pidfd, SIGKILL);
     while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     forget(daemon);

@@ -25,7 +25,7 @@ int feed_daemon_start(struct feed_daemon *daemon, struct error *err);
 /* Its pidfd was readable: it has left, and is to be started at start_ms. */
 void feed_daemon_note_end(struct feed_daemon *daemon);
 
-/* SIGTERM, and waits until it is gone. Its jobs go on. */
+/* SIGTERM, after half a minute SIGKILL, and waits until it is gone. Its jobs go on. */
 void feed_daemon_stop(struct feed_daemon *daemon);
 
 void feed_daemon_clear(struct feed_daemon *daemon);

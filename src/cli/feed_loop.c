@@ -83,8 +83,10 @@ static int connect_again(struct feed *feed, struct error *err)
         r = ask_nodes(feed, err);
     if (r == 0 && feed->is_fresh)
         r = feed_gpus_sync(feed, true, err);
-    if (r < 0)
+    if (r < 0) {
+        feed_events_close(&feed->events);
         return r;
+    }
     feed->is_fresh = false;
     if (feed->is_away)
         feed_log_say(&feed->log, "mgpud is back");

@@ -3,6 +3,7 @@
  *   gpu_status         by GPU, how much of it is given out: [0.5, 0, 1]
  *   paused_gpus        [1]; edited by hand it pauses and resumes GPUs
  *   known_paused_gpus  what this program wrote for paused_gpus: the difference is what was edited
+ *   instance           of the store in which the jobs have their numbers
  *   session            random; in the submit keys, so that a line is sent once however often it is tried
  *   jobs               by hash of the line: id, status, script, gpus, tries
  */

@@ -34,9 +34,13 @@ static bool take_edits(struct feed *feed, char **text)
 static int reset(struct feed *feed, struct error *err)
 {
     feed_log_say(&feed->log, "%s was deleted: lines and pauses are forgotten", feed->settings->state_path);
+    _cleanup_json_ json_t *instance = json_incref(json_object_get(feed->state.root, "instance"));
     int r = feed_state_reset(&feed->state, err);
-    if (r == 0)
-        r = feed_gpus_sync(feed, true, err);
+    if (r < 0)
+        return r;
+    if (instance != NULL)
+        (void)json_object_set(feed->state.root, "instance", instance);
+    r = feed_gpus_sync(feed, true, err);
     if (r < 0)
         return r;
     feed_jobs_index(feed);
