@@ -63,8 +63,8 @@ static void write_line(int fd, const char *line)
 
 void feed_log_say(const struct feed_log *log, const char *format, ...)
 {
-    va_list arguments;
     char line[LINE_MAX_BYTES];
+    va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);

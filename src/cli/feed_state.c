@@ -123,7 +123,7 @@ int feed_state_look(
     int r = read_file(state->path, &text, &length, err);
     if (r < 0 && r != -ENOENT)
         return r;
-    bool is_same = r == 0 && state->written != NULL && strcmp(text, state->written) == 0;
+    bool is_same = text != NULL && state->written != NULL && strcmp(text, state->written) == 0;
     *ret = r == -ENOENT ? FEED_STATE_MISSING : is_same ? FEED_STATE_SAME : FEED_STATE_EDITED;
     if (*ret == FEED_STATE_EDITED)
         *ret_text = take_ptr(text);
