@@ -21,10 +21,9 @@
 #include "cli/jobs_each.h"
 #include "cli/progress_text.h"
 #include "cli/setup_text.h"
+#include "cli/show_page.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
-
-#define WORD_MAX 65536
 
 struct show_options {
     bool has_env, is_script;
@@ -60,26 +59,12 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-/* What a row of the page needs. */
-struct page {
-    const json_t *job;
-    const json_t *why;      // of a job that waits, else NULL
-    const char *unenforced; // what it asked for and its node only counts, or NULL
-    struct view view;
-    FILE *out;
-};
-
-static void print_line(const struct page *page, const char *label, const char *text)
-{
-    (void)fprintf(page->out, "%-10s %s\n", label, text);
-}
-
 static void print_field(const struct page *page, const char *label, const char *name)
 {
     if (!field_is_known(page->job, name))
         return;
     _cleanup_free_ char *text = field_shown(page->job, name);
-    print_line(page, label, text);
+    show_print_line(page, label, text);
 }
 
 /* Of a text made for --conda and the like only its first line, which says what it does. */
@@ -93,7 +78,7 @@ static void print_setup(const struct page *page)
     }
     _cleanup_free_ char *line = xstrndup(setup + length, strcspn(setup + length, "\n"));
     _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
-    print_line(page, "setup", shown);
+    show_print_line(page, "setup", shown);
 }
 
 static void print_image(const struct page *page)
@@ -104,7 +89,7 @@ static void print_image(const struct page *page)
     json_array_foreach(json_object_get(page->job, "image_mounts"), index, mount)
     {
         _cleanup_free_ char *shown = text_escape(json_string_value(mount), WORD_MAX);
-        print_line(page, "mount", shown);
+        show_print_line(page, "mount", shown);
     }
     print_field(page, "runtime", "image_runtime");
 }
@@ -115,7 +100,7 @@ static void print_size(const struct page *page, const char *label, const char *n
     if (!field_is_known(page->job, name))
         return;
     format_size((uint64_t)field_integer(page->job, name, 0), text, sizeof(text));
-    print_line(page, label, text);
+    show_print_line(page, label, text);
 }
 
 /* What mgpu can and cannot do for a process that it did not start. */
@@ -145,7 +130,7 @@ static void print_command(const struct page *page)
         strings_add(&command, json_is_string(word) ? json_string_value(word) : "");
     _cleanup_free_ char *line = text_quote_command(&command);
     _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
-    print_line(page, "command", shown);
+    show_print_line(page, "command", shown);
 }
 
 static void append_span_of(struct buffer *out, const json_t *job, const char *name, const char *words)
@@ -191,7 +176,7 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", may leave its GPUs unused");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
         buffer_append_text(&text, ", given up if what it waits for can never come true");
-    print_line(page, "asks for", buffer_text(&text));
+    show_print_line(page, "asks for", buffer_text(&text));
     buffer_clear(&text);
 }
 
@@ -202,7 +187,7 @@ static void print_time(const struct page *page, const char *label, const char *n
     if (when == 0)
         return;
     time_format(when, page->view.now_ms, page->view.times, text, sizeof(text));
-    print_line(page, label, text);
+    show_print_line(page, label, text);
 }
 
 static void print_count(const struct page *page, const char *label, const char *name, const char *more)
@@ -223,7 +208,7 @@ static void print_tries(const struct page *page)
     print_time(page, "suspended", "suspended_at");
     _cleanup_free_ char *away = away_text(&page->view, page->job);
     if (away != NULL)
-        print_line(page, "warning", away);
+        show_print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)
     {
         if (!field_is(event, "type", "requeued"))
@@ -247,7 +232,7 @@ static void print_conditions(const struct page *page)
     if (left != NULL && left[0] != '\0')
         print_field(page, "not begun", "array_left");
     else if (left != NULL)
-        print_line(page, "not begun", "none: all elements have started");
+        show_print_line(page, "not begun", "none: all elements have started");
     print_tries(page);
     if (field_integer(page->job, "preemptions", 0) > 0)
         (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "gave way",
@@ -273,7 +258,7 @@ static void print_state(const struct page *page)
         _cleanup_free_ char *reason = field_shown(page->job, why);
         buffer_printf(&text, ": %s", reason);
     }
-    print_line(page, "state", buffer_text(&text));
+    show_print_line(page, "state", buffer_text(&text));
     buffer_clear(&text);
 }
 
@@ -306,7 +291,7 @@ static void print_timeline(const struct page *page)
     append_time(page, &text, "started", "started_at");
     append_span(page, &text, job_is_done(page->job) ? "ran" : "runs", "run_seconds");
     append_time(page, &text, "ended", "ended_at");
-    print_line(page, "timeline", buffer_text(&text));
+    show_print_line(page, "timeline", buffer_text(&text));
     buffer_clear(&text);
 }
 
@@ -324,7 +309,7 @@ static void print_said(const struct page *page)
 {
     _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
     if (said != NULL)
-        print_line(page, "says", said);
+        show_print_line(page, "says", said);
     print_time(page, "saved", "checkpointed_at");
 }
 
@@ -336,15 +321,15 @@ static void print_usage(const struct page *page)
     _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(page->job);
     _cleanup_free_ char *idle_gpus = job_is_done(page->job) ? NULL : usage_idle_gpus(page->job);
     if (sentence != NULL)
-        print_line(page, "GPUs", sentence);
+        show_print_line(page, "GPUs", sentence);
     if (field_is_known(usage, "fault"))
         print_field(&(struct page){ .job = usage, .out = page->out }, "fault", "fault");
     if (stray != NULL)
-        print_line(page, "warning", stray);
+        show_print_line(page, "warning", stray);
     if (idle != NULL)
-        print_line(page, "warning", idle);
+        show_print_line(page, "warning", idle);
     if (idle_gpus != NULL)
-        print_line(page, "warning", idle_gpus);
+        show_print_line(page, "warning", idle_gpus);
     usage_print_timeline(page->view.screen, usage, page->out);
 }
 
@@ -361,7 +346,7 @@ static void print_viewers(const struct page *page)
         buffer_printf(&text, "%s%s%s", i > 0 ? ", " : "", user, is_read_only ? " (only looks)" : "");
     }
     if (json_is_true(json_object_get(page->job, "tty")))
-        print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
+        show_print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
 }
 
 /* Of a job on several nodes: each part, what it came to, and where its output is. */
@@ -388,7 +373,7 @@ static void print_grants(const struct page *page)
     _cleanup_free_ char *where = job_where(page->job);
     if (!field_is_known(page->job, "node"))
         return;
-    print_line(page, "where", where);
+    show_print_line(page, "where", where);
     print_parts(page);
     json_array_foreach(json_object_get(page->job, "granted"), index, gpu)
     {
@@ -397,93 +382,6 @@ static void print_grants(const struct page *page)
         (void)fprintf(page->out, "%-10s GPU %" PRId64 "  %s%s\n", "", field_integer(gpu, "index", 0), uuid,
             is_shared ? "  shared" : "");
     }
-}
-
-/* "mail:ana@lab of its end: sent 12:04". */
-static void print_notice(const struct page *page, const json_t *notice)
-{
-    char when[64] = "", next[64] = "";
-    _cleanup_buffer_ struct buffer text = { 0 };
-    _cleanup_free_ char *to = field_shown(notice, "to"), *event = field_shown(notice, "event"),
-                        *state = field_shown(notice, "state");
-    int64_t tries = field_integer(notice, "tries", 0);
-    int64_t over_ms = time_parse(field_text(notice, "over_at"));
-    int64_t next_ms = time_parse(field_text(notice, "next_at"));
-    time_format(over_ms, page->view.now_ms, page->view.times, when, sizeof(when));
-    time_format(next_ms, page->view.now_ms, page->view.times, next, sizeof(next));
-    buffer_printf(&text, "%s (%s): ", to, event);
-    if (tries > 0 && next_ms != 0)
-        buffer_printf(&text, "failed %" PRId64 " time%s", tries, tries == 1 ? "" : "s");
-    else
-        buffer_printf(&text, "%s%s%s", state, over_ms != 0 ? " " : "", over_ms != 0 ? when : "");
-    if (field_is_known(notice, "error")) {
-        _cleanup_free_ char *error = field_shown(notice, "error");
-        buffer_printf(&text, ": %s", error);
-    }
-    if (tries > 0 && next_ms != 0)
-        buffer_printf(&text, "; next try %s", next);
-    print_line(page, "notice", buffer_text(&text));
-}
-
-/* Whom it tells, and what became of that. */
-static void print_notices(const struct page *page)
-{
-    _cleanup_buffer_ struct buffer text = { 0 };
-    size_t i;
-    const json_t *item;
-    json_array_foreach(json_object_get(page->job, "notify"), i, item)
-    {
-        _cleanup_free_ char *shown = text_escape(json_string_value(item), WORD_MAX);
-        buffer_printf(&text, "%s%s", i > 0 ? ", " : "", shown);
-    }
-    if (text.length == 0)
-        return;
-    _cleanup_free_ char *events =
-        field_is_known(page->job, "notify_on") ? field_shown(page->job, "notify_on") : xstrdup("end");
-    buffer_printf(&text, " (%s)", events);
-    print_line(page, "tells", buffer_text(&text));
-    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notice(page, item);
-}
-
-/* Members of an event that its line already tells. */
-static bool is_told(const char *key)
-{
-    static const char *const told[] = { "seq", "type", "at", "attempt", "job" };
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-        if (strcmp(key, told[i]) == 0)
-            return true;
-    return false;
-}
-
-static void print_event(const struct page *page, json_t *event)
-{
-    char when[64];
-    const char *key = NULL;
-    json_t *value = NULL;
-    _cleanup_free_ char *type = field_shown(event, "type");
-    time_format(time_parse(field_text(event, "at")), page->view.now_ms, page->view.times, when, sizeof(when));
-    (void)fprintf(page->out, "  %s  %s", when, type);
-    if (field_integer(event, "attempt", 0) > 0)
-        (void)fprintf(page->out, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
-    json_object_foreach(event, key, value)
-    {
-        if (is_told(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
-            continue;
-        _cleanup_free_ char *name = text_escape(key, WORD_MAX), *text = field_shown(event, key);
-        (void)fprintf(page->out, "  %s=%s", name, text);
-    }
-    (void)fputc('\n', page->out);
-}
-
-static void print_events(const struct page *page)
-{
-    size_t index = 0;
-    json_t *event = NULL;
-    const json_t *events = json_object_get(page->job, "events");
-    if (json_array_size(events) == 0)
-        return;
-    (void)fputs("events\n", page->out);
-    json_array_foreach(events, index, event) print_event(page, event);
 }
 
 static void print_env(const struct page *page)
@@ -516,7 +414,7 @@ static void print_page(const struct page *page, bool has_env)
     print_conditions(page);
     print_grants(page);
     if (page->unenforced != NULL)
-        print_line(page, "warning", page->unenforced);
+        show_print_line(page, "warning", page->unenforced);
     print_viewers(page);
     print_timeline(page);
     print_use(page);
@@ -527,8 +425,8 @@ static void print_page(const struct page *page, bool has_env)
     print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
-    print_notices(page);
-    print_events(page);
+    show_print_notices(page);
+    show_print_events(page);
     if (has_env)
         print_env(page);
 }

@@ -29,7 +29,8 @@ struct personality {
 };
 
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
-    personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server;
+    personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server,
+    personality_scheduler;
 
 /* Ended by NULL. */
 extern const struct personality *const personalities[];

@@ -156,7 +156,7 @@ static void advance_question(struct top *top, bool is_readable)
 void top_wire_init(struct top *top)
 {
     top->call->client.patience_ms = INT64_MAX / 2;
-    client_init(&top->wire.deeds, top->call->socket);
+    client_init(&top->wire.deeds, top->call->socket, top->call->host);
     top->wire.deeds.answer_ms = DEED_MS;
     top->wire.asked = -1;
     top->wire.parser = (struct events){ .take = take_event, .target = top };

@@ -38,10 +38,10 @@ static const char *take_word(const char *p, struct buffer *word)
     return p;
 }
 
-int words_split(const char *line, struct strings *ret, struct error *err)
+static int split(const char *line, bool has_comments, struct strings *ret, struct error *err)
 {
     const char *p = line + strspn(line, " \t");
-    while (*p != '\0' && *p != '#') {
+    while (*p != '\0' && !(has_comments && *p == '#')) {
         _cleanup_buffer_ struct buffer word = { 0 };
         p = take_word(p, &word);
         if (p == NULL)
@@ -50,6 +50,16 @@ int words_split(const char *line, struct strings *ret, struct error *err)
         p += strspn(p, " \t");
     }
     return 0;
+}
+
+int words_split(const char *line, struct strings *ret, struct error *err)
+{
+    return split(line, true, ret, err);
+}
+
+int words_split_all(const char *line, struct strings *ret, struct error *err)
+{
+    return split(line, false, ret, err);
 }
 
 bool words_is_variable(const char *name)

@@ -11,5 +11,8 @@
  * -EINVAL when a quote is not closed; `ret` may then hold some words. */
 int words_split(const char *line, struct strings *ret, struct error *err);
 
+/* The same of a line in which # begins no comment. */
+int words_split_all(const char *line, struct strings *ret, struct error *err);
+
 /* A name that a shell can give to a variable. */
 bool words_is_variable(const char *name);

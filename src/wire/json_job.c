@@ -41,15 +41,6 @@ static bool has_status(const struct job *job)
     }
 }
 
-const char *json_job_end_state(enum job_end end, int32_t exit_code)
-{
-    if (end == END_CANCELLED)
-        return "cancelled";
-    if (end == END_RELEASED)
-        return "done";
-    return end == END_EXIT && exit_code == 0 ? "done" : "failed";
-}
-
 const char *json_job_state(const struct job *job)
 {
     return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job->state);
@@ -59,31 +50,6 @@ const char *json_job_state(const struct job *job)
 static json_t *json_or_null(uint64_t number)
 {
     return number != 0 ? json_integer((json_int_t)number) : json_null();
-}
-
-const char *json_job_hold(uint32_t hold)
-{
-    if (hold & HOLD_ADMIN)
-        return "admin";
-    return hold & HOLD_USER ? "user" : NULL;
-}
-
-json_t *json_job_grants(const struct record_list *grants)
-{
-    json_t *array = json_array();
-    const struct gpu_grant *items = grants->items;
-    for (size_t i = 0; i < grants->count; i++) {
-        const struct gpu_grant *grant = &items[i];
-        json_t *object = json_object();
-        (void)json_object_set_new(object, "index", json_integer(grant->index));
-        (void)json_object_set_new(object, "uuid", json_text_string(grant->uuid));
-        (void)json_object_set_new(object, "memory", json_integer((json_int_t)grant->memory));
-        (void)json_object_set_new(object, "shared", json_boolean(grant->slot != 0));
-        (void)json_object_set_new(object, "share", json_or_null(grant->share));
-        (void)json_object_set_new(object, "node", json_text_string(grant->node));
-        (void)json_array_append_new(array, object);
-    }
-    return array;
 }
 
 static json_t *make_id(const struct json_job_view *view)

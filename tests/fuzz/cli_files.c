@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a file that submit reads: a script, jobs, a list of commands, variables; and as a sweep.
+ * Any bytes as a line or the state file of scheduler.
  * Refused with a sentence, or made into requests; nothing is sent. The first byte says as which. */
 #include <fcntl.h>
 #include <stddef.h>
@@ -14,6 +15,8 @@
 #include "cli/command_file.h"
 #include "cli/commands.h"
 #include "cli/env_file.h"
+#include "cli/feed_jobs_file.h"
+#include "cli/feed_state.h"
 #include "cli/field.h"
 #include "cli/job_file.h"
 #include "cli/script.h"
@@ -78,6 +81,26 @@ static void try_sweep(const uint8_t *bytes, size_t length)
         must_be(json_array_size(requests) > 0 && json_array_size(requests) <= SWEEP_MAX);
 }
 
+/* A line of the jobs file that is taken is written so that it is read the same. */
+static void try_feed(const uint8_t *bytes, size_t length)
+{
+    _cleanup_free_ char *text = xstrndup((const char *)bytes, length), *again = NULL;
+    _cleanup_feed_line_ struct feed_line line = { 0 }, same = { 0 };
+    _cleanup_json_ json_t *root = NULL;
+    char before[FEED_HASH_SIZE], after[FEED_HASH_SIZE];
+    struct error err = { 0 };
+    int r = feed_line_parse(text, &line, &err);
+    must_be(r >= 0 || err.message[0] != '\0');
+    if (r > 0 && feed_line_format(&line, &again, &err) == 0) {
+        must_be(feed_line_parse(again, &same, &err) == 1);
+        feed_line_hash(&line, before);
+        feed_line_hash(&same, after);
+        must_be(strcmp(before, after) == 0 && line.priority == same.priority);
+    }
+    if (feed_state_parse(text, strlen(text), "state", &root, &err) < 0)
+        must_be(err.message[0] != '\0');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static char program[] = "submit";
@@ -95,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     client_init(&call.client, "/nowhere/mgpud.sock", NULL);
     try_file(&call, (char)bytes[0], path);
     try_sweep(bytes, length);
+    try_feed(bytes, length);
     client_clear(&call.client);
     submit_options_clear(&options);
     strings_clear(&call.defaults);

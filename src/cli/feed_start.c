@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* scheduler start: its options, a mgpud where there is none, and what is said before the loop begins. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/exit_code.h"
+#include "cli/feed.h"
+#include "cli/field.h"
+#include "cli/option_text.h"
+#include "cli/talk.h"
+#include "job/ask.h"
+
+#define INTERVAL_MAX  86400
+#define ATTEMPTS_MAX  101
+#define WAIT_MAX      3600
+#define MS_PER_SECOND 1000
+#define PART_STEP     0.0001
+
+static struct feed_settings *settings_of(void *call)
+{
+    return ((struct call *)call)->options;
+}
+
+static int set_gpus(void *call, const char *value, struct error *err)
+{
+    return parse_integer(value, "--gpus", 1, ASK_GPU_INDEX_MAX + 1, &settings_of(call)->gpus, err);
+}
+
+static int set_jobs_file(void *call, const char *value, struct error *err)
+{
+    (void)err;
+    settings_of(call)->jobs_path = value;
+    return 0;
+}
+
+static int set_llm_config(void *call, const char *value, struct error *err)
+{
+    return option_text("--llm-config", value, &settings_of(call)->llm_path, err);
+}
+
+static int set_state_file(void *call, const char *value, struct error *err)
+{
+    return option_text("--state-file", value, &settings_of(call)->state_path, err);
+}
+
+static int set_screen(void *call, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    settings_of(call)->is_screen = true;
+    return 0;
+}
+
+static int set_part(const char *what, const char *value, const char **ret, struct error *err)
+{
+    char *end = NULL;
+    double part = strtod(value, &end);
+    if (end == value || *end != '\0' || !(part >= 0 && part <= 1))
+        return error_set(err, -EINVAL, "%s: '%.60s' is no number from 0.0 to 1.0", what, value);
+    *ret = value;
+    return 0;
+}
+
+static int set_mem_threshold(void *call, const char *value, struct error *err)
+{
+    return set_part("--mem-threshold", value, &settings_of(call)->mem_threshold, err);
+}
+
+static int set_load_threshold(void *call, const char *value, struct error *err)
+{
+    return set_part("--load-threshold", value, &settings_of(call)->load_threshold, err);
+}
+
+static int set_seconds(const char *what, const char *value, int64_t max, int64_t *ret_ms, struct error *err)
+{
+    int64_t seconds = 0;
+    int r = parse_integer(value, what, 1, max, &seconds, err);
+    if (r == 0)
+        *ret_ms = seconds * MS_PER_SECOND;
+    return r;
+}
+
+static int set_monitor_interval(void *call, const char *value, struct error *err)
+{
+    return set_seconds("--monitor-interval", value, INTERVAL_MAX, &settings_of(call)->monitor_ms, err);
+}
+
+static int set_state_interval(void *call, const char *value, struct error *err)
+{
+    return set_seconds("--state-interval", value, INTERVAL_MAX, &settings_of(call)->state_ms, err);
+}
+
+static int set_attempts(void *call, const char *value, struct error *err)
+{
+    return parse_integer(
+        value, "--max-assign-attempts", 1, ATTEMPTS_MAX, &settings_of(call)->max_attempts, err);
+}
+
+static int set_retry_wait(void *call, const char *value, struct error *err)
+{
+    return set_seconds("--assign-retry-wait", value, WAIT_MAX, &settings_of(call)->retry_wait_ms, err);
+}
+
+static int set_inject(void *call, const char *value, struct error *err)
+{
+    static const char *const words[] = { "physical", "local", "never" };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(value, words[i]) == 0) {
+            settings_of(call)->inject = (enum feed_inject)i;
+            return 0;
+        }
+    return error_set(err, -EINVAL, "--inject: '%.60s' is not physical, local or never", value);
+}
+
+static const struct option_row rows[] = {
+    { 0, "gpus", "N", "use GPUs 0 to N-1 (all)", set_gpus },
+    { 0, "jobs-file", "PATH", "whose lines become jobs; '' for none", set_jobs_file, "jobs.txt" },
+    { 0, "llm-config", "PATH", "what models need", set_llm_config, "llm_config.json" },
+    { 0, "state-file", "PATH", "what is known, for people too", set_state_file, "gpu_scheduler_state.json" },
+    { 0, "screen", NULL, "run each job in a session of GNU Screen", set_screen },
+    { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job", set_mem_threshold, "0.8" },
+    { 0, "load-threshold", "PART", "a GPU busier than this gets no further job", set_load_threshold, "0.8" },
+    { 0, "monitor-interval", "S", "look at the jobs file at least so often", set_monitor_interval, "30" },
+    { 0, "state-interval", "S", "look at the state file at least so often", set_state_interval, "20" },
+    { 0, "max-assign-attempts", "N", "try so often to hand over or to start a job", set_attempts, "5" },
+    { 0, "assign-retry-wait", "S", "between these, at first; then it doubles", set_retry_wait, "5" },
+    { 0, "inject", "WHICH", "GPU numbers for --cuda of jobs: physical, local, never", set_inject,
+        "physical" },
+    { 0 },
+};
+
+static void complete(struct feed_settings *settings)
+{
+    const struct {
+        const char **text, *value;
+    } texts[] = { { &settings->jobs_path, "jobs.txt" }, { &settings->llm_path, "llm_config.json" },
+        { &settings->state_path, "gpu_scheduler_state.json" } };
+    const struct {
+        int64_t *number, value;
+    } numbers[] = { { &settings->monitor_ms, 30000 }, { &settings->state_ms, 20000 },
+        { &settings->max_attempts, 5 }, { &settings->retry_wait_ms, 5000 } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (*texts[i].text == NULL)
+            *texts[i].text = texts[i].value;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (*numbers[i].number == 0)
+            *numbers[i].number = numbers[i].value;
+}
+
+/* A mgpud that is there has thresholds of its own. */
+static void compare_thresholds(struct feed *feed, const json_t *config)
+{
+    const struct {
+        const char *key, *option, *wanted;
+    } wishes[] = { { "share-max-memory", "--mem-threshold", feed->settings->mem_threshold },
+        { "share-max-load", "--load-threshold", feed->settings->load_threshold } };
+    size_t index = 0;
+    json_t *row = NULL;
+    json_array_foreach(json_object_get(config, "settings"), index, row) for (size_t i = 0; i < 2; i++)
+    {
+        const char *value = field_text(row, "value");
+        if (wishes[i].wanted == NULL || value == NULL || !field_is(row, "key", wishes[i].key))
+            continue;
+        double part = strtod(value, NULL) / (strchr(value, '%') != NULL ? 100 : 1);
+        double difference = part - strtod(wishes[i].wanted, NULL);
+        if (difference < -PART_STEP || difference > PART_STEP)
+            feed_log_say(&feed->log,
+                "%s %s is not in force: the mgpud that runs here was started with --%s %s", wishes[i].option,
+                wishes[i].wanted, wishes[i].key, value);
+    }
+}
+
+static void set_daemon_words(struct feed *feed, int argc, char **argv)
+{
+    const struct feed_settings *settings = feed->settings;
+    struct strings *words = &feed->daemon.words;
+    strings_add(words, "mgpud");
+    strings_add(words, "--listen=none");
+    strings_take(words, xasprintf("--share-max-memory=%s",
+                            settings->mem_threshold != NULL ? settings->mem_threshold : "0.8"));
+    strings_take(words, xasprintf("--share-max-load=%s",
+                            settings->load_threshold != NULL ? settings->load_threshold : "0.8"));
+    for (int i = 0; i < argc; i++)
+        strings_add(words, argv[i]);
+}
+
+/* The mgpud that is there, or one of our own with the options after "--". */
+static int find_daemon(struct feed *feed, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *config = NULL;
+    struct client *client = &feed->call->client;
+    int r = client_get(client, API_PATH "/config", &config, err);
+    if (r == 0) {
+        feed_log_say(&feed->log, "the mgpud at %s is used", client->path);
+        compare_thresholds(feed, config);
+        if (argc > 0)
+            feed_log_say(
+                &feed->log, "the options after -- are not used: they are for a mgpud that is started here");
+        return 0;
+    }
+    if (r != -EHOSTDOWN)
+        return r;
+    *err = (struct error){ 0 };
+    set_daemon_words(feed, argc, argv);
+    r = feed_daemon_start(&feed->daemon, err);
+    if (r == 0)
+        r = client_get(client, API_PATH "/config", &config, err);
+    if (r == 0)
+        feed_log_say(&feed->log, "mgpud was started, at %s", client->path);
+    return r;
+}
+
+static void look_for_screen(struct feed *feed)
+{
+    feed->has_screen = feed_is_on_path("screen");
+    if (!feed->settings->is_screen || feed->has_screen)
+        return;
+    struct error err = { 0 };
+    (void)error_set(&err, -ENOENT,
+        "GNU Screen command not found: jobs run on terminals of mgpu instead (mgpu attach JOB)");
+    (void)error_hint(&err, "apt-get install screen, and start again, for sessions of screen");
+    feed_log_problem(&feed->log, &err);
+}
+
+static void make_folder(const struct feed *feed)
+{
+    struct error err = { 0 };
+    if (feed_log_folder(FEED_LOG_FOLDER, &err) < 0)
+        feed_log_say(
+            &feed->log, "%s, so that the logs of jobs are where mgpu puts them: mgpu logs JOB", err.message);
+}
+
+static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
+{
+    const struct feed_settings *settings = feed->settings;
+    int r = feed_state_open(&feed->state, settings->state_path, &feed->is_fresh, err);
+    if (r == 0 && feed->is_fresh)
+        r = feed_state_save(&feed->state, err);
+    if (r == 0)
+        r = find_daemon(feed, argc, argv, err);
+    if (r < 0)
+        return r;
+    look_for_screen(feed);
+    make_folder(feed);
+    feed_jobs_index(feed);
+    feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops it, and jobs go on",
+        settings->jobs_path[0] != '\0' ? settings->jobs_path : "no file");
+    return feed_run(feed, err);
+}
+
+static int start(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct feed feed = {
+        .call = call, .settings = call->options, .hashes = json_object(), .news = json_object()
+    };
+    feed.events = (struct feed_events){ .take = feed_jobs_note_event, .arg = &feed };
+    complete(call->options);
+    feed_daemon_init(&feed.daemon);
+    int r = feed_log_open(&feed.log, call->is_quiet, err);
+    if (r == 0)
+        r = run_all(&feed, argc, argv, err);
+    feed_daemon_clear(&feed.daemon);
+    feed_events_close(&feed.events);
+    feed_lines_clear(&feed);
+    feed_llm_clear(&feed.llm);
+    feed_state_clear(&feed.state);
+    feed_log_close(&feed.log);
+    json_decref(feed.hashes);
+    json_decref(feed.news);
+    json_decref(feed.told);
+    return r;
+}
+
+const struct command feed_start_command = {
+    .name = "start",
+    .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
+    .help = "Make jobs of the lines of a file, as they come, until Ctrl-C",
+    .detail = "Where no mgpud runs it starts one, and ends it with itself; jobs go on, and are taken up at "
+              "the next\n"
+              "start. A line is priority,script_path,conda_env,arguments,allowed_gpus.",
+    .tables = { rows },
+    .options_size = sizeof(struct feed_settings),
+    .stops_at_operand = true,
+    .run = start,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* How a job ended, in words: one function for each kind of end. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+#include "job/state.h"
+
+#define NAME_MAX_BYTES 256
+
+static char *outcome_exit(const json_t *job)
+{
+    return xasprintf("exit %" PRId64, field_integer(job, "exit_code", 0));
+}
+
+static char *outcome_signal(const json_t *job)
+{
+    int number = (int)field_integer(job, "signal", 0);
+    const char *name = sigabbrev_np(number);
+    return xasprintf("killed by signal %d%s%s%s", number, name == NULL ? "" : " (SIG",
+        name == NULL ? "" : name, name == NULL ? "" : ")");
+}
+
+static char *outcome_cancelled(const json_t *job)
+{
+    if (field_text(job, "stopped_by") == NULL)
+        return xstrdup("cancelled");
+    _cleanup_free_ char *user = field_shown(job, "stopped_by");
+    return xasprintf("cancelled by %s", user);
+}
+
+static char *outcome_start(const json_t *job)
+{
+    return xasprintf("did not start, exit %" PRId64, field_integer(job, "exit_code", 125));
+}
+
+static char *outcome_setup(const json_t *job)
+{
+    return xasprintf("setup failed, exit %" PRId64, field_integer(job, "exit_code", 125));
+}
+
+static char *outcome_unknown(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ended, but how is not known");
+}
+
+static char *outcome_reboot(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node started anew");
+}
+
+static char *outcome_time_limit(const json_t *job)
+{
+    char limit[32];
+    if (!field_is_known(job, "time_limit_s"))
+        return xstrdup("reached its time limit");
+    format_duration((int64_t)(field_number(job, "time_limit_s", 0) * 1000), limit, sizeof(limit));
+    return xasprintf("reached its time limit of %s", limit);
+}
+
+static char *outcome_deadline(const json_t *job)
+{
+    (void)job;
+    return xstrdup("could not start before its deadline");
+}
+
+static char *outcome_dependency(const json_t *job)
+{
+    (void)job;
+    return xstrdup("what it waited for can never come true");
+}
+
+/* The message says how much it was. */
+static char *outcome_oom(const json_t *job)
+{
+    return xstrdup(field_text(job, "message") == NULL ? "out of memory" : "killed");
+}
+
+/* The message names the GPU and the error. */
+static char *outcome_gpu_fault(const json_t *job)
+{
+    return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
+}
+
+/* The message says what was idle, and for how long. */
+static char *outcome_idle(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ended for being idle");
+}
+
+static char *outcome_released(const json_t *job)
+{
+    (void)job;
+    return xstrdup("released");
+}
+
+static char *outcome_node_lost(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node was lost");
+}
+
+char *job_outcome(const json_t *job)
+{
+    static char *(*const outcomes[END_KINDS])(const json_t *) = {
+        [END_EXIT] = outcome_exit,
+        [END_SIGNAL] = outcome_signal,
+        [END_CANCELLED] = outcome_cancelled,
+        [END_START_FAILED] = outcome_start,
+        [END_SETUP_FAILED] = outcome_setup,
+        [END_UNKNOWN] = outcome_unknown,
+        [END_REBOOT] = outcome_reboot,
+        [END_TIME_LIMIT] = outcome_time_limit,
+        [END_DEADLINE] = outcome_deadline,
+        [END_DEPENDENCY] = outcome_dependency,
+        [END_OOM] = outcome_oom,
+        [END_GPU_FAULT] = outcome_gpu_fault,
+        [END_IDLE_TIMEOUT] = outcome_idle,
+        [END_RELEASED] = outcome_released,
+        [END_NODE_LOST] = outcome_node_lost,
+    };
+    const char *name = field_text(job, "ended_by");
+    enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
+    if (end == END_NONE)
+        return NULL;
+    char *text = end >= END_KINDS ? text_escape(name, NAME_MAX_BYTES) : outcomes[end](job);
+    if (field_text(job, "message") == NULL)
+        return text;
+    _cleanup_free_ char *message = field_shown(job, "message"), *start = text;
+    return xasprintf("%s: %s", start, message);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of the page of `mgpu show`: whom the job tells, and its history. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/field.h"
+#include "cli/show_page.h"
+
+void show_print_line(const struct page *page, const char *label, const char *text)
+{
+    (void)fprintf(page->out, "%-10s %s\n", label, text);
+}
+
+/* "mail:ana@lab of its end: sent 12:04". */
+static void print_notice(const struct page *page, const json_t *notice)
+{
+    char when[64] = "", next[64] = "";
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *to = field_shown(notice, "to"), *event = field_shown(notice, "event"),
+                        *state = field_shown(notice, "state");
+    int64_t tries = field_integer(notice, "tries", 0);
+    int64_t over_ms = time_parse(field_text(notice, "over_at"));
+    int64_t next_ms = time_parse(field_text(notice, "next_at"));
+    time_format(over_ms, page->view.now_ms, page->view.times, when, sizeof(when));
+    time_format(next_ms, page->view.now_ms, page->view.times, next, sizeof(next));
+    buffer_printf(&text, "%s (%s): ", to, event);
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "failed %" PRId64 " time%s", tries, tries == 1 ? "" : "s");
+    else
+        buffer_printf(&text, "%s%s%s", state, over_ms != 0 ? " " : "", over_ms != 0 ? when : "");
+    if (field_is_known(notice, "error")) {
+        _cleanup_free_ char *error = field_shown(notice, "error");
+        buffer_printf(&text, ": %s", error);
+    }
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "; next try %s", next);
+    show_print_line(page, "notice", buffer_text(&text));
+}
+
+void show_print_notices(const struct page *page)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    size_t i;
+    const json_t *item;
+    json_array_foreach(json_object_get(page->job, "notify"), i, item)
+    {
+        _cleanup_free_ char *shown = text_escape(json_string_value(item), WORD_MAX);
+        buffer_printf(&text, "%s%s", i > 0 ? ", " : "", shown);
+    }
+    if (text.length == 0)
+        return;
+    _cleanup_free_ char *events =
+        field_is_known(page->job, "notify_on") ? field_shown(page->job, "notify_on") : xstrdup("end");
+    buffer_printf(&text, " (%s)", events);
+    show_print_line(page, "tells", buffer_text(&text));
+    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notice(page, item);
+}
+
+/* Members of an event that its line already tells. */
+static bool is_told(const char *key)
+{
+    static const char *const told[] = { "seq", "type", "at", "attempt", "job" };
+    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+        if (strcmp(key, told[i]) == 0)
+            return true;
+    return false;
+}
+
+static void print_event(const struct page *page, json_t *event)
+{
+    char when[64];
+    const char *key = NULL;
+    json_t *value = NULL;
+    _cleanup_free_ char *type = field_shown(event, "type");
+    time_format(time_parse(field_text(event, "at")), page->view.now_ms, page->view.times, when, sizeof(when));
+    (void)fprintf(page->out, "  %s  %s", when, type);
+    if (field_integer(event, "attempt", 0) > 0)
+        (void)fprintf(page->out, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
+    json_object_foreach(event, key, value)
+    {
+        if (is_told(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
+            continue;
+        _cleanup_free_ char *name = text_escape(key, WORD_MAX), *text = field_shown(event, key);
+        (void)fprintf(page->out, "  %s=%s", name, text);
+    }
+    (void)fputc('\n', page->out);
+}
+
+void show_print_events(const struct page *page)
+{
+    size_t index = 0;
+    json_t *event = NULL;
+    const json_t *events = json_object_get(page->job, "events");
+    if (json_array_size(events) == 0)
+        return;
+    (void)fputs("events\n", page->out);
+    json_array_foreach(events, index, event) print_event(page, event);
+}
