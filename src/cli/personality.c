@@ -19,6 +19,7 @@ const struct personality *const personalities[] = {
     &personality_tgpu,
     &personality_srun,
     &personality_run_server,
+    &personality_simple_client,
     NULL,
 };
 
@@ -72,7 +73,7 @@ static int refuse_verb(const struct personality *personality, const char *name)
 
 int personality_run(const struct personality *personality, int argc, char **argv)
 {
-    const struct option_row *tables[] = { call_global_rows, personality->first_rows, NULL };
+    const struct option_row *tables[] = { personality->first_rows, call_global_rows, NULL };
     struct call call = { 0 };
     struct error err = { 0 };
     int first = 0;
@@ -80,7 +81,8 @@ int personality_run(const struct personality *personality, int argc, char **argv
     talk_as(personality->name, "");
     if (personality->command != NULL)
         return call_run(&call, personality->command, argc, argv);
-    if (options_parse(argc, argv, tables, &call, true, &first, &err) < 0) {
+    bool has_rows = tables[0] != NULL;
+    if (options_parse(argc, argv, has_rows ? tables : tables + 1, &call, true, &first, &err) < 0) {
         talk_error(NULL, &err);
         return EXIT_USAGE;
     }
@@ -92,5 +94,9 @@ int personality_run(const struct personality *personality, int argc, char **argv
     if (verb == NULL)
         return refuse_verb(personality, first < argc ? argv[first] : NULL);
     talk_as(personality->name, verb->name);
+    if (personality->prepare != NULL && personality->prepare(&call, &err) < 0) {
+        talk_error(verb->name, &err);
+        return exit_code_of_error(err.code);
+    }
     return call_run(&call, verb->command, argc - first, argv + first);
 }
