@@ -263,6 +263,17 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
     return 0;
 }
 
+/* It wants no link with this node, or with this version of mgpu. */
+static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_refused *refused = message;
+    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO, "the controller refuses this node: %s",
+        refused->text != NULL ? refused->text : "it does not say why");
+    if (refused->hint != NULL)
+        (void)error_hint(err, "%s", refused->hint);
+    return err->code;
+}
+
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -279,6 +290,8 @@ static const struct {
     { MESSAGE_OPEN_GUEST, LINK_OBEYING, on_open_guest },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_TERMS, LINK_OBEYING, on_terms },
+    { MESSAGE_REFUSED, LINK_DOWN, on_refused },
+    { MESSAGE_REFUSED, LINK_GREETED, on_refused },
 };
 
 int agent_core_message(

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@
 #include "agent/pids_max.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "job/spec.h"
+#include "wire/address.h"
+#include "wire/node_name.h"
 
 #define SHEPHERD_NAME "mgpu-shepherd"
 
@@ -44,6 +46,12 @@ static int set_keep_fd(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
     return set_fd(value, "--keep", &options->keep_fd, err);
+}
+
+static int set_uplink_fd(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_fd(value, "--uplink-fd", &options->uplink_fd, err);
 }
 
 static int set_text(char **text, const char *value)
@@ -134,10 +142,40 @@ static int set_sysfs_root(void *target, const char *value, struct error *err)
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
-    size_t length = strlen(value);
-    if (length == 0 || length > SPEC_NAME_MAX)
-        return error_set(err, -EINVAL, "a node's name has 1 to %u bytes, not %zu", SPEC_NAME_MAX, length);
+    int r = node_name_check(value, err);
+    if (r < 0)
+        return r;
+    options->is_node_given = true;
     return set_text(&options->node, value);
+}
+
+static int set_join(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_text(&options->join, value);
+}
+
+static int set_join_file(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    if (*value == '\0')
+        return error_set(err, -EINVAL, "--join-file is empty");
+    return set_text(&options->join_file, value);
+}
+
+static int set_controller(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    _cleanup_address_ struct address unused = { 0 };
+    int r = address_parse(value, NODES_PORT, &unused, err);
+    return r < 0 ? error_wrap(err, "--controller") : set_text(&options->controller, value);
+}
+
+static int set_detach(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    options->is_detached = true;
+    return 0;
 }
 
 static int set_pids_max(void *target, const char *value, struct error *err)
@@ -180,6 +218,12 @@ static int set_version(void *target, const char *value, struct error *err)
 }
 
 const struct option_row agent_option_rows[] = {
+    { 0, "join", "HOST:PORT#TOKEN", "join the cluster there first, as `mgpu node token` says", set_join },
+    { 0, "join-file", "FILE", "the same from a file, or - for standard input", set_join_file },
+    { 0, "controller", "HOST[:PORT]", "where mgpud is now (default: where it was when this machine joined)",
+        set_controller },
+    { 0, "detach", NULL, "return when it has joined, and leave it running", set_detach },
+    { 0, "uplink-fd", "N", "serve the controller on connections that come over the socket N", set_uplink_fd },
     { 0, "link-fd", "N", "serve the controller on the connected socket N", set_link_fd },
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
     { 0, "run-dir", "DIR", "sockets and spool (default: /run/mgpu)", set_run_dir },
@@ -217,16 +261,33 @@ static char *find_shepherd(void)
     return xasprintf("%.*s/%s", (int)(slash - self), self, SHEPHERD_NAME);
 }
 
+static char *user_directory(const char *variable, const char *below)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+    if (base != NULL && base[0] == '/')
+        return xasprintf("%s/mgpu", base);
+    return xasprintf("%s/%s", home != NULL && home[0] == '/' ? home : "", below);
+}
+
+/* As those of mgpud: a machine is either its own or has joined another. */
+static void set_default_directories(struct agent_options *options)
+{
+    bool is_root = geteuid() == 0;
+    if (options->run_dir == NULL)
+        options->run_dir =
+            is_root ? xstrdup("/run/mgpu") : user_directory("XDG_RUNTIME_DIR", ".local/state/mgpu/run");
+    if (options->state_dir == NULL)
+        options->state_dir =
+            is_root ? xstrdup("/var/lib/mgpu") : user_directory("XDG_STATE_HOME", ".local/state/mgpu");
+}
+
 static void set_defaults(struct agent_options *options)
 {
     char name[HOST_NAME_MAX + 1] = "localhost";
     (void)gethostname(name, sizeof(name) - 1);
     if (options->node == NULL)
         options->node = xstrdup(name);
-    if (options->run_dir == NULL)
-        options->run_dir = xstrdup("/run/mgpu");
-    if (options->state_dir == NULL)
-        options->state_dir = xstrdup("/var/lib/mgpu");
+    set_default_directories(options);
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
     options->gpus.nvml_library = options->nvml_library;
@@ -234,12 +295,54 @@ static void set_defaults(struct agent_options *options)
     options->gpus.sysfs_root = options->sysfs_root;
 }
 
+/* What the worker of a machine that has joined is told, too; the rest is found out or done before. */
+static void note_option(void *target, const struct option_row *row, const char *value)
+{
+    static const char *const own[] = { "join", "join-file", "controller", "detach", "node", "run-dir",
+        "state-dir", NULL };
+    struct agent_options *options = target;
+    for (size_t i = 0; own[i] != NULL; i++)
+        if (strcmp(row->name, own[i]) == 0)
+            return;
+    strings_take(&options->passed,
+        value != NULL ? xasprintf("--%s=%s", row->name, value) : xasprintf("--%s", row->name));
+}
+
+static void hide_token(const struct agent_options *options, int argc, char **argv)
+{
+    for (int i = 1; options->join != NULL && i < argc; i++) {
+        char *token = strchr(argv[i], '#');
+        if (token != NULL && strstr(argv[i], options->join) != NULL)
+            memset(token + 1, 'x', strlen(token + 1));
+    }
+}
+
+static int check_join(const struct agent_options *options, struct error *err)
+{
+    bool has_join = options->join != NULL || options->join_file != NULL;
+    if (options->join != NULL && options->join_file != NULL)
+        return error_set(err, -EINVAL, "--join and --join-file say the same: give one");
+    if (has_join && options->controller != NULL)
+        return error_set(err, -EINVAL, "--join has the address; --controller is for a machine that has joined");
+    if (!agent_options_is_node(options) && (has_join || options->is_detached))
+        return error_set(err, -EINVAL, "--join and --detach do not go with --keep, --link-fd or --uplink-fd");
+    return 0;
+}
+
+bool agent_options_is_node(const struct agent_options *options)
+{
+    return options->link_fd < 0 && options->keep_fd < 0 && options->uplink_fd < 0;
+}
+
 int agent_options_parse(struct agent_options *options, int argc, char **argv, struct error *err)
 {
     const struct option_row *const tables[] = { agent_option_rows, NULL };
     int operands;
-    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1, .pids_max = pids_max_default() };
-    int r = options_parse(argc, argv, tables, options, false, &operands, err);
+    *options = (struct agent_options){
+        .link_fd = -1, .keep_fd = -1, .uplink_fd = -1, .pids_max = pids_max_default()
+    };
+    int r = options_parse_seen(argc, argv, tables, options, note_option, false, &operands, err);
+    hide_token(options, argc, argv);
     if (r < 0)
         return r;
     if (operands < argc)
@@ -247,11 +350,11 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv, st
     set_defaults(options);
     if (options->is_help || options->is_version)
         return 0;
-    if (options->link_fd < 0 && options->keep_fd < 0) {
-        (void)error_set(err, -EINVAL, "mgpu-agent is started by mgpud, with --keep or --link-fd");
-        return error_hint(err, "start mgpud; it starts the agent of this machine");
-    }
-    r = check_fd(options->keep_fd, "--keep", err);
+    r = check_join(options, err);
+    if (r == 0)
+        r = check_fd(options->keep_fd, "--keep", err);
+    if (r == 0)
+        r = check_fd(options->uplink_fd, "--uplink-fd", err);
     return r < 0 ? r : check_fd(options->link_fd, "--link-fd", err);
 }
 
@@ -267,5 +370,11 @@ void agent_options_clear(struct agent_options *options)
     free(options->device_dir);
     free(options->sysfs_root);
     free(options->cgroup);
-    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1 };
+    if (options->join != NULL)
+        OPENSSL_cleanse(options->join, strlen(options->join));
+    free(options->join);
+    free(options->join_file);
+    free(options->controller);
+    strings_clear(&options->passed);
+    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1, .uplink_fd = -1 };
 }

@@ -6,6 +6,7 @@
 
 #include "agent/agent_options.h"
 #include "agent/keeper.h"
+#include "agent/uplink.h"
 #include "agent/worker.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -19,12 +20,17 @@ static int run(const struct agent_options *options, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (options->is_help) {
-        (void)puts("Usage: mgpu-agent --link-fd N | --keep N [OPTION]...\n"
-                   "The agent of one node: finds GPUs, starts jobs and reports. mgpud starts it.\n");
+        (void)puts("Usage: mgpu-agent [--join HOST:PORT#TOKEN] [OPTION]...\n"
+                   "The agent of one node: finds GPUs, starts jobs and reports. On its own machine mgpud starts\n"
+                   "it; on any other it is started with --join once, and without it from then on.\n");
         options_print(agent_option_rows, stdout);
         return EXIT_SUCCESS;
     }
     log_open("mgpu-agent", options->is_verbose);
+    if (agent_options_is_node(options)) {
+        (void)prctl(PR_SET_NAME, "mgpu-uplink");
+        return uplink_run(options);
+    }
     /* The worker is executed through /proc/self/exe, which would be its name. */
     (void)prctl(PR_SET_NAME, options->keep_fd >= 0 ? "mgpu-keeper" : "mgpu-agent");
     return options->keep_fd >= 0 ? keeper_run(options->keep_fd, argc, argv) : worker_run(options);

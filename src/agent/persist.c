@@ -17,7 +17,6 @@
 #include "base/spool.h"
 
 #define NODE_DIR   "node"
-#define EPOCH_FILE "epoch"
 #define BOOT_FILE  "boot"
 #define FILE_MAX   64 // bytes of either file
 
@@ -49,7 +48,7 @@ int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     int64_t epoch;
-    int r = file_read(dirfd, EPOCH_FILE, FILE_MAX, &text);
+    int r = file_read(dirfd, PERSIST_EPOCH, FILE_MAX, &text);
     if (r == -ENOENT) {
         *ret_epoch = 0;
         return 0;
@@ -67,7 +66,7 @@ int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err)
 {
     char text[FILE_MAX];
     int length = snprintf(text, sizeof(text), "%" PRIu64, epoch);
-    int r = file_write(dirfd, EPOCH_FILE, text, (size_t)length, true);
+    int r = file_write(dirfd, PERSIST_EPOCH, text, (size_t)length, true);
     return r < 0 ? error_set_errno(err, r, "cannot store epoch %" PRIu64, epoch) : 0;
 }
 

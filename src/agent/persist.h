@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/process.h"
 
+#define PERSIST_EPOCH "epoch" // in the node's directory
+
 /* Opens STATE/node, which is made 0700 and must be our own. Returns a descriptor. */
 int persist_open(const char *state_dir, struct error *err);
 

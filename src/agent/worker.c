@@ -6,6 +6,9 @@
  *
  * The spool is taken care of as soon as the lock is ours: a shepherd that died is finished for even while the
  * GPU driver takes its time. Whenever the link closes the agent leaves at once; jobs and shepherds live on.
+ *
+ * On a machine that has joined (--uplink-fd) there is a link only while the controller can be reached: each
+ * new one comes over the control socket, and HELLO is said anew. This worker leaves when that socket closes.
  */
 #include "agent/worker.h"
 
@@ -30,6 +33,7 @@
 #include "agent/persist.h"
 #include "agent/spool_watch.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -58,7 +62,9 @@ struct worker {
     struct guests *guests;
     struct effects *effects;
     struct spool_watch *hints;
-    struct agent_link *link;
+    struct agent_link *link; // NULL: the controller is away
+    struct event *control;   // of the uplink
+    int early_link;          // came before the lock; -1: none
     struct gpu_roster *roster;
     struct gpu_helper *gpus;
     struct gpu_watch *watch;
@@ -89,11 +95,15 @@ static void on_link_closed(void *arg, const struct error *err)
 {
     struct worker *worker = arg;
     if (err->code != 0)
-        log_error("%s", err->message);
+        log_error("%s%s%s", err->message, err->hint[0] != '\0' ? " - " : "", err->hint);
     else
         log_info("the controller has gone; jobs go on");
     agent_core_link_down(effects_core(worker->effects));
     effects_set_link(worker->effects, NULL);
+    if (worker->control != NULL) {
+        agent_link_free(take_ptr(worker->link));
+        return;
+    }
     leave(worker, err->code != 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
@@ -159,6 +169,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
     log_what_is_off(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
+    free(worker->told_text);
     worker->told_text = xstrdup(report->text);
     log_info("node %s: %s", worker->options->node, report->text);
 }
@@ -173,7 +184,8 @@ static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
     bool is_same = bytes.length == worker->last_gpus.length &&
                    memcmp(bytes.bytes, worker->last_gpus.bytes, bytes.length) == 0;
     worker->gpu_repeats = is_same ? worker->gpu_repeats + 1 : 0;
-    if (worker->gpu_repeats > GPU_REPEATS_MAX || agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
+    if (worker->link == NULL || worker->gpu_repeats > GPU_REPEATS_MAX ||
+        agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
         return false;
     agent_core_gpus(effects_core(worker->effects), gpus);
     buffer_clear(&worker->last_gpus);
@@ -218,12 +230,12 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         gpu_watch_own(worker->watch, &gpus.gpus);
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, report->answers, clock_boot_ms());
     worker->answers = report->answers;
-    if (!worker->has_said_hello) {
+    if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
         say_hello(worker, report);
         return;
     }
-    if (report->is_sample || is_news)
+    if (worker->has_said_hello && (report->is_sample || is_news))
         take_sample(worker, report, &gpus);
     if (is_answer || is_news)
         effects_gpus_looked_at(worker->effects);
@@ -308,10 +320,41 @@ static int open_effects(struct worker *worker, struct error *err)
     return r < 0 ? r : effects_load(worker->effects, err);
 }
 
+/* The next report of the GPUs, a second away at most, makes the HELLO. */
+static void take_link(struct worker *worker, int fd)
+{
+    if (worker->link != NULL)
+        agent_core_link_down(effects_core(worker->effects));
+    agent_link_free(worker->link);
+    worker->link = agent_link_new(worker->base, fd, on_link_message, on_link_closed, worker);
+    worker->has_said_hello = false;
+    worker->gpu_repeats = 0;
+    buffer_clear(&worker->last_gpus);
+    effects_set_link(worker->effects, worker->link);
+}
+
+static void on_control(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *worker = arg;
+    char word;
+    int link = -1;
+    int r = descriptor_receive(fd, &word, sizeof(word), &link);
+    if (r == 0 || (r < 0 && r != -EAGAIN)) {
+        log_info("the uplink has gone; jobs go on");
+        leave(worker, EXIT_SUCCESS);
+    } else if (r > 0 && link >= 0 && worker->effects != NULL) {
+        take_link(worker, link);
+    } else if (r > 0) {
+        closep(&worker->early_link);
+        worker->early_link = link;
+    }
+}
+
 /* The lock is ours. */
 static int begin(struct worker *worker, struct error *err)
 {
-    (void)event_del(worker->link_watch);
+    if (worker->link_watch != NULL)
+        (void)event_del(worker->link_watch);
     int r = process_boot_id(worker->boot_id);
     if (r < 0)
         return error_set_errno(err, r, "cannot read the boot id");
@@ -328,9 +371,9 @@ static int begin(struct worker *worker, struct error *err)
     r = open_effects(worker, err);
     if (r < 0)
         return r;
-    worker->link =
-        agent_link_new(worker->base, worker->options->link_fd, on_link_message, on_link_closed, worker);
-    effects_set_link(worker->effects, worker->link);
+    int link = worker->control != NULL ? take_fd(&worker->early_link) : worker->options->link_fd;
+    if (link >= 0)
+        take_link(worker, link);
     worker->roster = gpu_roster_new(worker->run_fd, worker->boot_id);
     launcher_set_gpus(worker->launcher, gpu_roster_gpus(worker->roster));
     worker->gpus = gpu_helper_new(
@@ -354,6 +397,18 @@ static void on_early_end(evutil_socket_t fd, short what, void *arg)
     leave(arg, EXIT_SUCCESS);
 }
 
+/* What tells that there is nobody to work for, while the lock is waited for and, of an uplink, afterwards. */
+static void watch_owner(struct worker *worker)
+{
+    const struct agent_options *options = worker->options;
+    struct event **event = options->uplink_fd >= 0 ? &worker->control : &worker->link_watch;
+    *event = options->uplink_fd >= 0
+                 ? event_new(worker->base, options->uplink_fd, EV_READ | EV_PERSIST, on_control, worker)
+                 : event_new(worker->base, options->link_fd, EV_READ, on_early_end, worker);
+    if (*event == NULL || event_add(*event, NULL) < 0)
+        abort(); // memory
+}
+
 static int wait_for_lock(struct worker *worker, struct error *err)
 {
     const char *run_dir = worker->options->run_dir;
@@ -364,8 +419,7 @@ static int wait_for_lock(struct worker *worker, struct error *err)
     worker->run_fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (worker->run_fd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", run_dir);
-    worker->link_watch = event_new(worker->base, worker->options->link_fd, EV_READ, on_early_end, worker);
-    (void)event_add(worker->link_watch, NULL);
+    watch_owner(worker);
     r = guard_open(
         worker->base, worker->run_fd, LOCK_FILE, on_lock_taken, worker, &worker->guard, &is_taken, err);
     return r == 0 && is_taken ? begin(worker, err) : r;
@@ -390,6 +444,9 @@ static void end(struct worker *worker)
     guard_close(worker->guard);
     if (worker->link_watch != NULL)
         event_free(worker->link_watch);
+    if (worker->control != NULL)
+        event_free(worker->control);
+    closep(&worker->early_link);
     event_base_free(worker->base);
     closep(&worker->state_fd);
     closep(&worker->run_fd);
@@ -399,10 +456,10 @@ static void end(struct worker *worker)
 
 int worker_run(const struct agent_options *options)
 {
-    struct worker worker = { .options = options, .run_fd = -1, .state_fd = -1 };
+    struct worker worker = { .options = options, .run_fd = -1, .state_fd = -1, .early_link = -1 };
     struct error err = { 0 };
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)fcntl(options->link_fd, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(options->uplink_fd >= 0 ? options->uplink_fd : options->link_fd, F_SETFD, FD_CLOEXEC);
     (void)umask(0022); // every mode is given in full where it matters
     worker.base = event_base_new();
     if (worker.base == NULL)

@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/help.h"
 #include "cli/option_text.h"
+#include "cli/remote.h"
 #include "cli/talk.h"
 
 #define ACTIONS_MAX 8
@@ -21,6 +22,13 @@ static int set_socket(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     return option_text("--socket", value, &call->socket, err);
+}
+
+static int set_server(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    int r = remote_check("--server", value, err);
+    return r < 0 ? r : option_text("--server", value, &call->host, err);
 }
 
 static int set_json(void *target, const char *value, struct error *err)
@@ -80,6 +88,7 @@ static int set_iso(void *target, const char *value, struct error *err)
 
 const struct option_row call_global_rows[] = {
     { 0, "socket", "PATH", "socket of mgpud (else MGPU_SOCKET, else the usual places)", set_socket },
+    { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_server },
     { 0, "json", NULL, "print the server's JSON", set_json },
     { 0, "color", "WHEN", "auto, always or never", set_color },
     { 0, "utc", NULL, "show times in UTC", set_utc },
@@ -222,7 +231,7 @@ static int run_verb(
         (void)error_set(err, -EINVAL, "'%.60s' is not expected here", argv[first]);
         return hint_help(command, err);
     }
-    client_init(&call->client, call->socket);
+    client_init(&call->client, call->socket, call->host);
     r = command->run(call, argc - first, argv + first, err);
     client_clear(&call->client);
     return r;

@@ -24,7 +24,7 @@ struct list_choice {
 
 struct call {
     const struct command *command;
-    const char *socket;
+    const char *socket, *host;
     enum color_when color;
     enum time_style times;
     bool is_json, is_quiet, is_help;

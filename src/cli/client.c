@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "cli/field.h"
 #include "cli/loopback.h"
+#include "cli/remote.h"
 
 #define SERVICE_USER   "mgpu"
 #define ANSWER_WAIT_MS 30000
@@ -34,10 +35,15 @@ void client_look_also(const char *path)
     last_place = path;
 }
 
-void client_init(struct client *client, const char *socket)
+void client_init(struct client *client, const char *socket, const char *host)
 {
-    const char *from_environment = getenv("MGPU_SOCKET");
-    *client = (struct client){ .asked_path = socket };
+    const char *from_environment = getenv("MGPU_SOCKET"), *elsewhere = getenv("MGPU_HOST");
+    *client = (struct client){ .asked_path = socket, .host = host };
+    /* The more special wish counts: an option before the environment, a socket before a host. */
+    if (socket == NULL && host == NULL && elsewhere != NULL && *elsewhere != '\0')
+        client->host = elsewhere;
+    if (client->host != NULL)
+        return;
     if (socket == NULL && from_environment != NULL && *from_environment != '\0')
         client->asked_path = from_environment;
 }
@@ -46,14 +52,15 @@ void client_clear(struct client *client)
 {
     http_client_free(client->http);
     free(client->path);
+    free(client->token);
     *client = (struct client){ 0 };
 }
 
 void client_places(const struct client *client, struct strings *places)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
-    if (client->asked_path != NULL) {
-        strings_add(places, client->asked_path);
+    if (client->host != NULL || client->asked_path != NULL) {
+        strings_add(places, client->host != NULL ? client->host : client->asked_path);
         return;
     }
     if (runtime != NULL && *runtime != '\0')
@@ -157,8 +164,23 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     return is_told ? first.code : explain_unreachable(client, err);
 }
 
+static int connect_to_host(struct client *client, struct http_client **ret, struct error *err)
+{
+    int r = client->token == NULL ? remote_token(&client->token, err) : 0;
+    if (r == 0)
+        r = remote_connect(client->host, ret, err);
+    if (r < 0)
+        return r;
+    http_client_authorize(*ret, client->token);
+    if (client->path == NULL)
+        client->path = xstrdup(client->host);
+    return 0;
+}
+
 int client_connect(struct client *client, struct http_client **ret, struct error *err)
 {
+    if (client->host != NULL)
+        return connect_to_host(client, ret, err);
     if (client->path == NULL)
         return find(client, ret, err);
     int r = connect_to(client, client->path, ret, &client->server_uid, err);

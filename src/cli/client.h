@@ -15,6 +15,8 @@
 #define CLIENT_PATIENT_MS 60000 // how long a verb that waits lives through the absence of mgpud
 
 struct client {
+    const char *host;       // --server or MGPU_HOST: another machine; NULL: this one
+    char *token;            // for it
     const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
     char *path;             // where mgpud was found
     uid_t server_uid;
@@ -24,8 +26,8 @@ struct client {
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };
 
-/* `socket` is the value of --socket or NULL. */
-void client_init(struct client *client, const char *socket);
+/* `socket` is the value of --socket or NULL, `host` that of --server. */
+void client_init(struct client *client, const char *socket, const char *host);
 void client_clear(struct client *client);
 
 /* One more place to look for the socket, after the usual ones. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu doctor: what is on, what is off, and what to type about it. Each check is a row; the features that a
- * node reports are further rows, made by its agent.
+ * mgpu doctor: what is on, what is off, and what to type about it; with --node, the way to another machine.
+ * Each check is a row; the features that a node reports are further rows, made by its agent.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,13 +15,30 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/doctor_way.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/option_text.h"
 #include "cli/time_text.h"
 
 #define CLOCK_SLACK_MS 5000
 
 enum verdict { VERDICT_ON, VERDICT_OFF, VERDICT_BAD }; // OFF: works without it
+
+struct doctor_options {
+    const char *node; // look at the way to this one instead
+};
+
+static int set_node(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    return option_text("--node", value, &((struct doctor_options *)call->options)->node, err);
+}
+
+static const struct option_row rows[] = {
+    { 0, "node", "HOST[:PORT][#TOKEN]", "walk the way from here to the port for nodes of a mgpud", set_node },
+    { 0 },
+};
 
 struct doctor {
     struct call *call;
@@ -131,12 +148,32 @@ static void check_nodes(struct doctor *doctor, const json_t *nodes)
         tell(doctor, VERDICT_BAD, "nodes", "no node has ever reported", "journalctl -u mgpud");
 }
 
+static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)
+{
+    bool is_bad = strcmp(verdict, "bad") == 0;
+    tell(arg, is_bad ? VERDICT_BAD : strcmp(verdict, "on") == 0 ? VERDICT_ON : VERDICT_OFF, name, text, fix);
+}
+
+static int sum_up(const struct doctor *doctor)
+{
+    if (doctor->bad == 0 && doctor->off == 0)
+        (void)printf("all is well\n");
+    else
+        (void)printf("%u bad, %u off\n", doctor->bad, doctor->off);
+    return doctor->bad > 0 ? EXIT_PARTLY : EXIT_OK;
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct doctor doctor = { .call = call };
+    const struct doctor_options *options = call->options;
     _cleanup_json_ json_t *answer = NULL;
     (void)argc, (void)argv;
     screen_open(&doctor.screen, STDOUT_FILENO, call->color);
+    if (options->node != NULL) {
+        int walked = doctor_walk(options->node, on_step, &doctor, err);
+        return walked < 0 ? walked : sum_up(&doctor);
+    }
     if (call->is_json) {
         int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
         if (r < 0)
@@ -152,11 +189,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     check_nodes(&doctor, json_object_get(answer, "nodes"));
-    if (doctor.bad == 0 && doctor.off == 0)
-        (void)printf("all is well\n");
-    else
-        (void)printf("%u bad, %u off\n", doctor.bad, doctor.off);
-    return doctor.bad > 0 ? EXIT_PARTLY : EXIT_OK;
+    return sum_up(&doctor);
 }
 
 const struct command command_doctor = {
@@ -164,6 +197,8 @@ const struct command command_doctor = {
     .usage = "[OPTIONS]",
     .help = "Say what works here, what does not, and how to fix it",
     .detail = "Exit status 1 when something is bad; what is merely off has a reason and jobs run without it.",
+    .tables = { rows },
+    .options_size = sizeof(struct doctor_options),
     .takes_nothing = true,
     .run = run,
 };

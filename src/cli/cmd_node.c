@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node drain|resume; for operators. Jobs that run there go on; nothing new starts. */
+/* mgpu node drain|resume; for operators. Jobs that run there go on; nothing new starts. The other actions are
+ * in node_admit.c. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,6 +9,7 @@
 #include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/node_admit.h"
 #include "cli/outage.h"
 #include "cli/outage_wait.h"
 
@@ -64,11 +66,12 @@ static const struct command resume_command = {
     .run = run_resume,
 };
 
-static const struct command *const actions[] = { &drain_command, &resume_command, NULL };
+static const struct command *const actions[] = { &drain_command, &resume_command, &node_token_command,
+    &node_forget_command, NULL };
 
 const struct command command_node = {
     .name = "node",
-    .usage = "drain|resume NODE...",
-    .help = "Take nodes out of use, and put them back (operators)",
+    .usage = "drain|resume|forget NODE... | token",
+    .help = "Take nodes out of use and put them back; let machines join",
     .actions = actions,
 };

@@ -50,6 +50,17 @@ static char *render_memory(const struct view *view, const json_t *node, enum col
     return xstrdup(text);
 }
 
+static char *render_since(const struct view *view, const json_t *node, enum color *color)
+{
+    char text[64];
+    int64_t since_ms = time_parse(field_text(node, "since"));
+    (void)color;
+    if (since_ms == 0)
+        return xstrdup("-");
+    time_format_short(since_ms, view->now_ms, view->times, text, sizeof(text));
+    return xstrdup(text);
+}
+
 static const struct list_column columns[] = {
     { "node", "NODE", "its name", "name", false, 0, NULL },
     { "state", "STATE", "up, down or drained, and why", "state", false, 1, render_state },
@@ -58,6 +69,8 @@ static const struct list_column columns[] = {
     { "cpus", "CPUS", "CPUs it has", "cpus", true, 0, NULL },
     { "mem", "MEM", "host memory it has", "memory_bytes", true, 0, render_memory },
     { "backend", "BACKEND", "how it talks to its GPUs", "gpu_backend", false, 0, NULL },
+    { "address", "ADDRESS", "where it dialled from; -: this machine", "address", false, 0, NULL },
+    { "since", "SINCE", "when it came or went", "since", false, 0, render_since },
     { "version", "VERSION", "version of its agent", "version", false, 0, NULL },
     { 0 },
 };
@@ -65,8 +78,8 @@ static const struct list_column columns[] = {
 static const struct list_kind kind = {
     .member = "nodes",
     .columns = columns,
-    .normal = "node,state,gpus,drained,cpus,mem,version",
-    .wide = "node,state,gpus,drained,cpus,mem,backend,version",
+    .normal = "node,state,since,address,gpus,drained,cpus,mem,version",
+    .wide = "node,state,since,address,gpus,drained,cpus,mem,backend,version",
 };
 
 /* Leaves the nodes named; each must be there. */

@@ -38,6 +38,7 @@ const struct command *const commands[] = {
     &command_gpu,
     &command_node,
     &command_reserve,
+    &command_token,
     &command_journal,
     &command_config,
     &command_doctor,

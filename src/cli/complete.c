@@ -172,7 +172,7 @@ void complete_line(struct client *client, int argc, char *const *argv, FILE *out
         read_word(&line, argv[i]);
     if (line.socket != NULL) {
         client_clear(client);
-        client_init(client, line.socket);
+        client_init(client, line.socket, NULL);
     }
     client->answer_ms = COMPLETE_ANSWER_MS;
     const struct completion completion = {

@@ -61,7 +61,7 @@ static bool is_at_usual_place(const char *port)
 {
     struct client client;
     _cleanup_json_ json_t *status = NULL;
-    client_init(&client, NULL);
+    client_init(&client, NULL, NULL);
     bool is_there = client_get(&client, "/status", &status, NULL) == 0;
     client_clear(&client);
     return is_there && (port == NULL || field_integer(status, "port", 0) == strtoll(port, NULL, 10));

@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/controller.h"
-#include "controller/detach.h"
+#include "base/detach.h"
 #include "controller/links.h"
 
 struct agent_process {

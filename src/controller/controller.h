@@ -16,6 +16,9 @@ struct links;         // links.h: connections of agents, frames in and out
 struct streams;       // streams.h: second connections that agents dial back
 struct gpu_history;   // gpu_history.h: what GPUs did
 struct serve;         // serve.h: the HTTP API
+struct node_registry; // node_registry.h: the machines that are nodes
+struct node_listener; // node_listener.h: the port where they dial in
+struct api_gate;      // api_gate.h: the API for other machines
 struct retention;     // retention.h: old jobs leave the store
 
 /* Where a setting has its value from. */
@@ -29,6 +32,7 @@ struct controller_options {
     char *state_dir;
     char *run_dir;
     char *listen;         // "127.0.0.1:9123", "none"
+    char *nodes_listen;   // "[::]:9124", "none"
     char *gpus;           // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library;   // NULL: the driver's own
     char *rocm_library;   // NULL: where ROCm puts it
@@ -70,6 +74,9 @@ struct controller {
     struct core *core;
     struct links *links;
     struct streams *streams;
+    struct node_registry *registry;
+    struct node_listener *node_listener;
+    struct api_gate *api_gate;
     struct agent_process *agent;
     struct gpu_history *history;
     struct serve *serve;

@@ -2,6 +2,9 @@
 /*
  * One bufferevent per agent. A frame is a record; the first one must be HELLO. Anything that is no frame, too
  * large, unknown or out of turn ends the link: the agent dials again and everything is said anew.
+ *
+ * A link from another machine may only say HELLO for the node that this machine is. When it dials anew the
+ * older link, whose end may not have been noticed, is closed.
  */
 #include "controller/links.h"
 
@@ -9,13 +12,18 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "controller/controller.h"
+#include "controller/node_join.h"
+#include "controller/node_registry.h"
 #include "controller/serve.h"
 #include "wire/frame.h"
+#include "wire/node_name.h"
 
 #define LINK_OUTPUT_MAX (256U << 20) // bytes waiting for an agent that does not read
 
@@ -23,7 +31,9 @@ struct link {
     struct links *links;
     uint32_t id;
     struct bufferevent *stream;
-    bool is_up; // said HELLO
+    bool is_up;          // said HELLO
+    char *node;          // who it is: proven from the start, or by HELLO; NULL: not known yet
+    char *address;       // NULL: this machine
     struct link *next;
 };
 
@@ -46,9 +56,13 @@ static void link_close(struct link *link)
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
-    if (link->is_up)
+    if (link->is_up) {
+        registry_note_link(link->links->controller->registry, link->node, link->address, false);
         core_link_down(link->links->controller->core, clock_boot_ms(), clock_wall_ms(), link->id);
+    }
     bufferevent_free(link->stream);
+    free(link->node);
+    free(link->address);
     free(link);
 }
 
@@ -61,6 +75,55 @@ void links_free(struct links *links)
     free(links);
 }
 
+static int check_hello(const struct link *link, const struct message_hello *hello, struct error *err)
+{
+    if (link->address == NULL || hello->node == NULL)
+        return 0;
+    if (strcmp(link->node, hello->node) != 0) {
+        (void)error_set(
+            err, -EACCES, "this machine is node %s and may not speak as %.64s", link->node, hello->node);
+        return error_hint(err, "start mgpu-agent with the name that it joined with");
+    }
+    _cleanup_free_ char *who = xasprintf("node %s", link->node);
+    return node_version_check(hello->protocol, hello->version, who, err);
+}
+
+/* The same machine's, from before. */
+static void close_older(struct link *newer)
+{
+    for (struct link *link = newer->links->first, *next; link != NULL; link = next) {
+        next = link->next;
+        if (link == newer || !text_equal(link->node, newer->node))
+            continue;
+        link->is_up = false; // the newer one is the node's link now
+        link_close(link);
+    }
+}
+
+static int take_hello(struct link *link, const struct message_hello *hello, struct error *err)
+{
+    struct controller *controller = link->links->controller;
+    int r = check_hello(link, hello, err);
+    if (r == 0)
+        r = core_link_up(controller->core, clock_boot_ms(), clock_wall_ms(), link->id, hello, err);
+    if (r < 0) {
+        if (link->address != NULL)
+            join_send_refusal(bufferevent_getfd(link->stream), err);
+        return r;
+    }
+    link->is_up = true;
+    if (link->node == NULL)
+        link->node = xstrdup(hello->node);
+    close_older(link);
+    registry_note_link(controller->registry, link->node, link->address, true);
+    log_info("node %s is up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node,
+        link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
+        hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
+    if (link->address == NULL)
+        controller_node_up(controller);
+    return 0;
+}
+
 static int on_message(
     struct link *link, const struct record_type *type, const void *message, struct error *err)
 {
@@ -70,16 +133,7 @@ static int on_message(
         return core_link_message(controller->core, boot_ms, wall_ms, link->id, type->id, message, err);
     if (type->id != MESSAGE_HELLO)
         return error_set(err, -EPROTO, "the first message was %s, not HELLO", type->name);
-    link->is_up = true;
-    int r = core_link_up(controller->core, boot_ms, wall_ms, link->id, message, err);
-    link->is_up = r == 0;
-    if (r == 0) {
-        const struct message_hello *hello = message;
-        log_info("node %s is up: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node, hello->gpus.count,
-            hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
-        controller_node_up(controller);
-    }
-    return r;
+    return take_hello(link, message, err);
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)
@@ -98,7 +152,10 @@ static void on_readable(struct bufferevent *stream, void *arg)
             frame_free(type, message);
         }
         if (r < 0) {
-            log_error("link %u is closed: %s", link->id, err.message);
+            if (link->address != NULL)
+                log_error("node %s at %s is cut off: %s", link->node, link->address, err.message);
+            else
+                log_error("link %u is closed: %s", link->id, err.message);
             link_close(link);
             return;
         }
@@ -111,12 +168,12 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     if ((events & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
         return;
     if (link->is_up)
-        log_warning(
-            "link %u: the agent has gone; its jobs go on and are taken up again when it is back", link->id);
+        log_warning("node %s: the agent has gone; its jobs go on and are taken up again when it is back",
+            link->node);
     link_close(link);
 }
 
-void links_adopt(struct links *links, int fd)
+static struct link *adopt(struct links *links, int fd)
 {
     (void)evutil_make_socket_nonblocking(fd);
     struct link *link = xcalloc(1, sizeof(*link));
@@ -127,6 +184,19 @@ void links_adopt(struct links *links, int fd)
     links->first = link;
     bufferevent_setcb(link->stream, on_readable, NULL, on_event, link);
     (void)bufferevent_enable(link->stream, EV_READ | EV_WRITE);
+    return link;
+}
+
+void links_adopt(struct links *links, int fd)
+{
+    (void)adopt(links, fd);
+}
+
+void links_adopt_node(struct links *links, int fd, const char *node, const char *address)
+{
+    struct link *link = adopt(links, fd);
+    link->node = xstrdup(node);
+    link->address = xstrdup(address);
 }
 
 void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)

@@ -15,5 +15,8 @@ void links_free(struct links *links);
 /* Takes over a connected socket on which an agent will say HELLO. */
 void links_adopt(struct links *links, int fd);
 
+/* The same for a socket that leads to the machine that has proven to be this node, at this address. */
+void links_adopt_node(struct links *links, int fd, const char *node, const char *address);
+
 /* Queues one message; dropped when that link has gone (the agent is told again after its next HELLO). */
 void links_send(struct links *links, uint32_t link, const struct record_type *type, const void *message);

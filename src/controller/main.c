@@ -13,23 +13,26 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
+#include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "controller/agent_process.h"
+#include "controller/api_gate.h"
 #include "controller/controller.h"
-#include "controller/detach.h"
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
 #include "controller/links.h"
+#include "controller/node_listener.h"
+#include "controller/node_registry.h"
 #include "controller/prepare.h"
-#include "controller/privileges.h"
 #include "controller/reload.h"
 #include "controller/retention.h"
 #include "controller/serve.h"
 #include "controller/settings.h"
-#include "controller/sockets.h"
 #include "controller/streams.h"
+#include "wire/address.h"
 
 #define READY_WAIT_SECONDS 5
 #define SNAPSHOT_SECONDS   600
@@ -133,6 +136,19 @@ static int load(struct program *program, struct error *err)
 
 /* --- ready --- */
 
+/* What others than this machine can reach has TLS. */
+static int open_tcp(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    const struct tls_authority *authority = NULL;
+    if (address_is_loopback(controller->options.listen))
+        return serve_listen(controller->serve, program->prepared.tcp_fd, false, err);
+    int r = node_listener_authority(controller->node_listener, &authority, err);
+    if (r < 0)
+        return r;
+    return api_gate_new(controller, authority, program->prepared.tcp_fd, &controller->api_gate, err);
+}
+
 static void become_ready(struct program *program)
 {
     struct controller *controller = &program->controller;
@@ -143,7 +159,7 @@ static void become_ready(struct program *program)
     (void)event_del(program->timers[0]);
     int r = serve_listen(controller->serve, program->prepared.api_fd, true, &err);
     if (r == 0 && program->prepared.tcp_fd >= 0)
-        r = serve_listen(controller->serve, program->prepared.tcp_fd, false, &err);
+        r = open_tcp(program, &err);
     if (r < 0) {
         log_error("%s", err.message);
         controller->exit_status = EX_OSERR;
@@ -151,11 +167,11 @@ static void become_ready(struct program *program)
         return;
     }
     log_info("mgpud %s is ready: %s/mgpud.sock%s%s, epoch %llu, %llu jobs known, %s", MGPU_VERSION,
-        controller->options.run_dir, program->prepared.tcp_fd >= 0 ? ", http://" : "",
+        controller->options.run_dir, program->prepared.tcp_fd < 0 ? "" : controller->api_gate != NULL ? ", https://" : ", http://",
         program->prepared.tcp_fd >= 0 ? controller->options.listen : "",
         (unsigned long long)controller->summary.epoch, (unsigned long long)controller->summary.jobs,
         controller->is_root ? "jobs run as their submitters" : "without root: it serves one user");
-    sockets_notify_ready("ready");
+    daemon_notify_ready("ready");
     detach_ready(&program->prepared.detached);
 }
 
@@ -209,6 +225,9 @@ static int watch(struct program *program, struct error *err)
         controller->loop, store_fd(controller->store), EV_READ | EV_PERSIST, on_store_readable, program);
     (void)event_add(program->store_readable, NULL);
     streams_listen(controller->streams, take_fd(&program->prepared.link_fd));
+    struct error trouble = { 0 };
+    if (node_listener_update(controller->node_listener, &trouble) < 0)
+        log_error("nodes cannot dial in: %s", trouble.message);
     return agent_process_watch(controller->agent, err);
 }
 
@@ -231,6 +250,7 @@ static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
     history_keeper_free(program->history);
+    api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
         program->signals[1], program->signals[2], program->store_readable };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
@@ -241,6 +261,8 @@ static void clear(struct program *program)
     store_close(controller->store);
     links_free(controller->links);
     streams_free(controller->streams);
+    node_listener_free(controller->node_listener);
+    registry_free(controller->registry);
     agent_process_free(controller->agent);
     core_free(controller->core);
     effects_free(program->effects);
@@ -259,7 +281,12 @@ static int start(struct program *program, struct error *err)
     controller->loop = event_base_new();
     controller->links = links_new(controller);
     controller->streams = streams_new(controller);
+    controller->registry = registry_new(controller);
+    controller->node_listener = node_listener_new(controller, program->prepared.store_dir);
     r = load(program, err);
+    if (r < 0)
+        return r;
+    r = registry_load(controller->registry, err);
     if (r < 0)
         return r;
     program->history = history_keeper_new(controller, program->prepared.store_dir);
@@ -329,8 +356,8 @@ int main(int argc, char **argv)
     struct settings_wish wish = { 0 };
     struct error err = { 0 };
     controller->is_root = geteuid() == 0;
-    privileges_clean_environment();
-    privileges_spare_from_oom();
+    daemon_clean_environment();
+    daemon_spare_from_oom();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);

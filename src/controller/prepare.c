@@ -63,7 +63,7 @@ static int open_tcp(struct controller *controller, struct prepared *prepared, st
     const struct controller_options *options = &controller->options;
     if (strcmp(options->listen, "none") == 0)
         return 0;
-    int r = sockets_listen_tcp(options->listen, &prepared->tcp_fd, err);
+    int r = sockets_listen_tcp("--listen", options->listen, &prepared->tcp_fd, err);
     if (r == 0 || options->is_listen_explicit)
         return r;
     log_warning("no API on TCP: %s", err->message);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "controller/controller.h"
-#include "controller/detach.h"
+#include "base/detach.h"
 #include "controller/privileges.h"
 
 struct prepared {

@@ -16,8 +16,6 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
-#define OOM_SCORE      (-900)
-#define OOM_SCORE_TEXT "-900"
 
 int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, struct error *err)
 {
@@ -67,36 +65,6 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
     if (fchmod(fd, mode) < 0)
         return error_set_errno(err, -errno, "cannot set the mode of %s", path);
     return 0;
-}
-
-void privileges_clean_environment(void)
-{
-    static const char *const kept[] = { "HOME", "LANG", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "NOTIFY_SOCKET",
-        "JOURNAL_STREAM", "TZ", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS",
-        "LD_LIBRARY_PATH", NULL };
-    _cleanup_strings_ struct strings saved = { 0 };
-    for (size_t i = 0; kept[i] != NULL; i++) {
-        const char *value = getenv(kept[i]);
-        /* A library path is the user's own business without root, and a way to become root with it. */
-        bool is_unsafe = geteuid() == 0 && strcmp(kept[i], "LD_LIBRARY_PATH") == 0;
-        if (value != NULL && !is_unsafe)
-            strings_set_env(&saved, kept[i], value);
-    }
-    (void)clearenv();
-    (void)setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
-    for (size_t i = 0; kept[i] != NULL; i++) {
-        const char *value = strings_get_env(&saved, kept[i]);
-        if (value != NULL)
-            (void)setenv(kept[i], value, 1);
-    }
-}
-
-void privileges_spare_from_oom(void)
-{
-    char score[16] = "";
-    _cleanup_close_ int fd = geteuid() == 0 ? open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC) : -1;
-    if (fd >= 0 && read(fd, score, sizeof(score) - 1) > 0 && strtol(score, NULL, 10) > OOM_SCORE)
-        (void)!pwrite(fd, OOM_SCORE_TEXT, strlen(OOM_SCORE_TEXT), 0);
 }
 
 int privileges_drop(struct user_ids user, bool is_root, struct error *err)

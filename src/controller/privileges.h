@@ -20,12 +20,5 @@ int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, s
  */
 int privileges_make_directory(const char *path, mode_t mode, struct user_ids owner, struct error *err);
 
-/* Removes variables that could steer libraries or shells (LD_*, BASH_ENV, ...); keeps a fixed list. */
-void privileges_clean_environment(void);
-
-/* Started as root, we and the agent are the last that the kernel ends for want of memory, as under systemd. A
- * job does not inherit this. */
-void privileges_spare_from_oom(void);
-
 /* Gives root up for good and proves it. Harmless when rootless. */
 int privileges_drop(struct user_ids user, bool is_root, struct error *err);

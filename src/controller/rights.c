@@ -17,6 +17,7 @@ static const unsigned char permits[ACTIONS][ROLES] = {
     [ACTION_MANAGE] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = ALL, [ROLE_ADMIN] = ALL },
     [ACTION_AUDIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = NO, [ROLE_ADMIN] = ALL },
     [ACTION_TOKEN] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = OWN },
+    [ACTION_ADMIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = NO, [ROLE_ADMIN] = ALL },
 };
 
 static const char *const role_names[ROLES] = {
@@ -36,6 +37,7 @@ static const char *const action_names[ACTIONS] = {
     [ACTION_MANAGE] = "manage",
     [ACTION_AUDIT] = "audit",
     [ACTION_TOKEN] = "token",
+    [ACTION_ADMIT] = "admit",
 };
 
 bool role_permits(enum role role, enum action action, bool is_owner)

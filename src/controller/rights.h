@@ -22,6 +22,7 @@ enum action {
     ACTION_MANAGE,  // GPUs and nodes: pause, drain, resume; reservations
     ACTION_AUDIT,   // the journal: what everybody did
     ACTION_TOKEN,   // make a token that speaks for oneself
+    ACTION_ADMIT,   // machines, as nodes
     ACTIONS,
 };
 

@@ -44,7 +44,7 @@ static void on_accept(
     struct evconnlistener *accepting, int fd, struct sockaddr *address, int length, void *arg)
 {
     struct serve_listener *listener = arg;
-    connection_accept(listener->serve, fd, listener->is_unix);
+    connection_accept(listener->serve, fd, listener->is_unix ? CONNECTION_UNIX : CONNECTION_LOOPBACK);
 }
 
 /* The backlog stays readable when accept() fails for lack of descriptors: without a pause this would spin. */
@@ -116,6 +116,11 @@ int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
     evconnlistener_set_error_cb(listener->accepting, on_accept_error);
     serve->n_listeners++;
     return 0;
+}
+
+void serve_adopt(struct serve *serve, int fd)
+{
+    connection_accept(serve, fd, CONNECTION_REMOTE);
 }
 
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer)

@@ -16,6 +16,9 @@ void serve_free(struct serve *serve);
 /* Starts accepting on a bound and listening socket; on a unix socket the kernel says who the peer is. */
 int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err);
 
+/* Takes over a connection of whom the kernel says nothing, from another machine. */
+void serve_adopt(struct serve *serve, int fd);
+
 /* Effects of the core. */
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer);
 void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job);

@@ -50,7 +50,7 @@ struct connection {
     struct serve *serve;
     struct connection *next, *previous;
     enum connection_state state;
-    bool is_unix;
+    enum connection_kind kind;
     bool is_half_closed; // the client will send nothing more
     bool is_kept;        // after the answer that is being flushed
     size_t lingered;     // bytes dropped
@@ -283,9 +283,11 @@ static void turn_away(int fd, const struct error *err)
     (void)close(fd);
 }
 
-static struct identity ask_kernel(int fd, bool is_unix)
+static struct identity ask_kernel(int fd, enum connection_kind kind)
 {
-    struct peer peer = is_unix ? peer_of_unix(fd) : peer_of_loopback(fd);
+    struct peer peer = { 0 };
+    if (kind != CONNECTION_REMOTE)
+        peer = kind == CONNECTION_UNIX ? peer_of_unix(fd) : peer_of_loopback(fd);
     return (struct identity){
         .is_known = peer.is_known,
         .uid = peer.uid,
@@ -293,9 +295,9 @@ static struct identity ask_kernel(int fd, bool is_unix)
     };
 }
 
-void connection_accept(struct serve *serve, int fd, bool is_unix)
+void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
 {
-    struct identity who = ask_kernel(fd, is_unix);
+    struct identity who = ask_kernel(fd, kind);
     uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
     struct error err = { 0 };
     if (users_take(serve->users, uid, SHARE_CONNECTIONS, 1, &err) < 0) {
@@ -307,7 +309,7 @@ void connection_accept(struct serve *serve, int fd, bool is_unix)
     *connection = (struct connection){
         .serve = serve,
         .next = serve->connections,
-        .is_unix = is_unix,
+        .kind = kind,
         .who = who,
         .counted_uid = uid,
         .stream = bufferevent_socket_new(loop, fd, BEV_OPT_CLOSE_ON_FREE),
@@ -319,7 +321,7 @@ void connection_accept(struct serve *serve, int fd, bool is_unix)
     if (connection->next != NULL)
         connection->next->previous = connection;
     serve->connections = connection;
-    if (!is_unix)
+    if (kind == CONNECTION_LOOPBACK)
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
     const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
     bufferevent_setcb(connection->stream, on_readable, on_writable, on_condition, connection);
@@ -331,7 +333,12 @@ void connection_accept(struct serve *serve, int fd, bool is_unix)
 
 bool connection_is_unix(const struct connection *connection)
 {
-    return connection->is_unix;
+    return connection->kind == CONNECTION_UNIX;
+}
+
+bool connection_is_remote(const struct connection *connection)
+{
+    return connection->kind == CONNECTION_REMOTE;
 }
 
 struct identity connection_identity(const struct connection *connection)

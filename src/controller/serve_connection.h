@@ -11,13 +11,17 @@
 
 struct request; // serve_request.h
 
+/* Where a connection comes from: a unix socket, TCP of this machine, or another machine, through TLS. */
+enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE };
+
 /* Takes a fresh descriptor over. Who is at the other end is asked here, once. */
-void connection_accept(struct serve *serve, int fd, bool is_unix);
+void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 
 /* Ends it at once; a request on it is told that its client has gone. */
 void connection_close(struct connection *connection);
 
 bool connection_is_unix(const struct connection *connection);
+bool connection_is_remote(const struct connection *connection);
 
 /* The kernel's word about the other end. */
 struct identity connection_identity(const struct connection *connection);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /gpus and GET /nodes: what the nodes said last, with the jobs that the core has on them. */
+#include "controller/node_registry.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
 #include "wire/json_gpu.h"
@@ -41,31 +42,67 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
 }
 
+/* One that was forgotten is not shown, whatever the core remembers. */
+static bool is_shown(const struct listing *listing, const struct core_node *node)
+{
+    return node->is_up || registry_find(listing->serve->controller->registry, node->name) != NULL;
+}
+
 static void add_gpus(void *arg, const struct core_node *node)
 {
+    if (!is_shown(arg, node))
+        return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
         add_gpu(arg, node, &gpus[i]);
 }
 
+static void add_place(const struct listing *listing, const char *name, json_t *object)
+{
+    const struct registered_node *node = registry_find(listing->serve->controller->registry, name);
+    struct json_node_place place = { 0 };
+    if (node != NULL)
+        place = (struct json_node_place){ node->address, node->is_remote, node->since_ms, node->joined_ms };
+    json_node_add_place(object, &place);
+}
+
 static void add_node(void *arg, const struct core_node *node)
 {
     struct listing *listing = arg;
+    if (!is_shown(listing, node))
+        return;
     const struct core *core = listing->serve->controller->core;
     const struct cluster_change *drain = core_mark(core, node->name, NULL);
     const struct gpu_state *gpus = node->hello.gpus.items;
     size_t n_drained = 0;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
         n_drained += gpus[i].uuid != NULL && core_fault(core, node->name, gpus[i].uuid) != NULL;
-    (void)json_array_append_new(
-        listing->array, json_node_write(node->name, node->is_up, &node->hello, drain, n_drained));
+    json_t *object = json_node_write(node->name, node->is_up, &node->hello, drain, n_drained);
+    add_place(listing, node->name, object);
+    (void)json_array_append_new(listing->array, object);
 }
 
-static void reply_listing(
-    struct request *request, const char *key, void (*add)(void *arg, const struct core_node *node))
+/* It joined, and has not come since mgpud started. */
+static void add_absent(void *arg, const struct registered_node *node)
+{
+    struct listing *listing = arg;
+    const struct core *core = listing->serve->controller->core;
+    const struct message_hello nothing = { 0 };
+    if (core_node(core, node->name) != NULL)
+        return;
+    json_t *object = json_node_write(node->name, false, &nothing, core_mark(core, node->name, NULL), 0);
+    add_place(listing, node->name, object);
+    (void)json_array_append_new(listing->array, object);
+}
+
+static void reply_listing(struct request *request, const char *key,
+    void (*add)(void *arg, const struct core_node *node),
+    void (*add_more)(void *arg, const struct registered_node *node))
 {
     struct listing listing = { .serve = request->serve, .array = json_array() };
     core_each_node(request->serve->controller->core, add, &listing);
+    if (add_more != NULL)
+        registry_each(request->serve->controller->registry, add_more, &listing);
     json_t *body = json_object();
     (void)json_object_set_new(body, key, listing.array);
     request_hold_json(request, 200, body);
@@ -73,10 +110,10 @@ static void reply_listing(
 
 void handle_gpus(struct request *request)
 {
-    reply_listing(request, "gpus", add_gpus);
+    reply_listing(request, "gpus", add_gpus, NULL);
 }
 
 void handle_nodes(struct request *request)
 {
-    reply_listing(request, "nodes", add_node);
+    reply_listing(request, "nodes", add_node, add_absent);
 }

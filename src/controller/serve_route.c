@@ -120,6 +120,11 @@ static const struct route routes[] = {
         "What it means for these GPUs that others use them.", { { NULL, NULL } }, &policy_request_record },
     { "GET", "/api/v1/nodes", ACTION_LOOK, handle_nodes, "Nodes and what they can promise.",
         { { NULL, NULL } }, NULL },
+    { "POST", "/api/v1/nodes/tokens", ACTION_ADMIT, handle_node_token,
+        "Makes a token that lets one machine become a node.", { { NULL, NULL } },
+        &node_token_request_record },
+    { "POST", "/api/v1/nodes/{name}/forget", ACTION_ADMIT, handle_forget,
+        "The machine is no node any more.", { { NULL, NULL } }, &forget_request_record },
     { "POST", "/api/v1/nodes/{name}/drain", ACTION_MANAGE, handle_drain, "No new jobs on this node.",
         { { NULL, NULL } }, &mark_request_record },
     { "POST", "/api/v1/nodes/{name}/resume", ACTION_MANAGE, handle_node_resume, "Takes a drain back.",
@@ -298,7 +303,8 @@ void route_dispatch(struct request *request)
     struct error err = { 0 };
     bool is_unix = connection_is_unix(request->connection);
     int r = 0;
-    if (!is_unix)
+    /* A page of another site has no token, and nobody is known on a remote connection by anything else. */
+    if (!is_unix && !connection_is_remote(request->connection))
         r = guard_check_message(&request->message, request->serve->controller->options.listen, &err);
     if (r == 0)
         r = query_parse(request->message.target, &request->path, &request->query, &err);

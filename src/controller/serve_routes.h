@@ -35,6 +35,8 @@ void handle_gpus(struct request *request);         // serve_gpus.c
 void handle_history(struct request *request);      // serve_history.c
 void handle_ended(struct request *request);        // serve_ended.c
 void handle_nodes(struct request *request);        // serve_gpus.c
+void handle_node_token(struct request *request);   // serve_nodes.c
+void handle_forget(struct request *request);       // serve_nodes.c
 void handle_events(struct request *request);       // serve_events.c
 void handle_make_token(struct request *request);   // serve_tokens.c
 void handle_config(struct request *request);       // serve_config.c

@@ -14,12 +14,16 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "controller/node_listener.h"
+#include "controller/serve_reach.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
+#include "wire/address.h"
+#include "wire/tls_authority.h"
 #include "wire/token.h"
 
 #define DEFAULT_EXPIRES_S (30UL * 24 * 3600)
@@ -40,6 +44,19 @@ static void release_making(struct request *request)
     free(making);
 }
 
+/* "https://HOST:PORT#PIN", NULL: other machines cannot ask here. */
+static char *remote_api(const struct controller *controller, const char *host)
+{
+    const struct tls_authority *authority = NULL;
+    char pin[TLS_PIN_TEXT_SIZE];
+    if (controller->api_gate == NULL ||
+        node_listener_authority(controller->node_listener, &authority, NULL) < 0)
+        return NULL;
+    _cleanup_free_ char *where = reach_text(controller->options.listen, API_PORT, host);
+    tls_pin_text(tls_authority_pin(authority), pin);
+    return xasprintf("https://%s#%s", where, pin);
+}
+
 static void on_added(void *arg, uint64_t id)
 {
     struct request *request = arg;
@@ -55,6 +72,8 @@ static void on_added(void *arg, uint64_t id)
             (void)json_object_set_new(body, "token", json_string(making->secret));
             (void)json_object_set_new(body, "name", json_text_string(making->body.name));
             (void)json_object_set_new(body, "expires_at", json_text_time(making->expires_ms));
+            _cleanup_free_ char *api = remote_api(request->serve->controller, making->body.host);
+            (void)json_object_set_new(body, "api", json_text_string(api));
             request_reply_json(request, 201, body);
         }
     }

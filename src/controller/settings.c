@@ -21,17 +21,19 @@
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
+#include "wire/address.h"
 #include "wire/gpu_spec.h"
 
-#define SYSTEM_CONFIG  "/etc/mgpu/mgpu.yaml"
-#define DROP_INS       ".d"
-#define COMMAND_LINE   "command line"
-#define SETTINGS_MAX   128U
-#define PIDS_MAX       4194304 // as many as Linux can count
-#define PIDS_MIN       16
-#define DEFAULT_LISTEN "127.0.0.1:9123"
-#define DEFAULT_USER   "mgpu"
-#define KEEP_JOBS_MS   (INT64_C(365) * 24 * 3600 * 1000)
+#define SYSTEM_CONFIG        "/etc/mgpu/mgpu.yaml"
+#define DROP_INS             ".d"
+#define COMMAND_LINE         "command line"
+#define SETTINGS_MAX         128U
+#define PIDS_MAX             4194304 // as many as Linux can count
+#define PIDS_MIN             16
+#define DEFAULT_LISTEN       "127.0.0.1:9123"
+#define DEFAULT_NODES_LISTEN "[::]:" NODES_PORT
+#define DEFAULT_USER         "mgpu"
+#define KEEP_JOBS_MS         (INT64_C(365) * 24 * 3600 * 1000)
 
 struct parsed {
     struct controller_options *options; // first: the rows of other files know no more
@@ -97,6 +99,15 @@ static int set_listen(void *target, const char *value, struct error *err)
     }
     parsed->options->is_listen_explicit = true;
     return replace(&parsed->options->listen, value);
+}
+
+static int set_nodes_listen(void *target, const char *value, struct error *err)
+{
+    _cleanup_address_ struct address unused = { 0 };
+    int r = strcmp(value, "none") == 0 ? 0 : address_parse(value, NULL, &unused, err);
+    if (r < 0)
+        return error_wrap(err, "--nodes-listen");
+    return replace(&((struct parsed *)target)->options->nodes_listen, value);
 }
 
 static int set_gpus(void *target, const char *value, struct error *err)
@@ -236,6 +247,8 @@ static const struct option_row setting_rows[] = {
     { 0, "log-dir", "home|DIR", "default place of job output: each user's home, or a directory",
         set_log_dir },
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
+    { 0, "nodes-listen", "HOST:PORT|none", "where further nodes dial in, once there is a token or a node",
+        set_nodes_listen, DEFAULT_NODES_LISTEN },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
     { 0, "rocm-library", "PATH", "ROCm's library for what sysfs lacks of AMD GPUs", set_rocm_library,
@@ -310,7 +323,7 @@ static char *program_directory(void)
         return xstrdup("/usr/bin");
     path[n] = '\0';
     *strrchr(path, '/') = '\0';
-    _cleanup_free_ char *beside = xasprintf("%s/mgpu-agent", path);
+    _cleanup_free_ char *beside = xasprintf("%s/mgpu-shepherd", path); // bin has a link to the agent alone
     if (access(beside, X_OK) == 0)
         return xstrdup(path);
     return xasprintf("%s/../libexec/mgpu", path);
@@ -333,6 +346,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     idle_policy_init(&options->idle);
     health_settings_init(&options->health);
     options->listen = xstrdup(DEFAULT_LISTEN);
+    options->nodes_listen = xstrdup(DEFAULT_NODES_LISTEN);
     options->gpus = xstrdup("auto");
     options->user = xstrdup(DEFAULT_USER);
     options->node = xstrdup(uname(&host) == 0 && host.nodename[0] != '\0' ? host.nodename : "localhost");
@@ -454,10 +468,10 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 
 void settings_clear(struct controller_options *options)
 {
-    char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen, options->gpus,
-        options->nvml_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
-        options->node, options->log_dir, options->pids_max, options->program_dir, options->priority_group,
-        options->cgroup };
+    char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
+        options->nodes_listen, options->gpus, options->nvml_library, options->rocm_library,
+        options->device_dir, options->sysfs_root, options->user, options->node, options->log_dir,
+        options->pids_max, options->program_dir, options->priority_group, options->cgroup };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -3,8 +3,7 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <stddef.h>
-#include <stdio.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/address.h"
 
 #define BACKLOG 1024
 
@@ -46,52 +46,36 @@ static int listen_address(const struct addrinfo *address, int *ret_fd)
     _cleanup_close_ int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
+    static const int off = 0;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address->ai_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)); // "::" is for both
     if (bind(fd, address->ai_addr, address->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
         return -errno;
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-int sockets_listen_tcp(const char *where, int *ret_fd, struct error *err)
+int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struct error *err)
 {
-    _cleanup_free_ char *host = xstrdup(where);
-    char *colon = strrchr(host, ':');
-    if (colon == NULL)
-        return error_set(err, -EINVAL, "--listen: '%s' is not HOST:PORT", where);
-    *colon = '\0';
-    char *name = host;
-    size_t length = strlen(host);
-    if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
-        host[length - 1] = '\0';
-        name++;
-    }
+    _cleanup_address_ struct address address = { 0 };
+    int r = address_parse(where, NULL, &address, err);
+    if (r < 0)
+        return error_wrap(err, "%s", option);
     struct addrinfo wanted = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
-    int failure = getaddrinfo(name, colon + 1, &wanted, &found);
+    int failure = getaddrinfo(address.host, address.port, &wanted, &found);
     if (failure != 0)
-        return error_set(err, -EINVAL, "--listen %s: %s", where, gai_strerror(failure));
-    int r = listen_address(found, ret_fd);
+        return error_set(err, -EINVAL, "%s %s: %s", option, where, gai_strerror(failure));
+    r = listen_address(found, ret_fd);
     freeaddrinfo(found);
+    if (r == -EAFNOSUPPORT && strcmp(address.host, "::") == 0) { // a kernel without IPv6
+        _cleanup_free_ char *four = xasprintf("0.0.0.0:%s", address.port);
+        return sockets_listen_tcp(option, four, ret_fd, err);
+    }
     if (r == -EADDRINUSE) {
-        (void)error_set(err, r, "port %s of %s is in use by another program", colon + 1, name);
-        return error_hint(err, "choose another (--listen %s:PORT) or none (--listen none)", name);
+        (void)error_set(err, r, "port %s of %s is in use by another program", address.port, address.host);
+        return error_hint(err, "choose another (%s %s:PORT) or none (%s none)", option, address.host, option);
     }
     return r < 0 ? error_set_errno(err, r, "cannot listen at %s", where) : 0;
-}
-
-void sockets_notify_ready(const char *status)
-{
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
-        return;
-    memcpy(address.sun_path, path, strlen(path));
-    if (path[0] == '@')
-        address.sun_path[0] = '\0';
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char text[256];
-    int n = snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", status);
-    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    (void)sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&address, length);
 }

@@ -9,8 +9,5 @@
 /* A unix socket at `path` with this mode; one left behind by a daemon that died is replaced. */
 int sockets_listen_unix(const char *path, mode_t mode, int *ret_fd, struct error *err);
 
-/* "HOST:PORT" or "[ADDRESS]:PORT". -EADDRINUSE: the sentence names the port. */
-int sockets_listen_tcp(const char *where, int *ret_fd, struct error *err);
-
-/* Tells the service manager, as sd_notify(3) does: one datagram to NOTIFY_SOCKET. Harmless without one. */
-void sockets_notify_ready(const char *status);
+/* "HOST:PORT" or "[ADDRESS]:PORT", as `option` says. -EADDRINUSE: the sentence names the port. */
+int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struct error *err);

@@ -135,10 +135,8 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     remove_arriving(arriving);
 }
 
-static void on_accept(
-    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+void streams_adopt(struct streams *streams, int fd)
 {
-    struct streams *streams = arg;
     if (streams->n_arriving >= STREAMS_ARRIVING_MAX) {
         (void)evutil_closesocket(fd);
         return;
@@ -154,6 +152,12 @@ static void on_accept(
     struct timeval limit = { .tv_sec = STREAM_WAIT_SECONDS };
     bufferevent_set_timeouts(arriving->stream, &limit, NULL);
     (void)bufferevent_enable(arriving->stream, EV_READ | EV_WRITE);
+}
+
+static void on_accept(
+    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+{
+    streams_adopt(arg, fd);
 }
 
 void streams_listen(struct streams *streams, int fd)

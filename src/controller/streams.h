@@ -22,6 +22,9 @@ void streams_free(struct streams *streams);
 /* Starts accepting on a bound and listening unix socket. */
 void streams_listen(struct streams *streams, int fd);
 
+/* Takes over a connected socket on which a STREAM frame will come. */
+void streams_adopt(struct streams *streams, int fd);
+
 /* Makes a random id and waits for it. The id goes into an OPEN_LOG message. */
 uint64_t streams_expect(struct streams *streams, streams_ready_fn on_ready, void *arg);
 

@@ -168,6 +168,15 @@ static const char usage[] =
                                 " used_ms INTEGER NOT NULL, PRIMARY KEY (day, uid, gid, node)) STRICT,"
                                 " WITHOUT ROWID;"
 
+                                "CREATE TABLE join_tokens (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+                                " hash BLOB NOT NULL CHECK (length(hash) = 32), uid INTEGER NOT NULL,"
+                                " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, node TEXT,"
+                                " is_replacing INTEGER NOT NULL,"
+                                " used_by BLOB CHECK (length(used_by) = 32)) STRICT;"
+                                "CREATE TABLE nodes (name TEXT PRIMARY KEY NOT NULL,"
+                                " key_hash BLOB NOT NULL UNIQUE CHECK (length(key_hash) = 32),"
+                                " joined_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+
                                 "CREATE INDEX submit_keys_job ON submit_keys (job);"
                                 "CREATE TRIGGER jobs_no_removal BEFORE DELETE ON jobs WHEN OLD.state <> 5"
                                 " BEGIN SELECT RAISE(ABORT, 'only jobs that ended are removed'); END;"

@@ -25,6 +25,7 @@
 
 struct http_client {
     int fd;
+    char *token; // NULL: the kernel says who asks
     http_parser parser;
     struct http_request request;
     struct http_answer answer;
@@ -157,17 +158,26 @@ struct http_client *http_client_adopt(int fd)
     return client;
 }
 
+void http_client_authorize(struct http_client *client, const char *token)
+{
+    free(client->token);
+    client->token = xstrdup(token);
+}
+
 int http_client_fd(const struct http_client *client)
 {
     return client->fd;
 }
 
-static void append_head(const struct http_request *request, struct buffer *out)
+static void append_head(
+    const struct http_client *client, const struct http_request *request, struct buffer *out)
 {
     buffer_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: mgpu/" MGPU_VERSION "\r\n",
         request->method, request->path);
     if (request->header != NULL)
         buffer_printf(out, "%s\r\n", request->header);
+    if (client->token != NULL)
+        buffer_printf(out, "Authorization: Bearer %s\r\n", client->token);
     if (request->body != NULL)
         buffer_append_text(out, "Content-Type: application/json\r\n");
     if (request->body != NULL || strcmp(request->method, "GET") != 0)
@@ -189,7 +199,7 @@ int http_client_send(struct http_client *client, const struct http_request *requ
     client->parser.data = client;
 
     _cleanup_buffer_ struct buffer out = { 0 };
-    append_head(request, &out);
+    append_head(client, request, &out);
     if (request->body != NULL)
         buffer_append(&out, request->body, request->body_length);
     for (size_t sent = 0; sent < out.length;) {
@@ -302,6 +312,7 @@ void http_client_free(struct http_client *client)
     if (client->fd >= 0)
         (void)close(client->fd);
     buffer_clear(&client->answer.body);
+    free(client->token);
     free(client);
     errno = saved;
 }

@@ -37,8 +37,11 @@ struct http_answer {
 /* Connects; -errno with a sentence when nobody listens there. */
 int http_client_connect(const char *socket_path, struct http_client **ret, struct error *err);
 
-/* The same over a stream socket that is connected already, which is the client's from here on. */
+/* The same on a connected socket, which it takes over. */
 struct http_client *http_client_adopt(int fd);
+
+/* Sent with every request from now on; copied. NULL: nothing. */
+void http_client_authorize(struct http_client *client, const char *token);
 
 /* The socket, to poll for reading. Owned by the client. */
 int http_client_fd(const struct http_client *client);

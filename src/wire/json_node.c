@@ -35,3 +35,11 @@ json_t *json_node_write(const char *name, bool is_up, const struct message_hello
     (void)json_object_set_new(object, "features", features);
     return object;
 }
+
+void json_node_add_place(json_t *object, const struct json_node_place *place)
+{
+    (void)json_object_set_new(object, "remote", json_boolean(place->is_remote));
+    (void)json_object_set_new(object, "address", json_text_string(place->address));
+    (void)json_object_set_new(object, "since", json_text_time(place->since_ms));
+    (void)json_object_set_new(object, "joined_at", json_text_time(place->joined_ms));
+}

@@ -228,6 +228,50 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_guest_record =
     RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
 
+static const struct record_field join_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct message_join, protocol, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct message_join, version, 64),
+    RECORD_FIELD(3, RECORD_STRING, struct message_join, node, SPEC_NAME_MAX),
+    RECORD_FIELD(4, RECORD_U64, struct message_join, token, 0),
+    RECORD_FIELD(5, RECORD_STRING, struct message_join, secret, 64),
+    RECORD_FIELD(6, RECORD_STRING, struct message_join, request, JOIN_PEM_MAX),
+};
+const struct record_type message_join_record =
+    RECORD_TYPE(MESSAGE_JOIN, "JOIN", struct message_join, join_fields);
+
+static const struct record_field joined_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct message_joined, certificate, JOIN_PEM_MAX),
+    RECORD_FIELD(2, RECORD_STRING, struct message_joined, controller, SPEC_NAME_MAX),
+};
+const struct record_type message_joined_record =
+    RECORD_TYPE(MESSAGE_JOINED, "JOINED", struct message_joined, joined_fields);
+
+static const struct record_field refused_fields[] = {
+    RECORD_FIELD(1, RECORD_I32, struct message_refused, error, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct message_refused, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(3, RECORD_STRING, struct message_refused, hint, EVENT_TEXT_MAX),
+};
+const struct record_type message_refused_record =
+    RECORD_TYPE(MESSAGE_REFUSED, "REFUSED", struct message_refused, refused_fields);
+
+static const struct record_field probe_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct message_probe, protocol, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct message_probe, version, 64),
+    RECORD_FIELD(3, RECORD_U64, struct message_probe, token, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_probe, secret, 64),
+};
+const struct record_type message_probe_record =
+    RECORD_TYPE(MESSAGE_PROBE, "PROBE", struct message_probe, probe_fields);
+
+static const struct record_field probed_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct message_probed, protocol, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct message_probed, version, 64),
+    RECORD_FIELD(3, RECORD_I64, struct message_probed, wall_ms, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_probed, controller, SPEC_NAME_MAX),
+};
+const struct record_type message_probed_record =
+    RECORD_TYPE(MESSAGE_PROBED, "PROBED", struct message_probed, probed_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -252,6 +296,11 @@ static const struct record_type *const types[] = {
     &message_open_guest_record,
     &message_signal_record,
     &message_terms_record,
+    &message_join_record,
+    &message_joined_record,
+    &message_refused_record,
+    &message_probe_record,
+    &message_probed_record,
 };
 
 const struct record_type *message_type(uint16_t id)

@@ -15,6 +15,9 @@
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
  *
+ *   a machine that is no node yet: JOIN (token, request for a certificate) ──> JOINED, or PROBE ──> PROBED;
+ *   each, and HELLO, may be answered by REFUSED (why, and what to do), after which the link ends.
+ *
  *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
  * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
  */
@@ -36,6 +39,8 @@
 #define NODE_ATTEMPTS_MAX 65536U
 #define GPU_PROCESSES_MAX 128U  // of one GPU
 #define PROCESS_WORDS_MAX 8192U // bytes of a command line that is looked at
+#define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is no node yet
+#define JOIN_PEM_MAX      8192U
 
 enum message_id {
     MESSAGE_HELLO = 100,
@@ -55,6 +60,11 @@ enum message_id {
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
+    MESSAGE_JOIN = 170,
+    MESSAGE_JOINED,
+    MESSAGE_REFUSED,
+    MESSAGE_PROBE,
+    MESSAGE_PROBED,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -286,6 +296,41 @@ struct message_open_guest {
     uint32_t rows, columns;
 };
 
+/* A machine that wants to become a node, over TLS whose other side it believes by the token's pin. */
+struct message_join {
+    uint32_t protocol;
+    char *version;
+    char *node;    // the name it wants
+    uint64_t token;
+    char *secret;  // of the token, as hexadecimal digits
+    char *request; // for a certificate, PEM
+};
+
+struct message_joined {
+    char *certificate; // PEM; its common name is the node's
+    char *controller;  // the name of the controller's own node
+};
+
+struct message_refused {
+    int32_t error; // a positive errno
+    char *text, *hint;
+};
+
+/* What doctor asks; changes nothing. */
+struct message_probe {
+    uint32_t protocol;
+    char *version;
+    uint64_t token; // would it be taken? 0: not asked
+    char *secret;
+};
+
+struct message_probed {
+    uint32_t protocol;
+    char *version;
+    int64_t wall_ms;
+    char *controller;
+};
+
 /* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
 extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
@@ -304,6 +349,11 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
+extern const struct record_type message_join_record;
+extern const struct record_type message_joined_record;
+extern const struct record_type message_refused_record;
+extern const struct record_type message_probe_record;
+extern const struct record_type message_probed_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

@@ -15,6 +15,7 @@ const struct record_type cancel_request_record =
 static const struct record_field token_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct token_request, name, LIMIT_TOKEN_NAME_BYTES),
     RECORD_FIELD(2, RECORD_U64, struct token_request, expires_s, 0),
+    RECORD_FIELD(240, RECORD_STRING, struct token_request, host, 256),
 };
 const struct record_type token_request_record =
     RECORD_TYPE(201, "token request", struct token_request, token_fields);
@@ -84,3 +85,18 @@ static const struct record_field acquire_fields[] = {
 };
 const struct record_type acquire_request_record =
     RECORD_TYPE(263, "acquire request", struct acquire_request, acquire_fields);
+
+static const struct record_field node_token_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct node_token_request, expires_s, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct node_token_request, host, 256),
+    RECORD_FIELD(3, RECORD_STRING, struct node_token_request, node, 64),
+    RECORD_FIELD(4, RECORD_BOOL, struct node_token_request, replace, 0),
+};
+const struct record_type node_token_request_record =
+    RECORD_TYPE(240, "node token request", struct node_token_request, node_token_fields);
+
+static const struct record_field forget_fields[] = {
+    RECORD_FIELD(1, RECORD_BOOL, struct forget_request, force, 0),
+};
+const struct record_type forget_request_record =
+    RECORD_TYPE(241, "forget request", struct forget_request, forget_fields);

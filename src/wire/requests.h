@@ -18,6 +18,7 @@ struct cancel_request {
 struct token_request {
     char *name;         // for its owner to recognise it
     uint64_t expires_s; // from now on
+    char *host;         // how its user reaches this machine, for the address in the answer; NULL: by its name
 };
 
 /* POST /gpus/pause, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
@@ -78,6 +79,21 @@ struct acquire_request {
 };
 
 extern const struct record_type acquire_request_record;
+/* POST /nodes/tokens */
+struct node_token_request {
+    uint64_t expires_s; // from now on
+    char *host;         // how nodes reach this machine; NULL: by its name
+    char *node;         // only for a node of this name; NULL: any
+    bool replace;       // another machine may have the name: it is a node no more then
+};
+
+/* POST /nodes/NAME/forget */
+struct forget_request {
+    bool force; // also while jobs are there
+};
+
+extern const struct record_type node_token_request_record;
+extern const struct record_type forget_request_record;
 extern const struct record_type retry_request_record;
 extern const struct record_type signal_request_record;
 extern const struct record_type requeue_request_record;

@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     must_be(fd >= 0 && write_all(fd, bytes + 1, length - 1) == 0);
     (void)close(fd);
-    client_init(&call.client, "/nowhere/mgpud.sock");
+    client_init(&call.client, "/nowhere/mgpud.sock", NULL);
     try_file(&call, (char)bytes[0], path);
     try_sweep(bytes, length);
     client_clear(&call.client);

@@ -53,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static const struct record_type *const types[] = { &job_spec_record, &job_event_record,
         &launch_spec_record, &launch_exit_record, &message_hello_record, &message_launch_record,
-        &message_gpus_record, &message_stream_record };
+        &message_gpus_record, &message_stream_record, &message_join_record, &message_joined_record,
+        &message_refused_record, &message_probe_record, &message_probed_record };
     if (length < 1 || length > RECORD_BODY_MAX)
         return 0;
     try_type(types[bytes[0] % (sizeof(types) / sizeof(types[0]))], bytes + 1, length - 1);

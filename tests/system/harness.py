@@ -22,7 +22,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ('mgpu', 'mgpud', 'mgpu-agent', 'mgpu-shepherd')
+PROGRAMS = ('mgpu', 'mgpu-tls', 'mgpud', 'mgpu-agent', 'mgpu-shepherd')
 IS_ROOT = os.geteuid() == 0
 HAS_NVIDIA = os.path.exists('/dev/nvidiactl')
 DEADLINE_S = 30  # for anything that should take far less

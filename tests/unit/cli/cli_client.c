@@ -104,9 +104,9 @@ static void an_asked_socket_is_the_only_place(void **state)
     struct strings places = { 0 };
     (void)state;
     (void)setenv("MGPU_SOCKET", "/env", 1);
-    client_init(&client, NULL);
+    client_init(&client, NULL, NULL);
     assert_string_equal(client.asked_path, "/env");
-    client_init(&client, "/option");
+    client_init(&client, "/option", NULL);
     client_places(&client, &places);
     assert_int_equal(places.count, 1);
     assert_string_equal(places.items[0], "/option");

@@ -25,7 +25,7 @@ static char *complete(const char *const *words)
     FILE *out = open_memstream(&text, &size);
     for (size_t i = 0; i < WORDS_MAX && words[i] != NULL; i++)
         strings_add(&line, words[i]);
-    client_init(&client, NOBODY_HERE);
+    client_init(&client, NOBODY_HERE, NULL);
     complete_line(&client, (int)line.count, line.items, out);
     client_clear(&client);
     (void)fclose(out);

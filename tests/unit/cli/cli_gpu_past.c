@@ -71,7 +71,7 @@ static void arrays_become_rows_and_unknown_moments_none(void **state)
     _cleanup_json_ json_t *answer = NULL;
     (void)state;
     server_open(&server);
-    client_init(&client, server.path);
+    client_init(&client, server.path, NULL);
     pid_t pid = fork();
     if (pid == 0) {
         char request[1024] = "", head[256];

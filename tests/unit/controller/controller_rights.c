@@ -28,6 +28,7 @@ static const struct {
     { "manage", "--aa" },
     { "audit", "---a" },
     { "token", "oooo" },
+    { "admit", "---a" },
 };
 static const char *const order[] = { "viewer", "user", "operator", "admin" };
 

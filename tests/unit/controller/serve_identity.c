@@ -143,6 +143,30 @@ static void a_bad_token_is_401_even_for_a_known_user(void **state)
     }
 }
 
+/* The socket pair would tell that its other end is ours. */
+static void a_connection_from_another_machine_is_known_by_its_token_alone(void **state)
+{
+    static const char question[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n\r\n";
+    struct harness *harness = *state;
+    int ends[2];
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_free_ char *known = xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n"
+                                           "Authorization: Bearer %s\r\n\r\n",
+        answer_string(&made, "token"));
+    answer_clear(&made);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    serve_adopt(harness->controller.serve, ends[0]);
+    assert_true(client_send(harness, ends[1], question, strlen(question)));
+    struct answer answer = client_receive(harness, ends[1], false);
+    assert_int_equal(answer.status, 401);
+    answer_clear(&answer);
+    assert_true(client_send(harness, ends[1], known, strlen(known)));
+    answer = client_receive(harness, ends[1], false);
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    (void)close(ends[1]);
+}
+
 static void tokens_are_made_on_the_unix_socket_only(void **state)
 {
     struct answer answer = ask_tcp(*state,
@@ -215,6 +239,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(a_token_acts_for_its_maker, start, stop),
         cmocka_unit_test_setup_teardown(a_bad_token_is_401_even_for_a_known_user, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_connection_from_another_machine_is_known_by_its_token_alone, start, stop),
         cmocka_unit_test_setup_teardown(tokens_are_made_on_the_unix_socket_only, start, stop),
         cmocka_unit_test_setup_teardown(bad_token_requests_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(who_is_not_known_gets_only_what_is_public, start, stop),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Until the daemon is ready its standard error is the user's terminal, so that a failed start is seen where
  * it was typed. */
-#include "controller/detach.h"
+#include "base/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>

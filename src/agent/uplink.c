@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *   controller <──TLS: link──> uplink <──socket: link──> worker ── shepherds, jobs
+ *              <──TLS: stream─        <──RUN/link.sock── children of the worker, running as users
+ *
+ * The worker and all it starts speak to plain sockets, as on the controller's own machine; only this process
+ * has the node's key. The link is dialled again and again until it is there: the worker hears of each new one
+ * over its control socket (SCM_RIGHTS) and says HELLO on it. When the worker dies another is started, and
+ * when this process dies the worker leaves; jobs notice none of that.
+ *
+ *   AWAY ──dial──> DIALLING ──done──> LINKED ──the session ends──> AWAY, for a while that grows
+ */
+#include "agent/uplink.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <fcntl.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/dial.h"
+#include "agent/enroll.h"
+#include "agent/node_home.h"
+#include "agent/uplink_dirs.h"
+#include "agent/uplink_worker.h"
+#include "base/clock.h"
+#include "base/daemon.h"
+#include "base/detach.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "wire/tls_context.h"
+#include "wire/tls_sessions.h"
+
+#define LINK           "link"
+#define STREAM         "stream"
+#define STREAMS_MAX    1024U
+#define RETRY_FIRST_MS 1000
+#define RETRY_MAX_MS   30000
+#define STEADY_MS      10000 // a link that held so long was a good one
+
+struct uplink {
+    const struct agent_options *options;
+    struct event_base *base;
+    struct uplink_dirs dirs;
+    struct node_home home;
+    SSL_CTX *context;
+    struct uplink_worker *worker;
+    struct tls_sessions *sessions;
+    struct evconnlistener *listener;
+    struct event *signals[2], *retry;
+    struct dial *dial; // of the link
+    int64_t retry_ms;  // how long the last wait was
+    int64_t linked_ms; // when the link came up; 0: there is none
+    char *last_trouble;
+    size_t n_dialling; // streams
+};
+
+/* A stream that is being dialled: bytes of its maker wait in its socket. */
+struct stream {
+    struct uplink *uplink;
+    int plain_fd;
+};
+
+static void start_dial(struct uplink *uplink);
+
+/* Between half of the planned time and all of it, so that nodes do not come back all at once. */
+static void plan_dial(struct uplink *uplink)
+{
+    uint32_t random = 0;
+    (void)!getrandom(&random, sizeof(random), 0);
+    int64_t next_ms = uplink->retry_ms == 0 ? RETRY_FIRST_MS : uplink->retry_ms * 2;
+    uplink->retry_ms = next_ms > RETRY_MAX_MS ? RETRY_MAX_MS : next_ms;
+    int64_t wait_ms = uplink->retry_ms / 2 + random % (uint32_t)(uplink->retry_ms / 2 + 1);
+    struct timeval wait = { .tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000 };
+    (void)evtimer_add(uplink->retry, &wait);
+}
+
+/* Said once, and again only when it is something else: the controller may be away for days. */
+static void log_trouble(struct uplink *uplink, const struct error *err)
+{
+    if (uplink->last_trouble != NULL && strcmp(uplink->last_trouble, err->message) == 0)
+        return;
+    free(uplink->last_trouble);
+    uplink->last_trouble = xstrdup(err->message);
+    log_warning("%s%s%s", err->message, err->hint[0] != '\0' ? " - " : "", err->hint);
+    log_info("jobs go on; it is tried again, at the latest every %d s", RETRY_MAX_MS / 1000);
+}
+
+/* --- the link --- */
+
+static void on_session_end(void *arg, const char *label, const struct error *err)
+{
+    struct uplink *uplink = arg;
+    if (strcmp(label, LINK) != 0)
+        return;
+    if (clock_boot_ms() - uplink->linked_ms >= STEADY_MS)
+        uplink->retry_ms = 0;
+    uplink->linked_ms = 0;
+    if (err->code != 0)
+        log_trouble(uplink, err);
+    else
+        log_info("the link to the controller has ended");
+    plan_dial(uplink);
+}
+
+static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
+{
+    struct uplink *uplink = arg;
+    int plain = -1;
+    uplink->dial = NULL;
+    if (ssl == NULL) {
+        log_trouble(uplink, err);
+        plan_dial(uplink);
+        return;
+    }
+    int r = tls_sessions_open(uplink->sessions, ssl, fd, LINK, &plain);
+    if (r < 0) {
+        plan_dial(uplink);
+        return;
+    }
+    free(take_ptr(uplink->last_trouble));
+    uplink->linked_ms = clock_boot_ms();
+    _cleanup_free_ char *where = address_text(&uplink->home.controller);
+    log_info("connected to the controller at %s", where);
+    r = uplink_worker_link(uplink->worker, plain);
+    (void)close(plain);
+    if (r < 0)
+        log_warning("the worker takes no link: %s", strerror(-r)); // ours is the last end: the session is over
+}
+
+static void start_dial(struct uplink *uplink)
+{
+    if (uplink->dial != NULL || uplink->linked_ms != 0)
+        return;
+    if (dial_start(uplink->base, uplink->context, &uplink->home.controller, TLS_FOR_LINK, on_linked, uplink,
+            &uplink->dial) < 0)
+        plan_dial(uplink);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    start_dial(arg);
+}
+
+/* --- streams --- */
+
+static void on_stream_dialled(void *arg, SSL *ssl, int fd, const struct error *err)
+{
+    struct stream *stream = arg;
+    struct uplink *uplink = stream->uplink;
+    uplink->n_dialling--;
+    if (ssl != NULL) {
+        tls_sessions_add(uplink->sessions, ssl, fd, stream->plain_fd, STREAM);
+    } else {
+        log_trouble(uplink, err); // the controller does not wait for long
+        (void)close(stream->plain_fd);
+    }
+    free(stream);
+}
+
+static void on_stream(
+    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+{
+    struct uplink *uplink = arg;
+    struct dial *dial = NULL;
+    if (uplink->n_dialling + tls_sessions_count(uplink->sessions, STREAM) >= STREAMS_MAX) {
+        log_warning("a stream is refused: there are %u", STREAMS_MAX);
+        (void)close(fd);
+        return;
+    }
+    struct stream *stream = xcalloc(1, sizeof(*stream));
+    *stream = (struct stream){ .uplink = uplink, .plain_fd = fd };
+    if (dial_start(uplink->base, uplink->context, &uplink->home.controller, TLS_FOR_STREAM, on_stream_dialled,
+            stream, &dial) == 0) {
+        uplink->n_dialling++;
+        return;
+    }
+    (void)close(fd);
+    free(stream);
+}
+
+/* --- life --- */
+
+static void on_worker(void *arg)
+{
+    struct uplink *uplink = arg;
+    tls_sessions_cut(uplink->sessions, LINK); // the one before has no use for it any more
+    uplink->linked_ms = 0;
+    start_dial(uplink);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+    struct uplink *uplink = arg;
+    log_info("signal %d: the agent leaves; jobs go on", (int)fd);
+    (void)event_base_loopbreak(uplink->base);
+}
+
+/* Joins when that is asked for, and knows afterwards which node of which cluster this is. */
+static int find_home(struct uplink *uplink, struct error *err)
+{
+    const struct agent_options *options = uplink->options;
+    struct join_ticket ticket = { 0 };
+    int r = node_home_open(options->state_dir, &uplink->home, err);
+    if (r < 0)
+        return r;
+    if (options->join != NULL || options->join_file != NULL) {
+        r = options->join != NULL ? join_ticket_read(options->join, &ticket, err)
+                                  : enroll_read_ticket(options->join_file, &ticket, err);
+        if (r == 0)
+            r = enroll(&uplink->home, &ticket, options->node, err);
+        join_ticket_clear(&ticket);
+        if (r < 0)
+            return r;
+    }
+    if (uplink->home.certificate == NULL) {
+        (void)error_set(err, -ENOENT, "this machine has joined no cluster (nothing in %s/node/tls)",
+            options->state_dir);
+        return error_hint(err, "mgpu-agent --join, with what `mgpu node token` prints where mgpud runs");
+    }
+    if (options->is_node_given && strcmp(options->node, uplink->home.name) != 0) {
+        (void)error_set(
+            err, -EINVAL, "this machine joined as node %s, not %s", uplink->home.name, options->node);
+        return error_hint(err, "leave --node away, or join again under the new name");
+    }
+    if (options->controller == NULL)
+        return 0;
+    address_clear(&uplink->home.controller);
+    return address_parse(options->controller, NODES_PORT, &uplink->home.controller, err);
+}
+
+static int open_parts(struct uplink *uplink, struct error *err)
+{
+    int r = uplink_dirs_open(uplink->options, &uplink->dirs, err);
+    if (r == 0)
+        r = find_home(uplink, err);
+    if (r == 0)
+        r = tls_context_client(
+            uplink->home.pin, uplink->home.key, uplink->home.certificate, &uplink->context, err);
+    if (r < 0)
+        return r;
+    uplink->base = event_base_new();
+    uplink->sessions = tls_sessions_new(uplink->base, on_session_end, uplink);
+    uplink->retry = evtimer_new(uplink->base, on_retry, uplink);
+    uplink->listener = evconnlistener_new(uplink->base, on_stream, uplink,
+        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, take_fd(&uplink->dirs.stream_fd));
+    static const int signals[] = { SIGTERM, SIGINT };
+    for (size_t i = 0; i < 2; i++) {
+        uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
+        (void)evsignal_add(uplink->signals[i], NULL);
+    }
+    return uplink_worker_start(uplink->base, uplink->options, uplink->home.name, on_worker, uplink,
+        &uplink->worker, err);
+}
+
+static void close_parts(struct uplink *uplink)
+{
+    uplink_worker_free(uplink->worker);
+    dial_forget(uplink->dial);
+    tls_sessions_free(uplink->sessions);
+    if (uplink->listener != NULL)
+        evconnlistener_free(uplink->listener);
+    if (uplink->retry != NULL)
+        event_free(uplink->retry);
+    for (size_t i = 0; i < 2; i++)
+        if (uplink->signals[i] != NULL)
+            event_free(uplink->signals[i]);
+    SSL_CTX_free(uplink->context);
+    node_home_close(&uplink->home);
+    uplink_dirs_close(&uplink->dirs);
+    free(uplink->last_trouble);
+    if (uplink->base != NULL)
+        event_base_free(uplink->base);
+}
+
+int uplink_run(const struct agent_options *options)
+{
+    struct uplink uplink = { .options = options, .dirs = UPLINK_DIRS_EMPTY, .home = { .dirfd = -1 } };
+    struct error err = { 0 };
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(0022);
+    daemon_clean_environment();
+    daemon_spare_from_oom();
+    int r = open_parts(&uplink, &err);
+    if (r == 0) {
+        daemon_notify_ready("ready");
+        detach_ready(&uplink.dirs.detached);
+        (void)event_base_dispatch(uplink.base);
+    } else {
+        log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
+    }
+    close_parts(&uplink);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/uplink_dirs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+#define LOCK_FILE   "mgpud.lock" // mgpud has the same files there, and takes the same lock
+#define LINK_SOCKET "link.sock"
+#define LOG_FILE    "mgpu-agent.log"
+#define BACKLOG     128
+
+static int lock_directory(const char *directory, int *ret_fd, struct error *err)
+{
+    int r = make_directories(directory, 0755);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot make the directory %s", directory);
+    _cleanup_free_ char *path = xasprintf("%s/" LOCK_FILE, directory);
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot open %s", path);
+    if (lock_file(fd) < 0) {
+        (void)error_set(err, -EBUSY, "mgpud, or another mgpu-agent, runs already with %s", directory);
+        return error_hint(err, "the machine of mgpud is a node by itself; for a second node on one machine "
+                               "give --state-dir and --run-dir");
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    _cleanup_free_ char *path = xasprintf("%s/" LINK_SOCKET, run_dir);
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        (void)error_set(err, -ENAMETOOLONG, "the socket path %s has %zu bytes; at most %zu", path, strlen(path),
+            sizeof(address.sun_path) - 1);
+        return error_hint(err, "choose a shorter --run-dir");
+    }
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot make a socket");
+    (void)unlink(path); // the lock says that nobody listens there
+    mode_t saved = umask(0177);
+    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+    (void)umask(saved);
+    if (r == 0 && listen(fd, BACKLOG) < 0)
+        r = -errno;
+    if (r < 0)
+        return error_set_errno(err, r, "cannot listen at %s", path);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *ret, struct error *err)
+{
+    if (options->is_detached) {
+        int r = make_directories(options->state_dir, 0755);
+        if (r < 0)
+            return error_set_errno(err, r, "cannot make the directory %s", options->state_dir);
+        _cleanup_free_ char *log_path = xasprintf("%s/" LOG_FILE, options->state_dir);
+        r = detach_start(log_path, &ret->detached, err);
+        if (r < 0)
+            return r;
+    }
+    int r = lock_directory(options->run_dir, &ret->lock_fds[0], err);
+    if (r == 0)
+        r = lock_directory(options->state_dir, &ret->lock_fds[1], err);
+    return r < 0 ? r : listen_for_streams(options->run_dir, &ret->stream_fd, err);
+}
+
+void uplink_dirs_close(struct uplink_dirs *dirs)
+{
+    closep(&dirs->lock_fds[0]);
+    closep(&dirs->lock_fds[1]);
+    closep(&dirs->stream_fd);
+    closep(&dirs->detached.log_fd);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The directories of a node that has joined, locked against a second agent and against mgpud. */
+#pragma once
+
+#include "agent/agent_options.h"
+#include "base/detach.h"
+#include "base/error.h"
+
+struct uplink_dirs {
+    int lock_fds[2]; // run and state directory
+    int stream_fd;   // listening at RUN/link.sock
+    struct detached detached;
+};
+
+#define UPLINK_DIRS_EMPTY                                                                                    \
+    {                                                                                                        \
+        .lock_fds = { -1, -1 }, .stream_fd = -1, .detached = { -1, -1 }                                      \
+    }
+
+/* With --detach the caller's parent stays behind in here. */
+int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *ret, struct error *err);
+void uplink_dirs_close(struct uplink_dirs *dirs);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/node_admit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/parse.h"
+#include "cli/complete.h"
+#include "cli/exit_code.h"
+#include "cli/field.h"
+#include "cli/option_text.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+struct admit_options {
+    const char *host, *node, *replace;
+    int64_t expires_ms;
+    bool is_forced;
+};
+
+static struct admit_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_host(void *target, const char *value, struct error *err)
+{
+    return option_text("--host", value, &options_of(target)->host, err);
+}
+
+static int set_node(void *target, const char *value, struct error *err)
+{
+    return option_text("--node", value, &options_of(target)->node, err);
+}
+
+static int set_replace(void *target, const char *value, struct error *err)
+{
+    return option_text("--replace", value, &options_of(target)->replace, err);
+}
+
+static int set_expires(void *target, const char *value, struct error *err)
+{
+    int64_t expires_ms = 0;
+    int r = parse_duration(value, "--expires", &expires_ms, err);
+    if (r == 0 && expires_ms < 1000)
+        return error_set(err, -EINVAL, "--expires: '%.60s' is less than a second", value);
+    if (r == 0)
+        options_of(target)->expires_ms = expires_ms;
+    return r;
+}
+
+static int set_force(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_forced = true;
+    return 0;
+}
+
+static const struct option_row token_rows[] = {
+    { 0, "expires", "TIME", "how long it is good (1h)", set_expires },
+    { 0, "host", "HOST", "how nodes reach this machine (its host name)", set_host },
+    { 0, "node", "NODE", "good only for a node of this name", set_node },
+    { 0, "replace", "NODE", "for the machine that takes the place of this node", set_replace },
+    { 0 },
+};
+
+static const struct option_row forget_rows[] = {
+    { 0, "force", NULL, "also while jobs are there", set_force },
+    { 0 },
+};
+
+static int print_json(const json_t *answer)
+{
+    (void)json_dumpf(answer, stdout, JSON_INDENT(2));
+    (void)fputc('\n', stdout);
+    return EXIT_OK;
+}
+
+static void say_what_next(const struct call *call, const char *ticket, const json_t *answer)
+{
+    if (call->is_quiet || isatty(STDERR_FILENO) == 0)
+        return;
+    (void)fprintf(stderr,
+        "  good once, until %s. On the machine that is to become a node, as root:\n"
+        "  mgpu-agent --join '%s' --detach\n",
+        field_text(answer, "expires_at"), ticket);
+}
+
+static int run_token(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct admit_options *options = call->options;
+    _cleanup_json_ json_t *body = json_object(), *answer = NULL;
+    int64_t expires_ms = options->expires_ms > 0 ? options->expires_ms : HOUR_MS;
+    const char *node = options->replace != NULL ? options->replace : options->node;
+    if (options->replace != NULL && options->node != NULL)
+        return error_set(err, -EINVAL, "--replace names the node: --node is too much");
+    (void)argc, (void)argv;
+    (void)json_object_set_new(body, "expires_s", json_integer((json_int_t)(expires_ms / 1000)));
+    if (options->host != NULL)
+        (void)json_object_set_new(body, "host", json_string(options->host));
+    if (node != NULL)
+        (void)json_object_set_new(body, "node", json_string(node));
+    if (options->replace != NULL)
+        (void)json_object_set_new(body, "replace", json_true());
+    int r = client_call(&call->client, "POST", API_PATH "/nodes/tokens", body, &answer, err);
+    if (r < 0)
+        return r;
+    const char *ticket = field_text(answer, "ticket");
+    if (call->is_json)
+        return print_json(answer);
+    if (ticket == NULL)
+        return error_set(err, -EBADMSG, "the answer of mgpud has no token");
+    (void)printf("%s\n", ticket);
+    say_what_next(call, ticket, answer);
+    return EXIT_OK;
+}
+
+static int run_forget(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct admit_options *options = call->options;
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no node given");
+        return error_hint(err, "mgpu nodes shows them");
+    }
+    for (int i = 0; i < argc; i++) {
+        _cleanup_buffer_ struct buffer path = { 0 };
+        _cleanup_json_ json_t *body = json_object();
+        buffer_append_text(&path, API_PATH "/nodes/");
+        http_append_encoded(&path, argv[i]);
+        buffer_append_text(&path, "/forget");
+        if (options->is_forced)
+            (void)json_object_set_new(body, "force", json_true());
+        int r = client_call(&call->client, "POST", buffer_text(&path), body, NULL, err);
+        if (r < 0)
+            return r;
+    }
+    return EXIT_OK;
+}
+
+const struct command node_token_command = {
+    .name = "node token",
+    .usage = "[OPTIONS]",
+    .help = "Print what lets one more machine join (administrators)",
+    .detail = "Prints HOST:PORT#TOKEN for mgpu-agent --join. It is good for one machine, for an hour.",
+    .tables = { token_rows },
+    .options_size = sizeof(struct admit_options),
+    .takes_nothing = true,
+    .run = run_token,
+};
+
+const struct command node_forget_command = {
+    .name = "node forget",
+    .usage = "[OPTIONS] NODE...",
+    .help = "These machines are no nodes any more (administrators)",
+    .tables = { forget_rows },
+    .options_size = sizeof(struct admit_options),
+    .complete_operand = complete_nodes,
+    .run = run_forget,
+};

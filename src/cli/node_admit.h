@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu node token and mgpu node forget: which machines are nodes. */
+#pragma once
+
+#include "cli/commands.h"
+
+extern const struct command node_token_command;
+extern const struct command node_forget_command;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * To the rest of mgpu this is a unix socket like any other: mgpu-tls holds its other end, and ends with it.
+ * It is nobody's child and in no terminal's session, so that a Ctrl-C does not end it before us.
+ */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#define HELPER    "mgpu-tls"
+#define HELPER_FD 3
+#define WORD_MAX  2048
+#define TOKEN_MAX 512
+#define PIN_SIZE  43U
+
+int remote_check(const char *option, const char *value, struct error *err)
+{
+    static const char scheme[] = "https://";
+    static const char pin[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const char *hash = strchr(value, '#');
+    bool is_right = strncmp(value, scheme, strlen(scheme)) == 0 && hash != NULL &&
+                    hash > value + strlen(scheme) && strlen(hash + 1) == PIN_SIZE &&
+                    strspn(hash + 1, pin) == PIN_SIZE;
+    if (is_right)
+        return 0;
+    (void)error_set(err, -EINVAL, "%s: '%.80s' is not https://HOST:PORT#PIN", option, value);
+    return error_hint(err, "`mgpu token create`, where mgpud runs, prints the whole address");
+}
+
+/* Beside us in a build directory, in libexec when installed. */
+static char *find_helper(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n <= 0)
+        return xstrdup("/usr/libexec/mgpu/" HELPER);
+    path[n] = '\0';
+    *strrchr(path, '/') = '\0';
+    char *beside = xasprintf("%s/" HELPER, path);
+    if (access(beside, X_OK) == 0)
+        return beside;
+    free(beside);
+    return xasprintf("%s/../libexec/mgpu/" HELPER, path);
+}
+
+static _Noreturn void execute(const char *path, const char *const *arguments, int fd, int as_fd)
+{
+    union {
+        const char *const *given;
+        char *const *kept;
+    } argv = { .given = arguments };
+    if (fork() != 0)
+        _exit(0);
+    (void)setsid();
+    if (fd == as_fd)
+        (void)fcntl(fd, F_SETFD, 0);
+    else
+        (void)dup2(fd, as_fd);
+    (void)execv(path, argv.kept);
+    _exit(127);
+}
+
+int remote_start(const char *const *arguments, int fd, int as_fd, struct error *err)
+{
+    _cleanup_free_ char *path = find_helper();
+    if (access(path, X_OK) < 0)
+        return error_set_errno(err, -errno, "cannot execute %s, which speaks TLS", path);
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_set_errno(err, -errno, "cannot start %s", path);
+    if (pid == 0)
+        execute(path, arguments, fd, as_fd);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return 0;
+}
+
+/* The next line of what the helper says, byte by byte, for what follows is not ours. False at the end. */
+static bool read_line(int fd, char *line, size_t size)
+{
+    size_t length = 0;
+    for (;;) {
+        ssize_t n = recv(fd, &line[length], 1, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0 || length + 1 == size || line[length] == '\n') {
+            line[length] = '\0';
+            return n > 0;
+        }
+        length++;
+    }
+}
+
+static int hear(int fd, struct error *err)
+{
+    char word[WORD_MAX], text[WORD_MAX] = "", hint[WORD_MAX] = "";
+    if (!read_line(fd, word, sizeof(word)))
+        return error_set(err, -EPROTO, HELPER " ended without a word");
+    if (strcmp(word, "ok") == 0)
+        return 0;
+    int code = -(int)strtol(word, NULL, 10);
+    (void)read_line(fd, text, sizeof(text));
+    (void)read_line(fd, hint, sizeof(hint));
+    bool is_away = code != -EKEYREJECTED && code != -EINVAL && code != -EPROTO && code != -EPROTONOSUPPORT;
+    (void)error_set(err, is_away ? -EHOSTDOWN : code == -EINVAL ? code : -EPERM, "%s", text);
+    return hint[0] != '\0'   ? error_hint(err, "%s", hint)
+           : is_away         ? -EHOSTDOWN
+           : code == -EINVAL ? code
+                             : -EPERM;
+}
+
+int remote_connect(const char *host, struct http_client **ret, struct error *err)
+{
+    char number[16];
+    int pair[2];
+    struct error why = { 0 };
+    int r = remote_check("MGPU_HOST", host, err);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set_errno(err, -errno, "cannot make a socket");
+    _cleanup_close_ int ours = pair[0], theirs = pair[1];
+    (void)snprintf(number, sizeof(number), "%d", HELPER_FD);
+    const char *const arguments[] = { HELPER, "--fd", number, host, NULL };
+    r = remote_start(arguments, theirs, HELPER_FD, &why);
+    closep(&theirs);
+    theirs = -1;
+    if (r == 0)
+        r = hear(ours, &why);
+    if (r < 0) {
+        if (err != NULL)
+            *err = why;
+        return why.code;
+    }
+    *ret = http_client_adopt(take_fd(&ours));
+    return 0;
+}
+
+static int read_token(const char *path, char **ret, struct error *err)
+{
+    char text[TOKEN_MAX + 1] = "";
+    struct stat status;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot read the token in %s", path);
+    if (fstat(fd, &status) < 0)
+        return error_set_errno(err, -errno, "cannot look at %s", path);
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
+        (void)error_set(err, -EPERM, "%s may be read by others (mode %04o): it is not used", path,
+            (unsigned)status.st_mode & 07777U);
+        return error_hint(err, "chmod 600 it, and make a new token when others may have seen it");
+    }
+    ssize_t n = read(fd, text, TOKEN_MAX);
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, " \t\r\n")] = '\0';
+    if (text[0] == '\0')
+        return error_set(err, -EBADMSG, "%s is empty", path);
+    *ret = xstrdup(text);
+    return 0;
+}
+
+int remote_token(char **ret, struct error *err)
+{
+    const char *token = getenv("MGPU_TOKEN"), *file = getenv("MGPU_TOKEN_FILE");
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    if (token != NULL && token[strcspn(token, "\r\n")] != '\0')
+        return error_set(err, -EINVAL, "MGPU_TOKEN has more than one line");
+    if (token != NULL && *token != '\0') {
+        *ret = xstrdup(token);
+        return 0;
+    }
+    if (file != NULL && *file != '\0')
+        return read_token(file, ret, err);
+    _cleanup_free_ char *usual = config != NULL && config[0] == '/'
+                                     ? xasprintf("%s/mgpu/token", config)
+                                     : xasprintf("%s/.config/mgpu/token", home != NULL ? home : "");
+    if (access(usual, F_OK) == 0)
+        return read_token(usual, ret, err);
+    (void)error_set(
+        err, -ENOENT, "there is no token that says who you are: neither MGPU_TOKEN nor %s", usual);
+    return error_hint(err, "on the machine of mgpud: mgpu token create --name laptop; put it into that file, "
+                           "mode 600");
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The API sees such a connection as one of whom the kernel says nothing: only a token tells who asks. It
+ * costs three descriptors, so there are fewer of them than of local ones.
+ */
+#include "controller/api_gate.h"
+
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/controller.h"
+#include "controller/serve.h"
+#include "wire/tls_context.h"
+#include "wire/tls_gate.h"
+#include "wire/tls_sessions.h"
+
+#define API_SESSIONS_MAX 1024U
+
+struct api_gate {
+    struct controller *controller;
+    struct tls_gate *gate;
+    struct tls_sessions *sessions;
+};
+
+static void on_session_end(void *arg, const char *label, const struct error *err)
+{
+    if (err->code != 0)
+        log_debug("a client of the API: %s", err->message);
+}
+
+static void on_open(void *arg, SSL *ssl, int fd)
+{
+    struct api_gate *gate = arg;
+    int plain = -1;
+    if (tls_sessions_count(gate->sessions, NULL) >= API_SESSIONS_MAX) {
+        log_warning("a client of the API is refused: there are %u on other machines", API_SESSIONS_MAX);
+        SSL_free(ssl);
+        (void)close(fd);
+        return;
+    }
+    if (tls_sessions_open(gate->sessions, ssl, fd, "", &plain) == 0)
+        serve_adopt(gate->controller->serve, plain);
+}
+
+int api_gate_new(struct controller *controller, const struct tls_authority *authority, int listen_fd,
+    struct api_gate **ret, struct error *err)
+{
+    static const char *const purposes[] = { TLS_FOR_HTTP, NULL };
+    _cleanup_context_ SSL_CTX *context = NULL;
+    int r = tls_context_server(authority, purposes, &context, err);
+    if (r < 0) {
+        (void)close(listen_fd);
+        return r;
+    }
+    struct api_gate *gate = xcalloc(1, sizeof(*gate));
+    gate->controller = controller;
+    gate->sessions = tls_sessions_new(controller->loop, on_session_end, gate);
+    gate->gate = tls_gate_new(controller->loop, context, listen_fd, on_open, gate);
+    *ret = gate;
+    return 0;
+}
+
+void api_gate_free(struct api_gate *gate)
+{
+    if (gate == NULL)
+        return;
+    tls_gate_free(gate->gate);
+    tls_sessions_free(gate->sessions);
+    free(gate);
+}

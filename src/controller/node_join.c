@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *   READING ── JOIN, PROBE ──> ASKING the store ── answer ──> TELLING ── taken ──> end
+ *      └── anything else, or nothing within JOIN_SECONDS: REFUSED, or the end
+ *
+ * A certificate leaves this machine only after the registry has the key on disk: whoever holds one is known.
+ */
+#include "controller/node_join.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/version.h"
+#include "controller/controller.h"
+#include "controller/node_listener.h"
+#include "controller/node_registry.h"
+#include "wire/frame.h"
+#include "wire/node_name.h"
+#include "wire/tls_authority.h"
+
+#define JOIN_SECONDS 5
+
+struct joining {
+    struct controller *controller;
+    const struct tls_authority *authority;
+    struct bufferevent *stream; // NULL: it has left while the store was asked
+    struct event *deadline;
+    bool is_asking, is_telling;
+    char *where, *node;
+    EVP_PKEY *key;
+};
+
+/* What a store's answer means for the one who asked. */
+static const struct {
+    enum store_join_result result;
+    int code;
+    const char *text, *hint;
+} refusals[] = {
+    { STORE_JOIN_UNKNOWN, -EKEYREJECTED, "the token is not known here",
+        "copy all that `mgpu node token` printed; it may be of another mgpud" },
+    { STORE_JOIN_USED, -EKEYREVOKED, "the token has been used: each is good for one machine",
+        "make another where mgpud runs: mgpu node token" },
+    { STORE_JOIN_EXPIRED, -EKEYEXPIRED, "the token has expired",
+        "make another where mgpud runs: mgpu node token, with --expires 8h when it must wait" },
+    { STORE_JOIN_NOT_FOR_IT, -EKEYREJECTED, "the token was made for a node of another name",
+        "give that name with --node, or make a token for this one" },
+    { STORE_JOIN_NAME_TAKEN, -EEXIST, "another machine is the node of this name",
+        "choose another with --node; when this machine takes its place: mgpu node token --replace NAME" },
+    { STORE_JOIN_KEY_TAKEN, -EEXIST, "this machine is a node of another name already",
+        "mgpu node forget that one first, or give its name with --node" },
+    { STORE_JOIN_FULL, -ENOSPC, "the disk of mgpud is full", "make room where mgpud runs" },
+};
+
+static void joining_free(struct joining *joining)
+{
+    if (joining->stream != NULL)
+        bufferevent_free(joining->stream);
+    event_free(joining->deadline);
+    EVP_PKEY_free(joining->key);
+    free(joining->where);
+    free(joining->node);
+    free(joining);
+}
+
+void join_send_refusal(int fd, const struct error *err)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    _cleanup_free_ char *text = xstrdup(err->message), *hint = xstrdup(err->hint);
+    struct message_refused refused = { .error = -err->code, .text = text, .hint = hint };
+    record_encode(&message_refused_record, &refused, &bytes);
+    (void)send(fd, bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Called for an empty output, too, of which there is one before anything was said. */
+static void on_told(struct bufferevent *stream, void *arg)
+{
+    struct joining *joining = arg;
+    if (joining->is_telling)
+        joining_free(joining);
+}
+
+static void tell(struct joining *joining, const struct record_type *type, const void *message)
+{
+    joining->is_telling = true;
+    (void)bufferevent_disable(joining->stream, EV_READ);
+    frame_send(joining->stream, type, message);
+    bufferevent_trigger(joining->stream, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static void refuse(struct joining *joining, const struct error *err)
+{
+    _cleanup_free_ char *text = xstrdup(err->message), *hint = xstrdup(err->hint);
+    struct message_refused refused = { .error = -err->code, .text = text, .hint = hint };
+    log_warning("%s may not join%s%s: %s", joining->where, joining->node != NULL ? " as " : "",
+        joining->node != NULL ? joining->node : "", err->message);
+    tell(joining, &message_refused_record, &refused);
+}
+
+static void welcome(struct joining *joining)
+{
+    struct error err = { 0 };
+    _cleanup_certificate_ X509 *certificate = NULL;
+    node_listener_cut(joining->controller->node_listener, joining->node); // of a machine that it replaces
+    if (tls_authority_issue(joining->authority, joining->key, joining->node, &certificate, &err) < 0) {
+        refuse(joining, &err);
+        return;
+    }
+    _cleanup_free_ char *text = tls_certificate_text(certificate);
+    struct message_joined joined = { .certificate = text, .controller = joining->controller->options.node };
+    log_info("%s has joined as node %s", joining->where, joining->node);
+    tell(joining, &message_joined_record, &joined);
+}
+
+static void tell_probed(struct joining *joining)
+{
+    char version[] = MGPU_VERSION;
+    struct message_probed probed = {
+        .protocol = LINK_PROTOCOL,
+        .version = version,
+        .wall_ms = clock_wall_ms(),
+        .controller = joining->controller->options.node,
+    };
+    tell(joining, &message_probed_record, &probed);
+}
+
+static void on_answer(void *arg, enum store_join_result result)
+{
+    struct joining *joining = arg;
+    struct error err = { 0 };
+    joining->is_asking = false;
+    if (joining->stream == NULL) {
+        joining_free(joining);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        if (refusals[i].result == result) {
+            (void)error_set(&err, refusals[i].code, "%s", refusals[i].text);
+            (void)error_hint(&err, "%s", refusals[i].hint);
+        }
+    if (result != STORE_JOIN_DONE)
+        refuse(joining, &err);
+    else if (joining->node != NULL)
+        welcome(joining);
+    else
+        tell_probed(joining);
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int read_secret(const char *text, uint8_t hash[JOIN_HASH_SIZE], struct error *err)
+{
+    uint8_t secret[JOIN_SECRET_SIZE] = { 0 };
+    bool is_read = text != NULL && strlen(text) == 2 * sizeof(secret);
+    for (size_t i = 0; is_read && i < sizeof(secret); i++) {
+        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
+        is_read = high >= 0 && low >= 0;
+        secret[i] = is_read ? (uint8_t)(high << 4 | low) : 0;
+    }
+    if (!is_read)
+        return error_set(err, -EKEYREJECTED, "the token's secret cannot be read");
+    return join_secret_hash(secret, hash, err);
+}
+
+static int ask(struct joining *joining, uint64_t token, const char *secret, struct error *err)
+{
+    struct store_join wish = { .token = token, .node = joining->node, .now_ms = clock_wall_ms() };
+    int r = read_secret(secret, wish.hash, err);
+    if (r == 0 && joining->key != NULL && !tls_pin_of_key(joining->key, wish.key_hash))
+        r = error_set(err, -EIO, "cannot hash the node's key");
+    if (r < 0)
+        return r;
+    joining->is_asking = true;
+    registry_join(joining->controller->registry, &wish, on_answer, joining);
+    return 0;
+}
+
+static int on_join(struct joining *joining, const struct message_join *join, struct error *err)
+{
+    int r = node_name_check(join->node != NULL ? join->node : "", err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *who = xasprintf("node %s", join->node);
+    joining->node = xstrdup(join->node);
+    r = node_version_check(join->protocol, join->version, who, err);
+    if (r == 0 && strcmp(join->node, joining->controller->options.node) == 0) {
+        r = error_set(err, -EEXIST, "%s is the name of the machine that mgpud runs on", join->node);
+        (void)error_hint(err, "choose another with --node");
+    }
+    if (r == 0)
+        r = tls_authority_read_request(join->request != NULL ? join->request : "", &joining->key, err);
+    return r < 0 ? r : ask(joining, join->token, join->secret, err);
+}
+
+static int on_probe(struct joining *joining, const struct message_probe *probe, struct error *err)
+{
+    if (probe->token != 0)
+        return ask(joining, probe->token, probe->secret, err);
+    tell_probed(joining);
+    return 0;
+}
+
+static void on_readable(struct bufferevent *stream, void *arg)
+{
+    struct joining *joining = arg;
+    const struct record_type *type = NULL;
+    void *message = NULL;
+    struct error err = { 0 };
+    if (joining->is_asking || joining->is_telling)
+        return;
+    int r = frame_take(stream, JOIN_MESSAGE_MAX, &type, &message, &err);
+    if (r == 0)
+        return;
+    if (r > 0) {
+        (void)bufferevent_disable(stream, EV_READ);
+        if (type->id == MESSAGE_JOIN)
+            r = on_join(joining, message, &err);
+        else if (type->id == MESSAGE_PROBE)
+            r = on_probe(joining, message, &err);
+        else
+            r = error_set(&err, -EPROTO, "a machine that is no node may not send %s", type->name);
+        frame_free(type, message);
+    }
+    if (r < 0)
+        refuse(joining, &err);
+}
+
+static void leave(struct joining *joining)
+{
+    if (!joining->is_asking)
+        joining_free(joining);
+    else if (joining->stream != NULL)
+        bufferevent_free(take_ptr(joining->stream));
+}
+
+static void on_condition(struct bufferevent *stream, short what, void *arg)
+{
+    leave(arg);
+}
+
+/* However fast its bytes come: there are few such connections. */
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    leave(arg);
+}
+
+void join_begin(
+    struct controller *controller, const struct tls_authority *authority, int fd, const char *where)
+{
+    const struct timeval limit = { .tv_sec = JOIN_SECONDS };
+    struct joining *joining = xcalloc(1, sizeof(*joining));
+    *joining = (struct joining){ .controller = controller, .authority = authority, .where = xstrdup(where) };
+    joining->stream = bufferevent_socket_new(controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
+    joining->deadline = evtimer_new(controller->loop, on_deadline, joining);
+    if (joining->stream == NULL || joining->deadline == NULL)
+        abort(); // memory
+    (void)evtimer_add(joining->deadline, &limit);
+    bufferevent_setcb(joining->stream, on_readable, on_told, on_condition, joining);
+    (void)bufferevent_enable(joining->stream, EV_READ | EV_WRITE);
+}

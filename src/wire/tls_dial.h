@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection to another machine, in three steps that can fail for different reasons. All wait, for at most
+ * the time that is left. */
+#pragma once
+
+#include <openssl/types.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/address.h"
+
+struct addrinfo;
+
+/* The addresses of a name; freeaddrinfo(3). */
+int tls_dial_resolve(const struct address *address, struct addrinfo **ret, struct error *err);
+
+/* A connected, non-blocking socket to the first of them that answers. It notices within half a minute when
+ * the other machine has gone. */
+int tls_dial_connect(const struct addrinfo *addresses, const struct address *address, int64_t until_boot_ms,
+    int *ret_fd, struct error *err);
+
+/* Agrees on what the connection is for (wire/tls_context.h). The session does not own the socket. */
+int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
+    int64_t until_boot_ms, SSL **ret, struct error *err);
+
+/* All three. */
+int tls_dial(SSL_CTX *context, const struct address *address, const char *purpose, int64_t until_boot_ms,
+    SSL **ret, int *ret_fd, struct error *err);
+
+/* Sends all, or receives exactly `length` bytes, of a fresh session, by then. `where` is for the error. */
+int tls_dial_send(SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where,
+    struct error *err);
+int tls_dial_receive(
+    SSL *ssl, void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err);
+
+/* What every TCP connection between machines has set: no delay, and a limit to how long silence is borne. */
+void tls_dial_tune(int fd);

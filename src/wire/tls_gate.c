@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection is PENDING until its handshake is over, and then belongs to whoever made the gate. One that
+ * fails is told of in the log, but at most once a second: the port is open to anybody.
+ */
+#include "wire/tls_gate.h"
+
+#include <errno.h>
+#include <event2/listener.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "wire/address.h"
+#include "wire/tls_trouble.h"
+
+#define LOG_EVERY_MS    1000
+#define RESUME_AFTER_MS 100 // when descriptors ran out
+
+struct pending {
+    struct tls_gate *gate;
+    SSL *ssl;
+    int fd;
+    struct event *readable, *writable, *deadline;
+    struct pending *next, **where;
+};
+
+struct tls_gate {
+    struct event_base *base;
+    SSL_CTX *context;
+    struct evconnlistener *listener;
+    struct event *resume;
+    tls_gate_open_fn *on_open;
+    void *arg;
+    struct pending *first;
+    size_t count;
+    int64_t logged_ms;
+    unsigned n_unlogged;
+};
+
+static void pending_free(struct pending *pending)
+{
+    *pending->where = pending->next;
+    if (pending->next != NULL)
+        pending->next->where = pending->where;
+    pending->gate->count--;
+    event_free(pending->readable);
+    event_free(pending->writable);
+    event_free(pending->deadline);
+    SSL_free(pending->ssl);
+    closep(&pending->fd);
+    free(pending);
+}
+
+static void log_refusal(struct tls_gate *gate, const char *where, const char *why)
+{
+    int64_t now_ms = clock_boot_ms();
+    if (gate->logged_ms != 0 && now_ms - gate->logged_ms < LOG_EVERY_MS) {
+        gate->n_unlogged++;
+        return;
+    }
+    gate->logged_ms = now_ms;
+    if (gate->n_unlogged > 0)
+        log_info("%u more connections were refused", gate->n_unlogged);
+    gate->n_unlogged = 0;
+    log_info("a connection from %s is refused: %s", where, why);
+}
+
+static void shake(struct pending *pending)
+{
+    struct tls_gate *gate = pending->gate;
+    ERR_clear_error();
+    errno = 0;
+    int result = SSL_accept(pending->ssl);
+    int kind = result == 1 ? SSL_ERROR_NONE : SSL_get_error(pending->ssl, result);
+    if (result == 1) {
+        SSL *ssl = take_ptr(pending->ssl);
+        int fd = take_fd(&pending->fd);
+        pending_free(pending);
+        gate->on_open(gate->arg, ssl, fd);
+        return;
+    }
+    if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) {
+        (void)event_add(kind == SSL_ERROR_WANT_READ ? pending->readable : pending->writable, NULL);
+        return;
+    }
+    struct error err = { 0 };
+    _cleanup_free_ char *where = address_of_peer(pending->fd);
+    (void)trouble_of_tls(pending->ssl, result, where, &err);
+    log_refusal(gate, where, err.message);
+    pending_free(pending);
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+    shake(arg);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct pending *pending = arg;
+    _cleanup_free_ char *where = address_of_peer(pending->fd);
+    log_refusal(pending->gate, where, "its handshake takes too long");
+    pending_free(pending);
+}
+
+static void on_accept(
+    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+{
+    struct tls_gate *gate = arg;
+    SSL *ssl = gate->count < TLS_GATE_PENDING_MAX ? SSL_new(gate->context) : NULL;
+    if (ssl == NULL || SSL_set_fd(ssl, fd) != 1) {
+        log_refusal(gate, "somewhere", "too many others are waiting");
+        SSL_free(ssl);
+        (void)close(fd);
+        return;
+    }
+    struct pending *pending = xcalloc(1, sizeof(*pending));
+    *pending = (struct pending){
+        .gate = gate, .ssl = ssl, .fd = fd, .next = gate->first, .where = &gate->first
+    };
+    if (pending->next != NULL)
+        pending->next->where = &pending->next;
+    gate->first = pending;
+    gate->count++;
+    pending->readable = event_new(gate->base, fd, EV_READ, on_ready, pending);
+    pending->writable = event_new(gate->base, fd, EV_WRITE, on_ready, pending);
+    pending->deadline = evtimer_new(gate->base, on_deadline, pending);
+    if (pending->readable == NULL || pending->writable == NULL || pending->deadline == NULL)
+        abort(); // memory
+    (void)evtimer_add(pending->deadline, &(struct timeval){ .tv_sec = TLS_GATE_SECONDS });
+    shake(pending);
+}
+
+/* The backlog stays readable when accept() fails for lack of descriptors: without a pause this would spin. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+    struct tls_gate *gate = arg;
+    (void)evconnlistener_disable(listener);
+    (void)evtimer_add(gate->resume, &(struct timeval){ .tv_usec = RESUME_AFTER_MS * 1000 });
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_gate *gate = arg;
+    (void)evconnlistener_enable(gate->listener);
+}
+
+struct tls_gate *tls_gate_new(
+    struct event_base *base, SSL_CTX *context, int listen_fd, tls_gate_open_fn *on_open, void *arg)
+{
+    struct tls_gate *gate = xcalloc(1, sizeof(*gate));
+    (void)evutil_make_socket_nonblocking(listen_fd);
+    (void)SSL_CTX_up_ref(context);
+    *gate = (struct tls_gate){ .base = base, .context = context, .on_open = on_open, .arg = arg };
+    gate->listener = evconnlistener_new(
+        base, on_accept, gate, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, listen_fd);
+    gate->resume = evtimer_new(base, on_resume, gate);
+    if (gate->listener == NULL || gate->resume == NULL)
+        abort(); // memory
+    evconnlistener_set_error_cb(gate->listener, on_accept_error);
+    return gate;
+}
+
+void tls_gate_free(struct tls_gate *gate)
+{
+    if (gate == NULL)
+        return;
+    while (gate->first != NULL)
+        pending_free(gate->first);
+    evconnlistener_free(gate->listener);
+    event_free(gate->resume);
+    SSL_CTX_free(gate->context);
+    free(gate);
+}

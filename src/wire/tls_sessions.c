@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/tls_sessions.h"
+
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "wire/tls_dial.h"
+#include "wire/tls_pump.h"
+
+struct session {
+    struct tls_sessions *sessions;
+    struct tls_pump *pump;
+    char *label;
+    struct session *next, **where;
+};
+
+struct tls_sessions {
+    struct event_base *base;
+    tls_session_ended_fn *on_end;
+    void *arg;
+    struct session *first;
+};
+
+struct tls_sessions *tls_sessions_new(struct event_base *base, tls_session_ended_fn *on_end, void *arg)
+{
+    struct tls_sessions *sessions = xcalloc(1, sizeof(*sessions));
+    *sessions = (struct tls_sessions){ .base = base, .on_end = on_end, .arg = arg };
+    return sessions;
+}
+
+static void session_free(struct session *session)
+{
+    *session->where = session->next;
+    if (session->next != NULL)
+        session->next->where = session->where;
+    tls_pump_free(session->pump);
+    free(session->label);
+    free(session);
+}
+
+void tls_sessions_free(struct tls_sessions *sessions)
+{
+    if (sessions == NULL)
+        return;
+    while (sessions->first != NULL)
+        session_free(sessions->first);
+    free(sessions);
+}
+
+static void on_pump_end(void *arg, const struct error *err)
+{
+    struct session *session = arg;
+    struct tls_sessions *sessions = session->sessions;
+    _cleanup_free_ char *label = take_ptr(session->label);
+    session_free(session);
+    sessions->on_end(sessions->arg, label, err);
+}
+
+void tls_sessions_add(
+    struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
+{
+    struct session *session = xcalloc(1, sizeof(*session));
+    *session = (struct session){
+        .sessions = sessions, .label = xstrdup(label), .next = sessions->first, .where = &sessions->first
+    };
+    if (session->next != NULL)
+        session->next->where = &session->next;
+    sessions->first = session;
+    tls_dial_tune(net_fd);
+    session->pump = tls_pump_new(sessions->base, ssl, net_fd, plain_fd, on_pump_end, session);
+}
+
+int tls_sessions_open(
+    struct tls_sessions *sessions, SSL *ssl, int net_fd, const char *label, int *ret_plain_fd)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
+        int r = -errno;
+        SSL_free(ssl);
+        (void)close(net_fd);
+        return r;
+    }
+    tls_sessions_add(sessions, ssl, net_fd, pair[0], label);
+    *ret_plain_fd = pair[1];
+    return 0;
+}
+
+void tls_sessions_cut(struct tls_sessions *sessions, const char *label)
+{
+    struct session *next = NULL;
+    for (struct session *session = sessions->first; session != NULL; session = next) {
+        next = session->next;
+        if (strcmp(session->label, label) == 0)
+            session_free(session);
+    }
+}
+
+size_t tls_sessions_count(const struct tls_sessions *sessions, const char *label)
+{
+    size_t count = 0;
+    for (const struct session *session = sessions->first; session != NULL; session = session->next)
+        count += label == NULL || strcmp(session->label, label) == 0;
+    return count;
+}

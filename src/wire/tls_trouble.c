@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One table. A row is found by the kind of failure and its number there: an EAI_ code, an errno, a reason of
+ * OpenSSL, or an outcome of checking a certificate.
+ */
+#include "wire/tls_trouble.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum kind { NAME, CONNECT, REASON, CERTIFICATE };
+
+struct row {
+    enum kind kind;
+    int number;
+    int code; // of the error that is made of it
+    const char *text;
+    const char *hint;
+};
+
+static const char no_reply_hint[] =
+    "a firewall may drop the packets (mgpud needs TCP 9124 for nodes), or the machine is off";
+static const char other_cluster_hint[] =
+    "the address may lead to another machine now, or mgpud was set up anew: join again with a fresh "
+    "`mgpu node token`";
+static const char other_port_hint[] =
+    "9124 is the port for nodes, 9123 that of the API, which has TLS only when --listen is not loopback";
+
+static const struct row rows[] = {
+    { NAME, EAI_NONAME, -ENXIO, "nobody knows this name", "check the spelling, DNS and /etc/hosts" },
+    { NAME, EAI_NODATA, -ENXIO, "the name has no address", "check DNS and /etc/hosts" },
+    { NAME, EAI_AGAIN, -EAGAIN, "the name servers do not answer",
+        "check /etc/resolv.conf, or use the numerical address" },
+    { NAME, EAI_FAIL, -EAGAIN, "the name servers fail",
+        "check /etc/resolv.conf, or use the numerical address" },
+    { NAME, EAI_SERVICE, -EINVAL, "the port is not a number", "write HOST:PORT" },
+    { CONNECT, ECONNREFUSED, -ECONNREFUSED, "the connection is refused",
+        "the machine is there, but nothing listens on this port: is mgpud running there? For nodes it "
+        "listens "
+        "once there is a node or a valid `mgpu node token`" },
+    { CONNECT, EHOSTUNREACH, -EHOSTUNREACH, "there is no route to this machine",
+        "check the network and the address: ip route get ADDRESS" },
+    { CONNECT, ENETUNREACH, -ENETUNREACH, "there is no route to this network",
+        "check the network: ip route; with an IPv6 address, whether this machine has IPv6" },
+    { CONNECT, ETIMEDOUT, -ETIMEDOUT, "nothing answers in time", no_reply_hint },
+    { CONNECT, EACCES, -EACCES, "a local rule forbids the connection", "check nftables or iptables here" },
+    { CONNECT, EPERM, -EPERM, "a local rule forbids the connection", "check nftables or iptables here" },
+    { CONNECT, ECONNRESET, -ECONNRESET, "the other side cut the connection",
+        "it may be restarting, or something between closes connections; its log says more" },
+    { CONNECT, EPIPE, -ECONNRESET, "the other side cut the connection",
+        "it may be restarting, or something between closes connections; its log says more" },
+    { CONNECT, EADDRNOTAVAIL, -EADDRNOTAVAIL, "this machine has no address to use",
+        "too many connections, or no network: ip address" },
+    { REASON, SSL_R_WRONG_VERSION_NUMBER, -EPROTO, "what answers there does not speak TLS", other_port_hint },
+    { REASON, SSL_R_HTTP_REQUEST, -EPROTO, "plain HTTP came where TLS is spoken",
+        "use https:// and the pin: mgpu token create prints both" },
+    { REASON, SSL_R_HTTPS_PROXY_REQUEST, -EPROTO, "a proxy request came where TLS is spoken",
+        "mgpu does not go through HTTP proxies" },
+    { REASON, SSL_R_UNSUPPORTED_PROTOCOL, -EPROTONOSUPPORT, "the other side speaks no TLS 1.3",
+        "something between may end TLS; mgpu needs a direct connection" },
+    { REASON, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, -EPROTONOSUPPORT, "the other side speaks no TLS 1.3",
+        "something between may end TLS; mgpu needs a direct connection" },
+    { REASON, SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL, -EPROTONOSUPPORT,
+        "it speaks TLS, but is no such port of mgpud", other_port_hint },
+    { REASON, SSL_R_NO_APPLICATION_PROTOCOL, -EPROTONOSUPPORT, "the client asked for something else",
+        other_port_hint },
+    { REASON, SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, -EKEYREJECTED, "the other side does not believe us",
+        other_cluster_hint },
+    { REASON, SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, -EKEYREJECTED, "the other side does not believe us",
+        other_cluster_hint },
+    { REASON, SSL_R_TLSV1_ALERT_UNKNOWN_CA, -EKEYREJECTED, "the other side does not believe us",
+        other_cluster_hint },
+    { REASON, SSL_R_UNEXPECTED_EOF_WHILE_READING, -ECONNRESET, "the other side cut the connection",
+        "it may be restarting, or something between closes connections; its log says more" },
+    { CERTIFICATE, X509_V_ERR_CERT_REJECTED, -EKEYREJECTED,
+        "it is not the cluster that the token or the pin names", other_cluster_hint },
+    { CERTIFICATE, X509_V_ERR_CERT_SIGNATURE_FAILURE, -EKEYREJECTED, "its certificate is forged",
+        "somebody between pretends to be mgpud" },
+};
+
+static const struct row *find(enum kind kind, int number)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].kind == kind && rows[i].number == number)
+            return &rows[i];
+    return NULL;
+}
+
+static int tell(const struct row *row, int code, const char *text, const char *where, struct error *err)
+{
+    if (row == NULL)
+        return error_set(err, code, "cannot reach %s: %s", where, text);
+    (void)error_set(err, row->code, "cannot reach %s: %s", where, row->text);
+    (void)error_hint(err, "%s", row->hint);
+    return row->code;
+}
+
+int trouble_of_name(int code, const char *where, struct error *err)
+{
+    return tell(find(NAME, code), -ENXIO, gai_strerror(code), where, err);
+}
+
+int trouble_of_connect(int code, const char *where, struct error *err)
+{
+    return tell(find(CONNECT, -code), code, strerror(-code), where, err);
+}
+
+/* What a call of OpenSSL came to: its row when there is one, else its words. */
+static const struct row *judge(const SSL *ssl, int result, int saved, int *ret_code, const char **ret_text)
+{
+    int kind = SSL_get_error(ssl, result);
+    long verified = SSL_get_verify_result(ssl);
+    unsigned long queued = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(queued);
+    bool is_rejected = ERR_GET_REASON(queued) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK;
+    ERR_clear_error();
+    *ret_code = is_rejected ? -EKEYREJECTED : -EPROTO;
+    *ret_text = is_rejected      ? X509_verify_cert_error_string(verified)
+                : reason != NULL ? reason
+                                 : "TLS failed";
+    if (is_rejected)
+        return find(CERTIFICATE, (int)verified);
+    if (kind != SSL_ERROR_ZERO_RETURN && kind != SSL_ERROR_SYSCALL)
+        return find(REASON, ERR_GET_REASON(queued));
+    *ret_code = kind == SSL_ERROR_SYSCALL && saved != 0 ? -saved : -ECONNRESET;
+    *ret_text = strerror(-*ret_code);
+    return find(CONNECT, -*ret_code);
+}
+
+int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *err)
+{
+    const char *text = NULL;
+    int code = 0, saved = errno;
+    const struct row *row = judge(ssl, result, saved, &code, &text);
+    return tell(row, code, text, where, err);
+}
+
+int trouble_of_session(const SSL *ssl, int result, const char *where, struct error *err)
+{
+    const char *text = NULL;
+    int code = 0, saved = errno;
+    const struct row *row = judge(ssl, result, saved, &code, &text);
+    (void)error_set(err, row != NULL ? row->code : code, "the connection with %s broke: %s", where,
+        row != NULL ? row->text : text);
+    return row != NULL ? error_hint(err, "%s", row->hint) : code;
+}

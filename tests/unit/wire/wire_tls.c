@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/* Keys, whom a session believes, and the pump: bytes, ends and back-pressure, over a real port. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "wire/tls_authority.h"
+#include "wire/tls_context.h"
+#include "wire/tls_dial.h"
+#include "wire/tls_gate.h"
+#include "wire/tls_sessions.h"
+#include "wire/tls_trouble.h"
+
+#define WAIT_MS 20000
+
+struct world {
+    char dir[64];
+    struct tls_authority *authority;
+    struct event_base *base;
+    struct tls_gate *gate;
+    struct tls_sessions *sessions;
+    struct address address;
+    int plain; // the server's end of the last session
+    bool is_for_stream;
+    uint8_t peer_pin[TLS_PIN_SIZE];
+    bool has_peer_pin;
+    unsigned ended, broken;
+};
+
+static void on_end(void *arg, const char *label, const struct error *err)
+{
+    struct world *world = arg;
+    world->ended++;
+    world->broken += err->code != 0;
+}
+
+static void on_open(void *arg, SSL *ssl, int fd)
+{
+    struct world *world = arg;
+    world->is_for_stream = tls_is_for(ssl, TLS_FOR_STREAM);
+    world->has_peer_pin = tls_peer_pin(ssl, world->peer_pin);
+    assert_int_equal(tls_sessions_open(world->sessions, ssl, fd, "x", &world->plain), 0);
+}
+
+static int start(void **state)
+{
+    static const char *const purposes[] = { TLS_FOR_LINK, TLS_FOR_STREAM, NULL };
+    struct world *world = xcalloc(1, sizeof(*world));
+    _cleanup_context_ SSL_CTX *context = NULL;
+    struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t length = sizeof(here);
+    struct error err = { 0 };
+    world->plain = -1;
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)snprintf(world->dir, sizeof(world->dir), "/tmp/mgpu-tls-XXXXXX");
+    assert_non_null(mkdtemp(world->dir));
+    assert_int_equal(tls_authority_open(world->dir, &world->authority, &err), 0);
+    assert_int_equal(tls_context_server(world->authority, purposes, &context, &err), 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, sizeof(here)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&here, &length), 0);
+    world->address =
+        (struct address){ .host = xstrdup("127.0.0.1"), .port = xasprintf("%u", ntohs(here.sin_port)) };
+    world->base = event_base_new();
+    world->sessions = tls_sessions_new(world->base, on_end, world);
+    world->gate = tls_gate_new(world->base, context, fd, on_open, world);
+    *state = world;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    static const char *const files[] = { "authority.key", "authority.crt", "server.key", "server.crt",
+        "node.key" };
+    struct world *world = *state;
+    tls_gate_free(world->gate);
+    tls_sessions_free(world->sessions);
+    event_base_free(world->base);
+    tls_authority_free(world->authority);
+    address_clear(&world->address);
+    closep(&world->plain);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("%s/%s", world->dir, files[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(world->dir), 0);
+    free(world);
+    return 0;
+}
+
+/* --- a client on a thread of its own, since it waits --- */
+
+struct client {
+    struct world *world;
+    const uint8_t *pin;
+    const char *purpose;
+    EVP_PKEY *key;
+    X509 *certificate;
+    SSL *ssl;
+    int fd, result;
+    struct error err;
+    bool is_done;
+};
+
+static void *dial(void *arg)
+{
+    struct client *client = arg;
+    _cleanup_context_ SSL_CTX *context = NULL;
+    client->result =
+        tls_context_client(client->pin, client->key, client->certificate, &context, &client->err);
+    if (client->result == 0)
+        client->result = tls_dial(context, &client->world->address, client->purpose,
+            clock_boot_ms() + WAIT_MS, &client->ssl, &client->fd, &client->err);
+    __atomic_store_n(&client->is_done, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void turn(struct world *world)
+{
+    struct timeval wait = { .tv_usec = 5000 };
+    (void)event_base_loopexit(world->base, &wait);
+    (void)event_base_dispatch(world->base);
+}
+
+static void run(struct client *client)
+{
+    pthread_t thread;
+    int64_t end_ms = clock_boot_ms() + WAIT_MS;
+    client->fd = -1;
+    assert_int_equal(pthread_create(&thread, NULL, dial, client), 0);
+    while (!__atomic_load_n(&client->is_done, __ATOMIC_ACQUIRE) && clock_boot_ms() < end_ms)
+        turn(client->world);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    while (client->result == 0 && client->world->plain < 0 && clock_boot_ms() < end_ms)
+        turn(client->world);
+}
+
+static void hang_up(struct client *client)
+{
+    SSL_free(client->ssl);
+    closep(&client->fd);
+    client->ssl = NULL;
+    client->fd = -1;
+}
+
+/* --- keys --- */
+
+static void a_key_is_made_once_and_nobody_elses(void **state)
+{
+    struct world *world = *state;
+    struct error err = { 0 };
+    struct stat status;
+    uint8_t pin[TLS_PIN_SIZE];
+    struct tls_authority *again = NULL;
+    _cleanup_free_ char *path = xasprintf("%s/authority.key", world->dir);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    memcpy(pin, tls_authority_pin(world->authority), sizeof(pin));
+    assert_int_equal(tls_authority_open(world->dir, &again, &err), 0);
+    assert_memory_equal(tls_authority_pin(again), pin, sizeof(pin));
+    tls_authority_free(again);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(tls_authority_open(world->dir, &again, &err), -EPERM);
+    assert_non_null(strstr(err.message, "may be read by others"));
+}
+
+static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **state)
+{
+    struct world *world = *state;
+    struct error err = { 0 };
+    struct tls_authority *again = NULL;
+    int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(unlinkat(dirfd, "server.crt", 0), 0);
+    assert_int_equal(file_write(dirfd, "authority.crt", "junk", 4, false), 0);
+    assert_int_equal(tls_authority_open(world->dir, &again, &err), 0);
+    tls_authority_free(again);
+    assert_int_equal(file_write(dirfd, "authority.key", "junk", 4, false), 0);
+    assert_int_equal(tls_authority_open(world->dir, &again, &err), -EBADMSG);
+    (void)close(dirfd);
+}
+
+static void a_request_proves_its_key(void **state)
+{
+    struct world *world = *state;
+    struct error err = { 0 };
+    int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
+    _cleanup_key_ EVP_PKEY *key = NULL, *read = NULL;
+    _cleanup_certificate_ X509 *certificate = NULL;
+    uint8_t ours[TLS_PIN_SIZE], theirs[TLS_PIN_SIZE];
+    assert_int_equal(tls_key_open(dirfd, "node.key", &key, &err), 0);
+    (void)close(dirfd);
+    char *text = tls_request_text(key, "n1");
+    assert_int_equal(tls_authority_read_request(text, &read, &err), 0);
+    assert_true(tls_pin_of_key(key, ours) && tls_pin_of_key(read, theirs));
+    assert_memory_equal(ours, theirs, sizeof(ours));
+    assert_int_equal(tls_authority_issue(world->authority, read, "n1", &certificate, &err), 0);
+    _cleanup_free_ char *name = tls_certificate_name(certificate);
+    assert_string_equal(name, "n1");
+    assert_true(tls_authority_has_issued(world->authority, certificate));
+    char *middle = text + strlen(text) / 2;
+    *middle = *middle == 'A' ? 'B' : 'A';
+    EVP_PKEY *none = NULL;
+    assert_int_equal(tls_authority_read_request(text, &none, &err), -EBADMSG);
+    assert_int_equal(tls_authority_read_request("", &none, &err), -EBADMSG);
+    free(text);
+}
+
+/* --- whom a session believes --- */
+
+static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **state)
+{
+    struct world *world = *state;
+    uint8_t leaf[TLS_PIN_SIZE];
+    assert_true(tls_pin_of_key(tls_authority_server_key(world->authority), leaf));
+    const uint8_t *const pins[] = { tls_authority_pin(world->authority), leaf };
+    for (size_t i = 0; i < 2; i++) {
+        struct client client = { .world = world, .pin = pins[i], .purpose = TLS_FOR_STREAM };
+        run(&client);
+        assert_int_equal(client.result, 0);
+        assert_true(world->is_for_stream);
+        assert_false(world->has_peer_pin);
+        hang_up(&client);
+        closep(&world->plain);
+        world->plain = -1;
+    }
+}
+
+static void a_client_believes_nobody_else(void **state)
+{
+    struct world *world = *state;
+    const uint8_t pin[TLS_PIN_SIZE] = { 1 };
+    struct client client = { .world = world, .pin = pin, .purpose = TLS_FOR_LINK };
+    run(&client);
+    assert_int_equal(client.result, -EKEYREJECTED);
+    assert_non_null(strstr(client.err.message, "not the cluster"));
+    assert_int_equal(world->plain, -1);
+}
+
+static void a_purpose_that_the_port_has_not_is_refused(void **state)
+{
+    struct world *world = *state;
+    struct client client = {
+        .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_HTTP
+    };
+    run(&client);
+    assert_int_equal(client.result, -EPROTONOSUPPORT);
+    assert_non_null(strstr(client.err.message, "no such port of mgpud"));
+}
+
+static void a_server_learns_the_key_of_its_client(void **state)
+{
+    struct world *world = *state;
+    struct error err = { 0 };
+    uint8_t pin[TLS_PIN_SIZE];
+    int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
+    _cleanup_key_ EVP_PKEY *key = NULL;
+    _cleanup_certificate_ X509 *certificate = NULL;
+    assert_int_equal(tls_key_open(dirfd, "node.key", &key, &err), 0);
+    (void)close(dirfd);
+    assert_int_equal(tls_authority_issue(world->authority, key, "n1", &certificate, &err), 0);
+    struct client client = { .world = world,
+        .pin = tls_authority_pin(world->authority),
+        .purpose = TLS_FOR_LINK,
+        .key = key,
+        .certificate = certificate };
+    run(&client);
+    assert_int_equal(client.result, 0);
+    assert_true(world->has_peer_pin && tls_pin_of_key(key, pin));
+    assert_memory_equal(world->peer_pin, pin, sizeof(pin));
+    hang_up(&client);
+}
+
+/* --- the pump --- */
+
+static void begin(struct world *world, struct client *client)
+{
+    *client = (struct client){
+        .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_LINK
+    };
+    run(client);
+    assert_int_equal(client->result, 0);
+}
+
+/* Waits until the server's plain end can be read. */
+static void await_plain(struct world *world)
+{
+    struct pollfd look = { .fd = world->plain, .events = POLLIN };
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; poll(&look, 1, 0) == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+}
+
+static void each_direction_ends_by_itself(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    char bytes[16];
+    size_t n = 0;
+    begin(world, &client);
+    assert_int_equal(SSL_write(client.ssl, "ask", 3), 3);
+    assert_true(SSL_shutdown(client.ssl) >= 0);
+    await_plain(world);
+    assert_int_equal(recv(world->plain, bytes, sizeof(bytes), 0), 3);
+    await_plain(world);
+    assert_int_equal(recv(world->plain, bytes, sizeof(bytes), 0), 0); // the end of what it asks
+    assert_int_equal(send(world->plain, "answer", 6, 0), 6);
+    closep(&world->plain);
+    world->plain = -1;
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+    assert_int_equal(world->ended, 1);
+    assert_int_equal(world->broken, 0);
+    assert_int_equal(SSL_read_ex(client.ssl, bytes, sizeof(bytes), &n), 1);
+    assert_int_equal(n, 6);
+    int result = SSL_read_ex(client.ssl, bytes, sizeof(bytes), &n);
+    assert_int_equal(SSL_get_error(client.ssl, result), SSL_ERROR_ZERO_RETURN);
+    hang_up(&client);
+}
+
+static void who_does_not_read_stops_who_writes(void **state)
+{
+    static char block[65536];
+    struct world *world = *state;
+    struct client client;
+    size_t sent = 0, n = 0;
+    begin(world, &client);
+    for (int idle = 0; idle < 50;) {
+        int result = SSL_write_ex(client.ssl, block, sizeof(block), &n);
+        sent += result == 1 ? n : 0;
+        idle = result == 1 ? 0 : idle + 1;
+        turn(world);
+        assert_true(sent < 64U << 20);
+    }
+    /* All of it comes once it is taken. */
+    size_t taken = 0;
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; taken < sent && clock_boot_ms() < end_ms;) {
+        ssize_t got = recv(world->plain, block, sizeof(block), MSG_DONTWAIT);
+        taken += got > 0 ? (size_t)got : 0;
+        if (got <= 0)
+            turn(world);
+    }
+    assert_int_equal(taken, sent);
+    hang_up(&client);
+}
+
+static void a_cut_connection_is_no_clean_end(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    hang_up(&client); // without close_notify
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+    assert_int_equal(world->broken, 1);
+}
+
+static void sessions_are_cut_by_their_label(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    assert_int_equal(tls_sessions_count(world->sessions, "x"), 1);
+    tls_sessions_cut(world->sessions, "y");
+    assert_int_equal(tls_sessions_count(world->sessions, NULL), 1);
+    tls_sessions_cut(world->sessions, "x");
+    assert_int_equal(tls_sessions_count(world->sessions, NULL), 0);
+    char byte;
+    assert_int_equal(recv(world->plain, &byte, 1, 0), 0);
+    hang_up(&client);
+}
+
+/* --- troubles --- */
+
+static void troubles_are_told_apart_and_have_a_remedy(void **state)
+{
+    static const int names[] = { EAI_NONAME, EAI_AGAIN };
+    static const int connects[] = { ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT, ECONNRESET };
+    char seen[8][512];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct error err = { 0 };
+        assert_true(trouble_of_name(names[i], "gpu0:9124", &err) < 0);
+        assert_true(err.hint[0] != '\0' && strstr(err.message, "gpu0:9124") != NULL);
+        (void)snprintf(seen[count++], sizeof(seen[0]), "%s", err.message);
+    }
+    for (size_t i = 0; i < sizeof(connects) / sizeof(connects[0]); i++) {
+        struct error err = { 0 };
+        assert_true(trouble_of_connect(-connects[i], "gpu0:9124", &err) < 0);
+        assert_true(err.hint[0] != '\0' && strstr(err.message, "gpu0:9124") != NULL);
+        (void)snprintf(seen[count++], sizeof(seen[0]), "%s", err.message);
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(seen[i], seen[k]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_key_is_made_once_and_nobody_elses),
+        TEST(a_damaged_key_is_refused_and_a_lost_certificate_made_anew),
+        TEST(a_request_proves_its_key),
+        TEST(a_client_believes_the_pin_of_the_authority_or_of_the_server),
+        TEST(a_client_believes_nobody_else),
+        TEST(a_purpose_that_the_port_has_not_is_refused),
+        TEST(a_server_learns_the_key_of_its_client),
+        TEST(each_direction_ends_by_itself),
+        TEST(who_does_not_read_stops_who_writes),
+        TEST(a_cut_connection_is_no_clean_end),
+        TEST(sessions_are_cut_by_their_label),
+        cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
+    };
+    return cmocka_run_group_tests_name("wire_tls", tests, NULL, NULL);
+}
