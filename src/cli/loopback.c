@@ -4,23 +4,12 @@
 #include "cli/loopback.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cli/tcp_connect.h"
 #include "wire/listener_owner.h"
-
-static void free_addresses(struct addrinfo **found)
-{
-    if (*found != NULL)
-        freeaddrinfo(*found);
-}
-
-#define _cleanup_addresses_ _cleanup_(free_addresses)
 
 static bool are_loopback(const struct addrinfo *found)
 {
@@ -30,16 +19,10 @@ static bool are_loopback(const struct addrinfo *found)
     return found != NULL;
 }
 
-static int resolve(const char *host, const char *port, struct addrinfo **ret)
-{
-    const struct addrinfo wanted = { .ai_socktype = SOCK_STREAM };
-    return getaddrinfo(host, port, &wanted, ret);
-}
-
 bool loopback_is(const char *host)
 {
     _cleanup_addresses_ struct addrinfo *found = NULL;
-    return resolve(host, NULL, &found) == 0 && are_loopback(found);
+    return addresses_find(host, NULL, &found) == 0 && are_loopback(found);
 }
 
 /* "http://[::1]:9123/" to its parts. */
@@ -56,43 +39,13 @@ static int read_url(const char *url, char **ret_host, char **ret_port, struct er
     return 0;
 }
 
-static int await_connection(int fd, int timeout_ms)
-{
-    struct pollfd wanted = { .fd = fd, .events = POLLOUT };
-    int failure = 0, n = 0;
-    socklen_t size = sizeof(failure);
-    do
-        n = poll(&wanted, 1, timeout_ms);
-    while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return -ETIMEDOUT;
-    if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
-        return -errno;
-    return -failure;
-}
-
-static int connect_one(const struct addrinfo *at, int timeout_ms, int *ret_fd)
-{
-    _cleanup_close_ int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    int r = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : -errno;
-    if (r == -EINPROGRESS)
-        r = await_connection(fd, timeout_ms);
-    if (r == 0 && fcntl(fd, F_SETFL, 0) < 0)
-        r = -errno;
-    if (r == 0)
-        *ret_fd = take_fd(&fd);
-    return r;
-}
-
 /* Connects to whom the kernel names, twice the same. */
 static int connect_known(const struct addrinfo *at, int timeout_ms, int *ret_fd, uid_t *ret_uid)
 {
     uint32_t before = 0, after = 0;
     _cleanup_close_ int fd = -1;
     bool is_told = listener_owner(at->ai_addr, &before);
-    int r = connect_one(at, timeout_ms, &fd);
+    int r = tcp_connect(at, timeout_ms, &fd);
     if (r < 0)
         return r;
     if (!is_told || !listener_owner(at->ai_addr, &after) || before != after)
@@ -110,7 +63,7 @@ int loopback_connect(
     int fd = -1, r = read_url(url, &host, &port, err);
     if (r < 0)
         return r;
-    int failure = resolve(host, port, &found);
+    int failure = addresses_find(host, port, &found);
     if (failure != 0)
         return error_set(err, -EINVAL, "%s: %s", url, gai_strerror(failure));
     if (!are_loopback(found)) {

@@ -19,6 +19,8 @@ const struct personality *const personalities[] = {
     &personality_tgpu,
     &personality_srun,
     &personality_run_server,
+    &personality_simple_master,
+    &personality_simple_node,
     &personality_simple_client,
     NULL,
 };

@@ -32,7 +32,7 @@ struct personality {
 
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
     personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server,
-    personality_simple_client;
+    personality_simple_master, personality_simple_node, personality_simple_client;
 
 /* Ended by NULL. */
 extern const struct personality *const personalities[];

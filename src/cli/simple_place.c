@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/field.h"
 #include "cli/loopback.h"
 #include "cli/option_text.h"
+#include "cli/tcp_connect.h"
 
 static struct {
     const char *host, *port; // NULL: not given
-    char *url;               // made of them
+    char *found;             // the place that was made of them
 } asked;
 
 int simple_place_set_host(const char *what, const char *value, struct error *err)
@@ -56,33 +59,81 @@ const char *simple_place_port(void)
     return asked.port != NULL ? asked.port : SIMPLE_PORT;
 }
 
-/* Is there a mgpud at a usual place, with that port? NULL: with any or none. */
-static bool is_at_usual_place(const char *port)
+/* Takes the socket of the mgpud at a usual place, if there is one with that port; NULL: with any or none. */
+static bool take_usual_place(struct call *call, const char *port)
 {
     struct client client;
     _cleanup_json_ json_t *status = NULL;
     client_init(&client, NULL, NULL);
-    bool is_there = client_get(&client, "/status", &status, NULL) == 0;
+    client.host = NULL;
+    bool is_there = client_get(&client, "/status", &status, NULL) == 0 &&
+                    (port == NULL || field_integer(status, "port", 0) == strtoll(port, NULL, 10));
+    if (is_there) {
+        free(asked.found);
+        asked.found = take_ptr(client.path);
+        call->socket = asked.found;
+    }
     client_clear(&client);
-    return is_there && (port == NULL || field_integer(status, "port", 0) == strtoll(port, NULL, 10));
+    return is_there;
+}
+
+/* Only an address of this machine can be bound. */
+static bool is_own(const struct addrinfo *address)
+{
+    _cleanup_close_ int fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && bind(fd, address->ai_addr, address->ai_addrlen) == 0;
+}
+
+bool simple_place_is_here(void)
+{
+    _cleanup_addresses_ struct addrinfo *found = NULL;
+    return addresses_find(simple_place_host(), NULL, &found) == 0 && is_own(found);
+}
+
+char *simple_place_text(unsigned further)
+{
+    const char *host = simple_place_host();
+    bool is_six = strchr(host, ':') != NULL;
+    return xasprintf("%s%s%s:%ld", is_six ? "[" : "", host, is_six ? "]" : "",
+        strtol(simple_place_port(), NULL, 10) + (long)further);
+}
+
+/* Of the master on another machine: MGPU_HOST has the pin, which says whom to believe wherever it is. */
+static int find_elsewhere(struct call *call, struct error *err)
+{
+    const char *from_environment = getenv("MGPU_HOST");
+    const char *pin = from_environment != NULL ? strchr(from_environment, '#') : NULL;
+    _cleanup_free_ char *place = simple_place_text(0);
+    if (pin == NULL) {
+        (void)error_set(
+            err, -EPERM, "%.200s is another machine, and nothing here says whom to believe there", place);
+        return error_hint(err,
+            "on the master: mgpu token create --via %.100s; it prints what to put into MGPU_HOST "
+            "and MGPU_TOKEN here",
+            simple_place_host());
+    }
+    free(asked.found);
+    asked.found = xasprintf("https://%s%s", place, pin);
+    call->host = asked.found;
+    return 0;
 }
 
 int simple_place_find(struct call *call, struct error *err)
 {
     bool is_given = asked.host != NULL || asked.port != NULL;
-    const char *socket = getenv("MGPU_SOCKET");
-    if (call->socket != NULL || (!is_given && socket != NULL && *socket != '\0'))
+    const char *socket = getenv("MGPU_SOCKET"), *host = getenv("MGPU_HOST");
+    bool has_place = (socket != NULL && *socket != '\0') || (host != NULL && *host != '\0');
+    if (call->socket != NULL || call->host != NULL || (!is_given && has_place))
         return 0;
-    if (!loopback_is(simple_place_host())) {
-        (void)error_set(err, -EINVAL, "%.200s is not this machine", simple_place_host());
-        return error_hint(err, "mgpud of another machine is not reached by this program");
-    }
-    if (is_at_usual_place(is_given ? simple_place_port() : NULL))
+    bool is_loopback = loopback_is(simple_place_host());
+    if ((is_loopback || simple_place_is_here()) &&
+        take_usual_place(call, is_given ? simple_place_port() : NULL))
         return 0;
-    bool is_six = strchr(simple_place_host(), ':') != NULL;
-    free(asked.url);
-    asked.url = xasprintf(LOOPBACK_SCHEME "%s%s%s:%s", is_six ? "[" : "", simple_place_host(),
-        is_six ? "]" : "", simple_place_port());
-    call->socket = asked.url;
+    if (!is_loopback)
+        return find_elsewhere(call, err);
+    _cleanup_free_ char *place = simple_place_text(0);
+    free(asked.found);
+    asked.found = xasprintf(LOOPBACK_SCHEME "%s", place);
+    call->socket = asked.found;
     return 0;
 }
