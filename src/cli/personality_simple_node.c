@@ -26,6 +26,7 @@
 #define WAY_MS         10000
 #define LINKED         "connected to the controller" // as mgpu-agent says it
 #define SPEAKER        "mgpu-agent: "
+#define FAILURE        "error: "
 #define NAME_LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 #define NAME_MAX_BYTES 64
 
@@ -125,7 +126,7 @@ static int make_words(
     }
     int r = simple_join_ticket(call, options->join_file, options->node, &ticket, err);
     if (r == 0)
-        r = simple_join_try_way(WAY_MS, err);
+        r = simple_join_try_way(1, WAY_MS, err);
     if (r < 0)
         return r;
     strings_add(words, "--join-file=-");
@@ -164,7 +165,8 @@ static void on_line(struct hearing *hearing)
     if (hearing->options->is_verbose || hearing->is_registered)
         (void)fprintf(stderr, "%s\n", line);
     free(hearing->last);
-    hearing->last = xstrdup(words != NULL ? words + strlen(SPEAKER) : line);
+    words = words != NULL ? words + strlen(SPEAKER) : line;
+    hearing->last = xstrdup(strncmp(words, FAILURE, strlen(FAILURE)) == 0 ? words + strlen(FAILURE) : words);
     if (strncmp(hearing->last, LINKED, strlen(LINKED)) == 0)
         on_link(hearing);
 }

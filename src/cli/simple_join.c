@@ -16,6 +16,7 @@
 #define JOIN_VARIABLE "MGPU_JOIN"
 #define TICKET_MAX    1024
 #define EXPIRES_S     600
+#define WAY_MS        10000
 
 /* What was printed may name the master otherwise than this machine reaches it; only the token counts. */
 static int make_ticket(const char *text, const char *from, char **ret, struct error *err)
@@ -84,20 +85,6 @@ static int ask_for_ticket(struct call *call, const char *node, char **ret, struc
     return r < 0 ? r : make_ticket(ticket, "the answer of mgpud", ret, err);
 }
 
-int simple_join_ticket(struct call *call, const char *file, const char *node, char **ret, struct error *err)
-{
-    const char *from_environment = getenv(JOIN_VARIABLE);
-    if (file == NULL && from_environment != NULL && *from_environment != '\0')
-        file = from_environment;
-    if (file != NULL)
-        return read_ticket(file, ret, err);
-    if (simple_place_is_here())
-        return ask_for_ticket(call, node, ret, err);
-    (void)error_set(err, -ENOKEY, "to join %.200s this machine needs a token", simple_place_host());
-    return error_hint(err,
-        "on the master: mgpu node token --node %.64s > FILE; bring it here and say --join-file FILE", node);
-}
-
 /* --- the way --- */
 
 static const struct {
@@ -116,17 +103,17 @@ static const struct {
 
 static int explain(int code, const char *place, struct error *err)
 {
-    (void)error_set_errno(err, code, "cannot reach the master's port for nodes, %.200s", place);
+    (void)error_set_errno(err, code, "cannot reach the master at %.200s", place);
     for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
         if (remedies[i].code == -code)
             return error_hint(err, "%s", remedies[i].hint);
     return code;
 }
 
-int simple_join_try_way(int timeout_ms, struct error *err)
+int simple_join_try_way(unsigned further, int timeout_ms, struct error *err)
 {
     _cleanup_addresses_ struct addrinfo *found = NULL;
-    _cleanup_free_ char *place = simple_place_text(1);
+    _cleanup_free_ char *place = simple_place_text(further);
     _cleanup_close_ int fd = -1;
     const char *port = strrchr(place, ':') + 1;
     int failure = addresses_find(simple_place_host(), port, &found), r = -ECONNREFUSED;
@@ -137,4 +124,20 @@ int simple_join_try_way(int timeout_ms, struct error *err)
     for (const struct addrinfo *at = found; at != NULL && r < 0; at = at->ai_next)
         r = tcp_connect(at, timeout_ms, &fd);
     return r < 0 ? explain(r, place, err) : 0;
+}
+
+int simple_join_ticket(struct call *call, const char *file, const char *node, char **ret, struct error *err)
+{
+    const char *from_environment = getenv(JOIN_VARIABLE);
+    if (file == NULL && from_environment != NULL && *from_environment != '\0')
+        file = from_environment;
+    if (file != NULL)
+        return read_ticket(file, ret, err);
+    if (simple_place_is_here())
+        return ask_for_ticket(call, node, ret, err);
+    if (simple_join_try_way(0, WAY_MS, err) < 0)
+        return err->code;
+    (void)error_set(err, -ENOKEY, "to join %.200s this machine needs a token", simple_place_host());
+    return error_hint(err,
+        "on the master: mgpu node token --node %.64s > FILE; bring it here and say --join-file FILE", node);
 }

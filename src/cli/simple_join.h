@@ -11,5 +11,6 @@
  */
 int simple_join_ticket(struct call *call, const char *file, const char *node, char **ret, struct error *err);
 
-/* Tries to connect to the nodes' port; a failure is told in the words of the C library, with what to do. */
-int simple_join_try_way(int timeout_ms, struct error *err);
+/* Tries to connect to the master's port, or the one `further` on, within `timeout_ms`; a failure is told in
+ * the words of the C library, with what to do. */
+int simple_join_try_way(unsigned further, int timeout_ms, struct error *err);

@@ -108,7 +108,7 @@ static int find_elsewhere(struct call *call, struct error *err)
         (void)error_set(
             err, -EPERM, "%.200s is another machine, and nothing here says whom to believe there", place);
         return error_hint(err,
-            "on the master: mgpu token create --via %.100s; it prints what to put into MGPU_HOST "
+            "on the master: mgpu token create --host %.100s; it prints what to put into MGPU_HOST "
             "and MGPU_TOKEN here",
             simple_place_host());
     }
