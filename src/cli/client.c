@@ -115,12 +115,16 @@ static int connect_unix(const char *path, struct http_client **ret, uid_t *ret_u
     return r;
 }
 
+static int connect_ms(const struct client *client)
+{
+    return client->connect_ms > 0 ? client->connect_ms : CONNECT_MS;
+}
+
 static int connect_to(const struct client *client, const char *path, struct http_client **ret, uid_t *ret_uid,
     struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
-    int wait_ms = client->connect_ms > 0 ? client->connect_ms : CONNECT_MS;
-    int r = is_url(path) ? loopback_connect(path, wait_ms, &http, ret_uid, err)
+    int r = is_url(path) ? loopback_connect(path, connect_ms(client), &http, ret_uid, err)
                          : connect_unix(path, &http, ret_uid, err);
     if (r == 0)
         r = check_listener(*ret_uid, path, err);
@@ -168,7 +172,7 @@ static int connect_to_host(struct client *client, struct http_client **ret, stru
 {
     int r = client->token == NULL ? remote_token(&client->token, err) : 0;
     if (r == 0)
-        r = remote_connect(client->host, ret, err);
+        r = remote_connect(client->host, connect_ms(client), ret, err);
     if (r < 0)
         return r;
     http_client_authorize(*ret, client->token);

@@ -23,7 +23,7 @@
 #include "cli/simple_place.h"
 #include "cli/talk.h"
 
-#define WAY_MS         10000
+#define WAY_MS         5000
 #define LINKED         "connected to the controller" // as mgpu-agent says it
 #define SPEAKER        "mgpu-agent: "
 #define FAILURE        "error: "

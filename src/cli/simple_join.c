@@ -16,7 +16,7 @@
 #define JOIN_VARIABLE "MGPU_JOIN"
 #define TICKET_MAX    1024
 #define EXPIRES_S     600
-#define WAY_MS        10000
+#define WAY_MS        5000
 
 /* What was printed may name the master otherwise than this machine reaches it; only the token counts. */
 static int make_ticket(const char *text, const char *from, char **ret, struct error *err)

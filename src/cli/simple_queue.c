@@ -40,7 +40,23 @@ static char *where_it_is(const json_t *job)
     return buffer_take(&out);
 }
 
-static void print_job(const json_t *job)
+/* False when one of the nodes it is on cannot tell what became of it. */
+static bool is_heard_of(const json_t *job, const json_t *nodes)
+{
+    const json_t *granted = json_object_get(job, "granted");
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *node = json_array_get(nodes, i);
+        const char *name = field_text(node, "name");
+        bool is_on = name != NULL && field_is(job, "node", name);
+        for (size_t k = 0; name != NULL && k < json_array_size(granted); k++)
+            is_on = is_on || field_is(json_array_get(granted, k), "node", name);
+        if (is_on && json_is_false(json_object_get(node, "up")))
+            return false;
+    }
+    return true;
+}
+
+static void print_job(const json_t *job, const json_t *nodes)
 {
     _cleanup_free_ char *alias = field_shown(job, "alias"), *outcome = job_outcome(job);
     const char *state = job_state_shown(job);
@@ -53,7 +69,7 @@ static void print_job(const json_t *job)
     } else {
         _cleanup_free_ char *where = where_it_is(job);
         _cleanup_free_ char *shown = text_escape(where, strlen(where));
-        (void)printf(" on %s\n", shown);
+        (void)printf(" on %s%s\n", shown, is_heard_of(job, nodes) ? "" : " (not connected)");
     }
 }
 
@@ -120,7 +136,7 @@ int simple_queue_run(struct call *call, int argc, char **argv, struct error *err
     }
     (void)puts("Jobs:");
     for (size_t i = 0; i < json_array_size(job_rows); i++)
-        print_job(json_array_get(job_rows, i));
+        print_job(json_array_get(job_rows, i), node_rows);
     (void)puts("Nodes:");
     for (size_t i = 0; i < json_array_size(node_rows); i++)
         if (!is_master_only(json_array_get(node_rows, i), json_array_size(node_rows)))
