@@ -267,7 +267,8 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
 static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_refused *refused = message;
-    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO, "the controller refuses this node: %s",
+    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO,
+        "the controller refuses this node: %s",
         refused->text != NULL ? refused->text : "it does not say why");
     if (refused->hint != NULL)
         (void)error_hint(err, "%s", refused->hint);

@@ -84,6 +84,7 @@ static int set_run_dir(void *target, const char *value, struct error *err)
 static int set_state_dir(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
+    options->is_state_dir_given = true;
     return set_absolute(&options->state_dir, value, "--state-dir", err);
 }
 
@@ -323,7 +324,8 @@ static int check_join(const struct agent_options *options, struct error *err)
     if (options->join != NULL && options->join_file != NULL)
         return error_set(err, -EINVAL, "--join and --join-file say the same: give one");
     if (has_join && options->controller != NULL)
-        return error_set(err, -EINVAL, "--join has the address; --controller is for a machine that has joined");
+        return error_set(
+            err, -EINVAL, "--join has the address; --controller is for a machine that has joined");
     if (!agent_options_is_node(options) && (has_join || options->is_detached))
         return error_set(err, -EINVAL, "--join and --detach do not go with --keep, --link-fd or --uplink-fd");
     return 0;

@@ -11,14 +11,14 @@
 #include "wire/gpu_spec.h"
 
 struct agent_options {
-    int link_fd; // worker on this socket; -1: not given
-    int keep_fd; // keeper that passes links over this socket; -1: not given
+    int link_fd;           // worker on this socket; -1: not given
+    int keep_fd;           // keeper that passes links over this socket; -1: not given
     int uplink_fd;         // worker that gets its links over this socket; -1: not given
     char *join;            // "HOST:PORT#TOKEN": join first; NULL: no
     char *join_file;       // a file with the same
     char *controller;      // where it is now, instead of where it was when this machine joined; NULL: there
     struct strings passed; // options for the worker of a machine that has joined
-    bool is_node_given, is_detached;
+    bool is_node_given, is_state_dir_given, is_detached;
     char *run_dir, *state_dir, *node, *shepherd;
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own

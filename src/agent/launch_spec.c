@@ -64,7 +64,8 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
-    strings_set_env(env, "MGPU_SOCKET", socket);
+    if (!node->has_joined)
+        strings_set_env(env, "MGPU_SOCKET", socket);
 }
 
 static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
@@ -290,6 +291,8 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
     complete_environment(&ret->env, user, ret->cwd);
+    if (node->has_joined) // the one that its submitter had is on another machine
+        strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node);
     if (job->script != NULL)
         set_script(job, node, ret);

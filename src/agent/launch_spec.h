@@ -17,6 +17,7 @@ struct launch_node {
     const char *script_dir;         // directory for the attempt's script, when it has one
     const struct record_list *gpus; // struct gpu_state: all of the node; NULL: not known
     bool is_root;
+    bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
 };

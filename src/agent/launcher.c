@@ -38,7 +38,7 @@
 
 struct launcher {
     char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
-    bool is_root, is_root_job_allowed;
+    bool has_joined, is_root, is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
     const struct gpu_devices *devices; // NULL: not known
@@ -133,6 +133,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .exit_dir = xasprintf("%s/" LAUNCHER_EXIT_DIR, options->state_dir),
         .shepherd = xstrdup(options->shepherd),
         .node = xstrdup(options->node),
+        .has_joined = options->has_joined,
         .is_root = options->is_root,
         .is_root_job_allowed = options->is_root_job_allowed,
         .nofile_soft = options->nofile_soft,
@@ -352,6 +353,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         .script_dir = script_dir,
         .gpus = launcher->gpus,
         .is_root = launcher->is_root,
+        .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
         .pids_max = launcher->pids_max };

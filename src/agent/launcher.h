@@ -24,6 +24,7 @@ struct launcher_options {
                            // directory per uid; NULL: "home" for root, STATE/logs for a rootless instance
     const char *shepherd;  // path of mgpu-shepherd, which users must be able to execute
     const char *node;      // name of this node
+    bool has_joined;       // mgpud is on another machine
     bool is_root;          // false: only jobs of our own uid can be run
     bool is_root_job_allowed;
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as the agent found it

@@ -16,9 +16,9 @@
 #include "base/parse.h"
 #include "base/spool.h"
 
-#define NODE_DIR   "node"
-#define BOOT_FILE  "boot"
-#define FILE_MAX   64 // bytes of either file
+#define NODE_DIR  "node"
+#define BOOT_FILE "boot"
+#define FILE_MAX  64 // bytes of either file
 
 static void closedirp(DIR **dir)
 {

@@ -132,7 +132,8 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
     r = uplink_worker_link(uplink->worker, plain);
     (void)close(plain);
     if (r < 0)
-        log_warning("the worker takes no link: %s", strerror(-r)); // ours is the last end: the session is over
+        log_warning(
+            "the worker takes no link: %s", strerror(-r)); // ours is the last end: the session is over
 }
 
 static void start_dial(struct uplink *uplink)
@@ -221,8 +222,8 @@ static int find_home(struct uplink *uplink, struct error *err)
             return r;
     }
     if (uplink->home.certificate == NULL) {
-        (void)error_set(err, -ENOENT, "this machine has joined no cluster (nothing in %s/node/tls)",
-            options->state_dir);
+        (void)error_set(
+            err, -ENOENT, "this machine has joined no cluster (nothing in %s/node/tls)", options->state_dir);
         return error_hint(err, "mgpu-agent --join, with what `mgpu node token` prints where mgpud runs");
     }
     if (options->is_node_given && strcmp(options->node, uplink->home.name) != 0) {
@@ -256,8 +257,8 @@ static int open_parts(struct uplink *uplink, struct error *err)
         uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
         (void)evsignal_add(uplink->signals[i], NULL);
     }
-    return uplink_worker_start(uplink->base, uplink->options, uplink->home.name, on_worker, uplink,
-        &uplink->worker, err);
+    return uplink_worker_start(
+        uplink->base, uplink->options, uplink->home.name, on_worker, uplink, &uplink->worker, err);
 }
 
 static void close_parts(struct uplink *uplink)

@@ -40,8 +40,8 @@ static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *er
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     _cleanup_free_ char *path = xasprintf("%s/" LINK_SOCKET, run_dir);
     if (strlen(path) >= sizeof(address.sun_path)) {
-        (void)error_set(err, -ENAMETOOLONG, "the socket path %s has %zu bytes; at most %zu", path, strlen(path),
-            sizeof(address.sun_path) - 1);
+        (void)error_set(err, -ENAMETOOLONG, "the socket path %s has %zu bytes; at most %zu", path,
+            strlen(path), sizeof(address.sun_path) - 1);
         return error_hint(err, "choose a shorter --run-dir");
     }
     memcpy(address.sun_path, path, strlen(path) + 1);

@@ -106,6 +106,8 @@ int uplink_worker_start(struct event_base *base, const struct agent_options *opt
         strings_add(&worker->command, options->passed.items[i]);
     strings_take(&worker->command, xasprintf("--run-dir=%s", options->run_dir));
     strings_take(&worker->command, xasprintf("--state-dir=%s", options->state_dir));
+    if (options->is_state_dir_given && options->log_dir == NULL) // a private instance, as of mgpud
+        strings_take(&worker->command, xasprintf("--log-dir=%s/logs", options->state_dir));
     strings_take(&worker->command, xasprintf("--node=%s", node));
     strings_take(&worker->command, xasprintf("--uplink-fd=%d", CHILD_FD));
     worker->restart = evtimer_new(base, on_restart, worker);

@@ -276,6 +276,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .log_dir = options->log_dir,
         .shepherd = options->shepherd,
         .node = options->node,
+        .has_joined = options->uplink_fd >= 0,
         .is_root = geteuid() == 0,
         .is_root_job_allowed = options->is_root_job_allowed,
         .pids_max = options->pids_max,

@@ -191,6 +191,13 @@ int client_connect(struct client *client, struct http_client **ret, struct error
     return r == 0 || r == -EPERM || r == -EINVAL ? r : explain_unreachable(client, err);
 }
 
+int client_export(const struct client *client)
+{
+    const char *wanted = client->host != NULL ? "MGPU_HOST" : "MGPU_SOCKET";
+    const char *other = client->host != NULL ? "MGPU_SOCKET" : "MGPU_HOST";
+    return setenv(wanted, client->path, 1) < 0 || unsetenv(other) < 0 ? -errno : 0;
+}
+
 bool client_is_loss(int code)
 {
     return code == -EHOSTDOWN || code == -ECONNRESET || code == -EPIPE || code == -EAGAIN;

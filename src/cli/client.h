@@ -52,6 +52,9 @@ int client_call(struct client *client, const char *method, const char *path, con
 
 int client_get(struct client *client, const char *path, json_t **ret, struct error *err);
 
+/* Lets what is executed next find the same mgpud. -errno. */
+int client_export(const struct client *client);
+
 /* Turns an answer that is no success into an error. */
 int client_problem(const struct http_answer *answer, struct error *err);
 

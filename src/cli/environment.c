@@ -17,6 +17,9 @@
 static const char *const minimal[] = { "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ",
     "TERM", NULL };
 
+/* How this mgpu reaches mgpud, and with what secret: that of the job is the business of its node. */
+static const char *const own[] = { "MGPU_TOKEN", "MGPU_TOKEN_FILE", "MGPU_HOST", NULL };
+
 static bool is_keyword(const char *what)
 {
     return strcmp(what, EXPORT_ALL) == 0 || strcmp(what, EXPORT_MINIMAL) == 0;
@@ -40,12 +43,17 @@ int environment_check(const char *what, struct error *err)
     return 0;
 }
 
+static bool is_one_of(const char *const *names, const char *name)
+{
+    for (size_t i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 static bool is_minimal(const char *name)
 {
-    for (size_t i = 0; minimal[i] != NULL; i++)
-        if (strcmp(minimal[i], name) == 0)
-            return true;
-    return strncmp(name, LOCALE_PREFIX, strlen(LOCALE_PREFIX)) == 0;
+    return is_one_of(minimal, name) || strncmp(name, LOCALE_PREFIX, strlen(LOCALE_PREFIX)) == 0;
 }
 
 static bool is_listed(const char *what, const char *name)
@@ -58,16 +66,24 @@ static bool is_listed(const char *what, const char *name)
     return false;
 }
 
-static unsigned add_entries(json_t *env, const char *what, char *const *entries)
+/* Of what is inherited, what is mgpu's own goes along only when it is named. */
+static bool is_exported(const char *what, const char *name)
+{
+    bool is_all = what == NULL || strcmp(what, EXPORT_ALL) == 0;
+    if (is_all)
+        return !is_one_of(own, name);
+    return is_minimal(name) || is_listed(what, name);
+}
+
+static unsigned add_entries(json_t *env, const char *what, bool is_inherited, char *const *entries)
 {
     unsigned left_out = 0;
-    bool is_all = what == NULL || strcmp(what, EXPORT_ALL) == 0;
     for (; entries != NULL && *entries != NULL; entries++) {
         const char *equals = strchr(*entries, '=');
         if (equals == NULL || equals == *entries)
             continue;
         _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
-        if (!is_all && !is_minimal(name) && !is_listed(what, name))
+        if (is_inherited && !is_exported(what, name))
             continue;
         json_t *value = json_string(equals + 1);
         if (value == NULL || json_object_set_new(env, name, value) < 0)
@@ -91,13 +107,13 @@ int environment_make(const char *what, char *const *inherited, json_t *files, co
     json_t **ret, unsigned *ret_left_out, struct error *err)
 {
     _cleanup_json_ json_t *env = json_object();
-    unsigned left_out = add_entries(env, what, inherited);
+    unsigned left_out = add_entries(env, what, true, inherited);
     int r = what == NULL ? 0 : check_there(what, env, err);
     if (r < 0)
         return r;
     if (files != NULL)
         (void)json_object_update(env, files);
-    *ret_left_out = left_out + add_entries(env, NULL, given->items);
+    *ret_left_out = left_out + add_entries(env, NULL, false, given->items);
     *ret = take_ptr(env);
     return 0;
 }

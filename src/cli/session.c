@@ -322,7 +322,7 @@ static void show_log(struct session *session)
         (void)sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
         if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0 ||
-            setenv("MGPU_SOCKET", session->call->client.path, 1) < 0)
+            client_export(&session->call->client) < 0)
             _exit(127);
         (void)execl("/bin/sh", "sh", "-c", command, program, (char *)NULL);
         _exit(127);

@@ -31,9 +31,9 @@ struct link {
     struct links *links;
     uint32_t id;
     struct bufferevent *stream;
-    bool is_up;          // said HELLO
-    char *node;          // who it is: proven from the start, or by HELLO; NULL: not known yet
-    char *address;       // NULL: this machine
+    bool is_up;    // said HELLO
+    char *node;    // who it is: proven from the start, or by HELLO; NULL: not known yet
+    char *address; // NULL: this machine
     struct link *next;
 };
 
@@ -93,7 +93,7 @@ static void close_older(struct link *newer)
 {
     for (struct link *link = newer->links->first, *next; link != NULL; link = next) {
         next = link->next;
-        if (link == newer || !text_equal(link->node, newer->node))
+        if (link->id >= newer->id || !text_equal(link->node, newer->node))
             continue;
         link->is_up = false; // the newer one is the node's link now
         link_close(link);
@@ -168,8 +168,8 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     if ((events & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
         return;
     if (link->is_up)
-        log_warning("node %s: the agent has gone; its jobs go on and are taken up again when it is back",
-            link->node);
+        log_warning(
+            "node %s: the agent has gone; its jobs go on and are taken up again when it is back", link->node);
     link_close(link);
 }
 

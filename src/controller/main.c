@@ -167,7 +167,10 @@ static void become_ready(struct program *program)
         return;
     }
     log_info("mgpud %s is ready: %s/mgpud.sock%s%s, epoch %llu, %llu jobs known, %s", MGPU_VERSION,
-        controller->options.run_dir, program->prepared.tcp_fd < 0 ? "" : controller->api_gate != NULL ? ", https://" : ", http://",
+        controller->options.run_dir,
+        program->prepared.tcp_fd < 0   ? ""
+        : controller->api_gate != NULL ? ", https://"
+                                       : ", http://",
         program->prepared.tcp_fd >= 0 ? controller->options.listen : "",
         (unsigned long long)controller->summary.epoch, (unsigned long long)controller->summary.jobs,
         controller->is_root ? "jobs run as their submitters" : "without root: it serves one user");

@@ -18,6 +18,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_quota.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "controller/controller.h"
@@ -36,6 +37,7 @@ struct joining {
     struct event *deadline;
     bool is_asking, is_telling;
     char *where, *node;
+    struct log_quota *quota; // the listener's, which outlives this
     EVP_PKEY *key;
 };
 
@@ -100,8 +102,9 @@ static void refuse(struct joining *joining, const struct error *err)
 {
     _cleanup_free_ char *text = xstrdup(err->message), *hint = xstrdup(err->hint);
     struct message_refused refused = { .error = -err->code, .text = text, .hint = hint };
-    log_warning("%s may not join%s%s: %s", joining->where, joining->node != NULL ? " as " : "",
-        joining->node != NULL ? joining->node : "", err->message);
+    if (log_quota_take(joining->quota, "machines that may not join"))
+        log_warning("%s may not join%s%s: %s", joining->where, joining->node != NULL ? " as " : "",
+            joining->node != NULL ? joining->node : "", err->message);
     tell(joining, &message_refused_record, &refused);
 }
 
@@ -255,12 +258,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     leave(arg);
 }
 
-void join_begin(
-    struct controller *controller, const struct tls_authority *authority, int fd, const char *where)
+void join_begin(struct controller *controller, const struct tls_authority *authority, int fd,
+    const char *where, struct log_quota *quota)
 {
     const struct timeval limit = { .tv_sec = JOIN_SECONDS };
     struct joining *joining = xcalloc(1, sizeof(*joining));
-    *joining = (struct joining){ .controller = controller, .authority = authority, .where = xstrdup(where) };
+    *joining = (struct joining){
+        .controller = controller, .authority = authority, .where = xstrdup(where), .quota = quota
+    };
     joining->stream = bufferevent_socket_new(controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
     joining->deadline = evtimer_new(controller->loop, on_deadline, joining);
     if (joining->stream == NULL || joining->deadline == NULL)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/log_quota.h"
 #include "base/memory.h"
 #include "controller/controller.h"
 #include "controller/links.h"
@@ -47,7 +48,8 @@ struct node_listener {
     struct tls_authority *authority;
     struct tls_gate *gate;
     struct tls_sessions *sessions;
-    struct event *timer; // looks whether the port is still needed, or can be had now
+    struct log_quota quota; // of refusals
+    struct event *timer;    // looks whether the port is still needed, or can be had now
 };
 
 static void on_session_end(void *arg, const char *label, const struct error *err)
@@ -61,7 +63,8 @@ static void refuse(struct node_listener *listener, SSL *ssl, int fd, const struc
 {
     int plain = -1;
     _cleanup_free_ char *where = address_of_peer(fd);
-    log_warning("a connection from %s is refused: %s", where, err->message);
+    if (log_quota_take(&listener->quota, "refused nodes"))
+        log_warning("a connection from %s is refused: %s", where, err->message);
     if (tls_sessions_count(listener->sessions, JOINING) >= JOINS_MAX) {
         SSL_free(ssl);
         (void)close(fd);
@@ -125,13 +128,14 @@ static void take_joining(struct node_listener *listener, SSL *ssl, int fd)
     int plain = -1;
     _cleanup_free_ char *where = address_of_peer(fd);
     if (tls_sessions_count(listener->sessions, JOINING) >= JOINS_MAX) {
-        log_warning("%s is refused: %u others are joining", where, JOINS_MAX);
+        if (log_quota_take(&listener->quota, "refused nodes"))
+            log_warning("%s is refused: %u others are joining", where, JOINS_MAX);
         SSL_free(ssl);
         (void)close(fd);
         return;
     }
     if (tls_sessions_open(listener->sessions, ssl, fd, JOINING, &plain) == 0)
-        join_begin(listener->controller, listener->authority, plain, where);
+        join_begin(listener->controller, listener->authority, plain, where, &listener->quota);
 }
 
 static void on_open(void *arg, SSL *ssl, int fd)

@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
-
 int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, struct error *err)
 {
     if (!is_root) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -69,7 +70,8 @@ int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struc
         return error_set(err, -EINVAL, "%s %s: %s", option, where, gai_strerror(failure));
     r = listen_address(found, ret_fd);
     freeaddrinfo(found);
-    if (r == -EAFNOSUPPORT && strcmp(address.host, "::") == 0) { // a kernel without IPv6
+    bool is_sixless = r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL;
+    if (is_sixless && strcmp(address.host, "::") == 0) { // a machine without IPv6
         _cleanup_free_ char *four = xasprintf("0.0.0.0:%s", address.port);
         return sockets_listen_tcp(option, four, ret_fd, err);
     }

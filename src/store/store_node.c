@@ -266,8 +266,7 @@ int store_load_nodes(struct store *store, void (*visit)(void *arg, const struct 
     _cleanup_free_ char *path = store_path(store);
     int rc, r = store_sql_open(path, STORE_READ, &db, err);
     if (r == 0)
-        r = store_sql_prepare(
-            db, "SELECT name, key_hash, joined_ms FROM nodes ORDER BY name", &select, err);
+        r = store_sql_prepare(db, "SELECT name, key_hash, joined_ms FROM nodes ORDER BY name", &select, err);
     if (r < 0)
         return r;
     while ((rc = sqlite3_step(select)) == SQLITE_ROW) {
@@ -278,6 +277,6 @@ int store_load_nodes(struct store *store, void (*visit)(void *arg, const struct 
     }
     if (rc != SQLITE_DONE)
         return store_sql_fail(err, db, rc, "nodes");
-    return store_sql_number(db,
-        "SELECT ifnull(max(expires_ms), 0) FROM join_tokens WHERE used_by IS NULL", ret_until_ms, err);
+    return store_sql_number(
+        db, "SELECT ifnull(max(expires_ms), 0) FROM join_tokens WHERE used_by IS NULL", ret_until_ms, err);
 }

@@ -17,10 +17,10 @@ struct store_node {
 };
 
 struct store_join_token {
-    uint32_t uid;                  // who made it
+    uint32_t uid;                   // who made it
     int64_t created_ms, expires_ms; // wall clock
-    char *node;                    // only for a node of this name; NULL: any
-    bool is_replacing;             // the name may be taken
+    char *node;                     // only for a node of this name; NULL: any
+    bool is_replacing;              // the name may be taken
 };
 
 /* The id is 0 when the disk is full. */

@@ -63,10 +63,12 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_DELETE_KEYS] = "DELETE FROM submit_keys WHERE job = ?1",
     [SQL_DELETE_JOB] = "DELETE FROM jobs WHERE id = ?1",
     [SQL_DELETE_EVENTS] = "DELETE FROM events WHERE job = ?1",
-    [SQL_INSERT_JOIN_TOKEN] = "INSERT INTO join_tokens (hash, uid, created_ms, expires_ms, node, is_replacing)"
-                              " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [SQL_INSERT_JOIN_TOKEN] =
+        "INSERT INTO join_tokens (hash, uid, created_ms, expires_ms, node, is_replacing)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [SQL_DELETE_OLD_JOIN_TOKENS] = "DELETE FROM join_tokens WHERE expires_ms < ?1",
-    [SQL_FIND_JOIN_TOKEN] = "SELECT hash, expires_ms, node, is_replacing, used_by FROM join_tokens WHERE id = ?1",
+    [SQL_FIND_JOIN_TOKEN] =
+        "SELECT hash, expires_ms, node, is_replacing, used_by FROM join_tokens WHERE id = ?1",
     [SQL_USE_JOIN_TOKEN] = "UPDATE join_tokens SET used_by = ?2 WHERE id = ?1",
     [SQL_FIND_NODE] = "SELECT name, key_hash FROM nodes WHERE name = ?1 OR key_hash = ?2",
     [SQL_PUT_NODE] = "INSERT OR REPLACE INTO nodes (name, key_hash, joined_ms) VALUES (?1, ?2, ?3)",

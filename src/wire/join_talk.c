@@ -67,8 +67,7 @@ int join_talk_ask(struct join_talk *talk, const struct record_type *type, const 
     uint16_t id = 0;
     size_t length = 0;
     record_encode(type, message, &question);
-    int r =
-        tls_dial_send(talk->ssl, question.bytes, question.length, talk->until_boot_ms, talk->where, err);
+    int r = tls_dial_send(talk->ssl, question.bytes, question.length, talk->until_boot_ms, talk->where, err);
     if (r == 0)
         r = tls_dial_receive(talk->ssl, head, sizeof(head), talk->until_boot_ms, talk->where, err);
     if (r < 0)
@@ -78,8 +77,8 @@ int join_talk_ask(struct join_talk *talk, const struct record_type *type, const 
     _cleanup_free_ uint8_t *bytes = xcalloc(1, length);
     for (size_t i = 0; i < sizeof(head); i++)
         bytes[i] = head[i];
-    r = tls_dial_receive(talk->ssl, bytes + sizeof(head), length - sizeof(head), talk->until_boot_ms,
-        talk->where, err);
+    r = tls_dial_receive(
+        talk->ssl, bytes + sizeof(head), length - sizeof(head), talk->until_boot_ms, talk->where, err);
     return r < 0 ? r : take_answer(bytes, length, id, answer_type, ret_answer, err);
 }
 

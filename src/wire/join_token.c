@@ -55,7 +55,8 @@ int join_token_read(const char *text, struct join_token *ret, struct error *err)
     if (!tls_base64_read(text, bytes, sizeof(bytes)))
         return error_set(err, -EINVAL, "the token has characters that no token has");
     if (bytes[0] != VERSION) {
-        (void)error_set(err, -EPROTONOSUPPORT, "the token is of kind %d, this mgpu knows %d", bytes[0], VERSION);
+        (void)error_set(
+            err, -EPROTONOSUPPORT, "the token is of kind %d, this mgpu knows %d", bytes[0], VERSION);
         return error_hint(err, "install the same version here as where mgpud runs");
     }
     *ret = (struct join_token){ 0 };

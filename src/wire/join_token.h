@@ -35,5 +35,4 @@ int join_ticket_read(const char *text, struct join_ticket *ret, struct error *er
 void join_ticket_clear(struct join_ticket *ticket);
 
 /* "HOST:PORT#PIN", after "https://" or without: an API of another machine. */
-int pinned_address_read(
-    const char *text, struct address *ret, uint8_t pin[TLS_PIN_SIZE], struct error *err);
+int pinned_address_read(const char *text, struct address *ret, uint8_t pin[TLS_PIN_SIZE], struct error *err);

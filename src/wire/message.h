@@ -37,8 +37,8 @@
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
-#define GPU_PROCESSES_MAX 128U  // of one GPU
-#define PROCESS_WORDS_MAX 8192U // bytes of a command line that is looked at
+#define GPU_PROCESSES_MAX 128U        // of one GPU
+#define PROCESS_WORDS_MAX 8192U       // bytes of a command line that is looked at
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is no node yet
 #define JOIN_PEM_MAX      8192U
 
@@ -300,7 +300,7 @@ struct message_open_guest {
 struct message_join {
     uint32_t protocol;
     char *version;
-    char *node;    // the name it wants
+    char *node; // the name it wants
     uint64_t token;
     char *secret;  // of the token, as hexadecimal digits
     char *request; // for a certificate, PEM

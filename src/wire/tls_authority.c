@@ -59,8 +59,7 @@ static bool set_serial(X509 *certificate)
         return false;
     bytes[0] &= 0x7f;
     BIGNUM *number = BN_bin2bn(bytes, sizeof(bytes), NULL);
-    bool is_set =
-        number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
+    bool is_set = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;
     BN_free(number);
     return is_set;
 }
@@ -84,12 +83,13 @@ static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char
     const struct extension *extensions, X509 **ret, struct error *err)
 {
     _cleanup_certificate_ X509 *certificate = X509_new();
-    if (certificate == NULL || X509_set_version(certificate, X509_VERSION_3) != 1 || !set_serial(certificate) ||
-        X509_gmtime_adj(X509_getm_notBefore(certificate), -BACKDATED_S) == NULL ||
+    if (certificate == NULL || X509_set_version(certificate, X509_VERSION_3) != 1 ||
+        !set_serial(certificate) || X509_gmtime_adj(X509_getm_notBefore(certificate), -BACKDATED_S) == NULL ||
         X509_gmtime_adj(X509_getm_notAfter(certificate), LIFE_S) == NULL ||
         X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
             (const unsigned char *)name, -1, -1, 0) != 1 ||
-        X509_set_issuer_name(certificate, X509_get_subject_name(issuer != NULL ? issuer : certificate)) != 1 ||
+        X509_set_issuer_name(certificate, X509_get_subject_name(issuer != NULL ? issuer : certificate)) !=
+            1 ||
         X509_set_pubkey(certificate, key) != 1 ||
         !add_extensions(certificate, issuer != NULL ? issuer : certificate, extensions) ||
         X509_sign(certificate, issuer_key, EVP_sha256()) <= 0)
@@ -129,8 +129,8 @@ static int open_parts(struct tls_authority *authority, int dirfd, struct error *
         r = tls_key_open(dirfd, "server.key", &authority->server_key, err);
     if (r < 0)
         return r;
-    return open_certificate(dirfd, "server.crt", authority->certificate, authority->key, authority->server_key,
-        "mgpud", server_extensions, &authority->server_certificate, err);
+    return open_certificate(dirfd, "server.crt", authority->certificate, authority->key,
+        authority->server_key, "mgpud", server_extensions, &authority->server_certificate, err);
 }
 
 int tls_authority_open(const char *dir, struct tls_authority **ret, struct error *err)

@@ -67,8 +67,8 @@ static int choose_purpose(SSL *ssl, const unsigned char **ret, unsigned char *re
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-int tls_context_server(const struct tls_authority *authority, const char *const *purposes, SSL_CTX **ret,
-    struct error *err)
+int tls_context_server(
+    const struct tls_authority *authority, const char *const *purposes, SSL_CTX **ret, struct error *err)
 {
     _cleanup_context_ SSL_CTX *context = new_context(TLS_server_method());
     if (context == NULL ||
@@ -127,8 +127,8 @@ static void free_pin(void *parent, void *pin, CRYPTO_EX_DATA *data, int index, l
     free(pin);
 }
 
-int tls_context_client(const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret,
-    struct error *err)
+int tls_context_client(
+    const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret, struct error *err)
 {
     static int slot = -1; // the pin lives as long as its context
     _cleanup_context_ SSL_CTX *context = new_context(TLS_client_method());

@@ -22,13 +22,13 @@
  * handshake, and who that is must be looked up by the key's hash (tls_peer_pin). `purposes` ends with NULL. A
  * client that names no purpose passes when TLS_FOR_HTTP is among them, as old HTTP clients do.
  */
-int tls_context_server(const struct tls_authority *authority, const char *const *purposes, SSL_CTX **ret,
-    struct error *err);
+int tls_context_server(
+    const struct tls_authority *authority, const char *const *purposes, SSL_CTX **ret, struct error *err);
 
 /* Of a client that believes whoever is certified by the key with this hash, or has it. `key` and
  * `certificate` are its own, or NULL. The context keeps copies. */
-int tls_context_client(const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret,
-    struct error *err);
+int tls_context_client(
+    const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret, struct error *err);
 
 /* The hash of the key that the other side has proven to have; false when it showed no certificate. */
 bool tls_peer_pin(SSL *ssl, uint8_t pin[TLS_PIN_SIZE]);

@@ -127,8 +127,7 @@ int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const stru
     size_t length = strlen(purpose);
     offer[0] = (uint8_t)length;
     memcpy(&offer[1], purpose, length);
-    if (ssl == NULL || SSL_set_fd(ssl, fd) != 1 ||
-        SSL_set_alpn_protos(ssl, offer, (unsigned)length + 1) != 0)
+    if (ssl == NULL || SSL_set_fd(ssl, fd) != 1 || SSL_set_alpn_protos(ssl, offer, (unsigned)length + 1) != 0)
         return error_set(err, -ENOMEM, "cannot set TLS up");
     for (;;) {
         ERR_clear_error();
@@ -161,8 +160,8 @@ int tls_dial(SSL_CTX *context, const struct address *address, const char *purpos
     return r;
 }
 
-int tls_dial_send(SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where,
-    struct error *err)
+int tls_dial_send(
+    SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err)
 {
     const uint8_t *p = bytes;
     while (length > 0) {

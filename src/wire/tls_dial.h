@@ -28,8 +28,8 @@ int tls_dial(SSL_CTX *context, const struct address *address, const char *purpos
     SSL **ret, int *ret_fd, struct error *err);
 
 /* Sends all, or receives exactly `length` bytes, of a fresh session, by then. `where` is for the error. */
-int tls_dial_send(SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where,
-    struct error *err);
+int tls_dial_send(
+    SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err);
 int tls_dial_receive(
     SSL *ssl, void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err);
 

@@ -12,14 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/log_quota.h"
 #include "base/memory.h"
 #include "wire/address.h"
 #include "wire/tls_trouble.h"
 
-#define LOG_EVERY_MS    1000
 #define RESUME_AFTER_MS 100 // when descriptors ran out
 
 struct pending {
@@ -39,8 +38,7 @@ struct tls_gate {
     void *arg;
     struct pending *first;
     size_t count;
-    int64_t logged_ms;
-    unsigned n_unlogged;
+    struct log_quota quota;
 };
 
 static void pending_free(struct pending *pending)
@@ -59,16 +57,8 @@ static void pending_free(struct pending *pending)
 
 static void log_refusal(struct tls_gate *gate, const char *where, const char *why)
 {
-    int64_t now_ms = clock_boot_ms();
-    if (gate->logged_ms != 0 && now_ms - gate->logged_ms < LOG_EVERY_MS) {
-        gate->n_unlogged++;
-        return;
-    }
-    gate->logged_ms = now_ms;
-    if (gate->n_unlogged > 0)
-        log_info("%u more connections were refused", gate->n_unlogged);
-    gate->n_unlogged = 0;
-    log_info("a connection from %s is refused: %s", where, why);
+    if (log_quota_take(&gate->quota, "refused connections"))
+        log_info("a connection from %s is refused: %s", where, why);
 }
 
 static void shake(struct pending *pending)
@@ -121,9 +111,8 @@ static void on_accept(
         return;
     }
     struct pending *pending = xcalloc(1, sizeof(*pending));
-    *pending = (struct pending){
-        .gate = gate, .ssl = ssl, .fd = fd, .next = gate->first, .where = &gate->first
-    };
+    *pending =
+        (struct pending){ .gate = gate, .ssl = ssl, .fd = fd, .next = gate->first, .where = &gate->first };
     if (pending->next != NULL)
         pending->next->where = &pending->next;
     gate->first = pending;

@@ -14,6 +14,6 @@ struct tls_pump;
 typedef void tls_pump_ended_fn(void *arg, const struct error *err);
 
 /* Takes over the session, its socket and the plain socket; all three are closed with the pump. */
-struct tls_pump *tls_pump_new(struct event_base *base, SSL *ssl, int net_fd, int plain_fd,
-    tls_pump_ended_fn *on_end, void *arg);
+struct tls_pump *tls_pump_new(
+    struct event_base *base, SSL *ssl, int net_fd, int plain_fd, tls_pump_ended_fn *on_end, void *arg);
 void tls_pump_free(struct tls_pump *pump);

@@ -61,8 +61,7 @@ static void on_pump_end(void *arg, const struct error *err)
     sessions->on_end(sessions->arg, label, err);
 }
 
-void tls_sessions_add(
-    struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
+void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
 {
     struct session *session = xcalloc(1, sizeof(*session));
     *session = (struct session){

@@ -17,8 +17,7 @@ struct tls_sessions *tls_sessions_new(struct event_base *base, tls_session_ended
 void tls_sessions_free(struct tls_sessions *sessions);
 
 /* Joins the session to a plain socket. Takes all three over, whatever comes of it. */
-void tls_sessions_add(
-    struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label);
+void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label);
 
 /* The same with a socket pair of its own, whose other end is the caller's. */
 int tls_sessions_open(

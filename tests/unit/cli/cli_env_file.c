@@ -118,6 +118,27 @@ static void export_chooses_what_is_passed_on(void **state)
     json_decref(env);
 }
 
+static void the_token_of_mgpu_itself_stays_here_unless_it_is_named(void **state)
+{
+    char token[] = "MGPU_TOKEN=t", host[] = "MGPU_HOST=h", other[] = "A=1", given[] = "MGPU_HOST=g";
+    char *const inherited[] = { token, host, other, NULL };
+    struct strings none = { 0 };
+    _cleanup_strings_ struct strings last = { 0 };
+    json_t *env = NULL;
+    unsigned left_out = 0;
+    (void)state;
+    assert_int_equal(environment_make(NULL, inherited, NULL, &none, &env, &left_out, NULL), 0);
+    assert_int_equal(json_object_size(env), 1);
+    json_decref(env);
+    assert_int_equal(environment_make("MGPU_TOKEN", inherited, NULL, &none, &env, &left_out, NULL), 0);
+    assert_string_equal(field_text(env, "MGPU_TOKEN"), "t");
+    json_decref(env);
+    strings_add(&last, given);
+    assert_int_equal(environment_make(NULL, inherited, NULL, &last, &env, &left_out, NULL), 0);
+    assert_string_equal(field_text(env, "MGPU_HOST"), "g");
+    json_decref(env);
+}
+
 static void a_name_that_is_not_there_is_refused(void **state)
 {
     struct error err = { 0 };
@@ -144,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_bad_line_is_told_with_its_number),
         cmocka_unit_test(what_is_no_file_of_text_is_refused),
         cmocka_unit_test(export_chooses_what_is_passed_on),
+        cmocka_unit_test(the_token_of_mgpu_itself_stays_here_unless_it_is_named),
         cmocka_unit_test(a_name_that_is_not_there_is_refused),
         cmocka_unit_test(files_count_more_than_the_environment_and_less_than_e),
     };
