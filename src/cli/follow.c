@@ -398,7 +398,7 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         if (r < 0)
             return r;
     }
-    return patience_check(follow->options->patience, err);
+    return 0;
 }
 
 static void paint(struct follow *follow)
@@ -489,6 +489,8 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
         listen_to_log(&follow, 0);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
+        if (r == 0)
+            r = patience_check(options->patience, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
             return error_hint(err, "the job goes on by itself: mgpu logs -f %" PRIu64, follow.id);
