@@ -21,8 +21,9 @@
 #include "cli/simple_place.h"
 #include "cli/talk.h"
 
-#define LOOK_MS  1000
-#define PORT_MAX 65534 // the next one is for the nodes
+#define LOOK_MS   1000
+#define ANSWER_MS 2000  // a signal waits meanwhile
+#define PORT_MAX  65534 // the next one is for the nodes
 
 struct master_options {
     const char *node;
@@ -104,6 +105,7 @@ static int watch(struct call *call, struct simple_child *child)
             call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
         if (call->client.path == NULL && is_found)
             client_init(&call->client, call->socket, NULL);
+        call->client.answer_ms = ANSWER_MS;
         if (is_found)
             simple_nodes_look(&nodes, &call->client);
     }

@@ -121,7 +121,8 @@ static int make_words(
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
     if (options->join_file == NULL && has_joined(given_state != NULL ? given_state : state)) {
-        strings_take(words, xasprintf("--controller=%s", place));
+        if (simple_place_is_given())
+            strings_take(words, xasprintf("--controller=%s", place));
         return 0;
     }
     int r = simple_join_ticket(call, options->join_file, options->node, &ticket, err);

@@ -49,6 +49,11 @@ const struct option_row simple_place_rows[] = {
     { 0 },
 };
 
+bool simple_place_is_given(void)
+{
+    return asked.host != NULL || asked.port != NULL;
+}
+
 const char *simple_place_host(void)
 {
     return asked.host != NULL ? asked.host : SIMPLE_HOST;
@@ -120,7 +125,7 @@ static int find_elsewhere(struct call *call, struct error *err)
 
 int simple_place_find(struct call *call, struct error *err)
 {
-    bool is_given = asked.host != NULL || asked.port != NULL;
+    bool is_given = simple_place_is_given();
     const char *socket = getenv("MGPU_SOCKET"), *host = getenv("MGPU_HOST");
     bool has_place = (socket != NULL && *socket != '\0') || (host != NULL && *host != '\0');
     if (call->socket != NULL || call->host != NULL || (!is_given && has_place))

@@ -17,6 +17,8 @@ extern const struct option_row simple_place_rows[];
 int simple_place_set_host(const char *what, const char *value, struct error *err);
 int simple_place_set_port(const char *what, const char *value, struct error *err);
 
+bool simple_place_is_given(void);
+
 /* What was given, or the defaults. */
 const char *simple_place_host(void);
 const char *simple_place_port(void);

@@ -45,6 +45,7 @@ static void the_owner_of_a_listener_is_told(void **state)
     struct sockaddr_in address = loopback(0);
     uint32_t uid = UINT32_MAX;
     _cleanup_close_ int fd = listen_at(&address);
+    assert_true(fd >= 0);
     if (!listener_owner((struct sockaddr *)&address, &uid))
         skip(); // a kernel that does not tell
     assert_int_equal(uid, geteuid());
@@ -55,6 +56,7 @@ static void a_listener_at_all_addresses_is_found_too(void **state)
     struct sockaddr_in all = { .sin_family = AF_INET };
     uint32_t uid = UINT32_MAX;
     _cleanup_close_ int fd = listen_at(&all);
+    assert_true(fd >= 0);
     struct sockaddr_in address = loopback(all.sin_port);
     if (!listener_owner((struct sockaddr *)&address, &uid))
         skip();
@@ -66,6 +68,7 @@ static void nobody_listens_nobody_is_told(void **state)
     struct sockaddr_in address = loopback(0), elsewhere = loopback(htons(80));
     uint32_t uid = 7;
     _cleanup_close_ int fd = listen_at(&address);
+    assert_true(fd >= 0);
     assert_int_equal(shutdown(fd, SHUT_RDWR), 0);
     assert_false(listener_owner((struct sockaddr *)&address, &uid));
     elsewhere.sin_addr.s_addr = htonl(0x0a000001); // 10.0.0.1
@@ -81,6 +84,7 @@ static void a_connection_names_whom_it_is_with(void **state)
     struct error err = { 0 };
     uid_t uid = (uid_t)-1;
     _cleanup_close_ int fd = listen_at(&address);
+    assert_true(fd >= 0);
     _cleanup_free_ char *url = url_of(&address);
     int r = loopback_connect(url, 1000, &http, &uid, &err);
     if (r == -EPERM)
