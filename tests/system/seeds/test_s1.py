@@ -186,6 +186,16 @@ def test_S1_10_in_any_order(make_master):
     assert first.process.poll() is None
 
 
+def test_S1_10_a_node_knows_its_master_from_then_on(make_master):
+    box = make_master()
+    node = box.node('node001').start()
+    node.stop()
+    at = node.command.index('--master-port')
+    del node.command[at:at + 2]
+    box.await_log('Node node001 is not connected any more')
+    node.start()
+
+
 def test_S1_12_what_a_node_says(make_master):
     box = make_master()
     node = box.node('node001', '--verbose').start()
