@@ -263,6 +263,12 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
     return 0;
 }
 
+static int on_tell(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.tell(core->effects.arg, message);
+    return 0;
+}
+
 /* It wants no link with this node, or with this version of mgpu. */
 static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
@@ -291,6 +297,7 @@ static const struct {
     { MESSAGE_OPEN_GUEST, LINK_OBEYING, on_open_guest },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_TERMS, LINK_OBEYING, on_terms },
+    { MESSAGE_TELL, LINK_OBEYING, on_tell },
     { MESSAGE_REFUSED, LINK_DOWN, on_refused },
     { MESSAGE_REFUSED, LINK_GREETED, on_refused },
 };
@@ -398,6 +405,12 @@ void agent_core_process(struct agent_core *core, const struct message_process *p
 {
     if (core->link == LINK_OBEYING)
         core->effects.send(core->effects.arg, &message_process_record, process);
+}
+
+void agent_core_told(struct agent_core *core, const struct message_told *told)
+{
+    if (core->link == LINK_OBEYING)
+        core->effects.send(core->effects.arg, &message_told_record, told);
 }
 
 size_t agent_core_attempts(const struct agent_core *core)

@@ -58,6 +58,8 @@ struct agent_effects {
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
     int (*set_terms)(
         void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+    /* Tells somebody outside on behalf of a job's owner; agent_core_told() says later what became of it. */
+    void (*tell)(void *arg, const struct message_tell *request);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */
@@ -86,5 +88,8 @@ void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus);
 
 /* What was seen of a process; dropped as a sample is. */
 void agent_core_process(struct agent_core *core, const struct message_process *process);
+
+/* What became of telling somebody; dropped as a sample is. */
+void agent_core_told(struct agent_core *core, const struct message_told *told);
 
 size_t agent_core_attempts(const struct agent_core *core);

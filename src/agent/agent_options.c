@@ -140,6 +140,12 @@ static int set_sysfs_root(void *target, const char *value, struct error *err)
     return set_absolute(&options->sysfs_root, value, "--sysfs-root", err);
 }
 
+static int set_sendmail(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    return set_absolute(&options->sendmail, value, "--sendmail", err);
+}
+
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -237,6 +243,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
         set_device_dir },
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests (default: /sys)", set_sysfs_root },
+    { 0, "sendmail", "PATH", "the program that sends mail (default: /usr/sbin/sendmail)", set_sendmail },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
@@ -289,6 +296,8 @@ static void set_defaults(struct agent_options *options)
     if (options->node == NULL)
         options->node = xstrdup(name);
     set_default_directories(options);
+    if (options->sendmail == NULL)
+        options->sendmail = xstrdup("/usr/sbin/sendmail");
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
     options->gpus.nvml_library = options->nvml_library;
@@ -372,6 +381,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->device_dir);
     free(options->sysfs_root);
     free(options->cgroup);
+    free(options->sendmail);
     if (options->join != NULL)
         OPENSSL_cleanse(options->join, strlen(options->join));
     free(options->join);

@@ -25,6 +25,7 @@ struct agent_options {
     char *rocm_library; // NULL: where ROCm puts it
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;   // NULL: /sys
+    char *sendmail;     // absolute
     char *cgroup;       // where cells are made; NULL: below the agent's own
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: any number

@@ -247,7 +247,7 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
         return (signal & STOP_LEASED) == 0
                    ? lease_end(dirfd, END_CANCELLED, NULL)
                    : lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms);
-    return launcher_command(effects->parts.launcher, id, (int)signal, grace_ms);
+    return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
 
 static int effect_set_terms(
@@ -319,6 +319,12 @@ static void effect_open_guest(void *arg, const struct message_open_guest *reques
     guests_open(effects->parts.guests, request);
 }
 
+static void effect_tell(void *arg, const struct message_tell *request)
+{
+    struct effects *effects = arg;
+    tellers_tell(effects->parts.tellers, request);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -354,6 +360,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_guest = effect_open_guest,
         .arm = effect_arm,
         .look = effect_look,
+        .tell = effect_tell,
     };
     effects->parts = *parts;
     effects->kills = lease_kills_new(parts->base);
@@ -420,6 +427,10 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
 {
     struct effects *effects = arg;
     char name[SPOOL_NAME_SIZE];
+    if (tellers_is_cell(id)) {
+        tellers_clear_cell(effects->parts.tellers, id);
+        return;
+    }
     _cleanup_close_ int dirfd = open_entry(effects, id);
     spool_name(id, name);
     if (dirfd >= 0)

@@ -13,6 +13,7 @@
 #include "agent/agent_link.h"
 #include "agent/lease_look.h"
 #include "agent/log_stream.h"
+#include "agent/teller.h"
 
 struct effects;
 
@@ -28,6 +29,7 @@ struct effects_parts {
     struct gpu_watch *watch;
     struct gpu_check *check;
     struct lease_looks *looks;
+    struct tellers *tellers;
     int state_fd; // persist.h
 };
 

@@ -15,6 +15,7 @@
 #include "agent/gpu_fault.h"
 #include "agent/gpu_owner.h"
 #include "agent/usage_host.h"
+#include "agent/usage_notice.h"
 #include "agent/usage_meter.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -249,6 +250,22 @@ static void note_sightings(struct gpu_watch *watch, const struct record_list *gp
     }
 }
 
+/* By us: with cgroups nothing else tells that all of it was stopped. */
+static bool is_suspended(const struct gpu_watch *watch, const struct spool_id *id)
+{
+    struct spool_terms terms = { 0 };
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    return dirfd >= 0 && spool_read_terms(dirfd, &terms) && terms.is_suspended != 0;
+}
+
+/* Its shepherd keeps it in the spool. */
+static void note_said(const struct gpu_watch *watch, struct watched *watched)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    if (dirfd >= 0)
+        (void)usage_notice_read(dirfd, watched->meter.usage.items);
+}
+
 static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
 {
     const struct job_usage *usage = watched->meter.usage.items;
@@ -256,11 +273,13 @@ static void measure(struct gpu_watch *watch, struct watched *watched, const stru
     usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
     if (watched->spec.memory_cgroup != NULL)
         usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
+    own.host.is_paused |= is_suspended(watch, &watched->id);
     _cleanup_free_ char *before = xstrdup(usage->stray);
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
     if (!text_equal(before, usage->stray))
         log_warning("job %" PRIu64 " of uid %u was seen on GPU %s, which it was not given", watched->id.job,
             watched->spec.uid, usage->stray);
+    note_said(watch, watched);
     gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus, watched->started.wall_ms);
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
         keep(watch, watched, sample->boot_ms);
@@ -333,14 +352,18 @@ struct job_usage *gpu_watch_end(struct gpu_watch *watch, const struct spool_id *
     struct usage_meter meter;
     if (watched != NULL) {
         take_last_peak(watched);
+        note_said(watch, watched);
         if (!watched->is_over || watched->kept_ms < watched->meter.last_ms)
             keep(watch, watched, watched->meter.last_ms);
         watched->is_over = true;
         return usage_meter_read(&watched->meter);
     }
     _cleanup_close_ int dirfd = open_entry(watch, id);
-    if (dirfd < 0 || !load_meter(dirfd, id, &meter))
+    if (dirfd < 0)
         return NULL;
+    if (!load_meter(dirfd, id, &meter))
+        usage_meter_init(&meter, id->job, id->attempt, 0, 0); // it was over before the first sample
+    (void)usage_notice_read(dirfd, meter.usage.items);
     struct job_usage *usage = usage_meter_read(&meter);
     usage_meter_clear(&meter);
     return usage;

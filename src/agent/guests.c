@@ -276,6 +276,8 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     spec->is_guest = true;
     spec->time_limit_ms = 0; // it ends with the job
     spec->warn_signal = 0;
+    spec->tty_idle_ms = 0;
+    replace_text(&spec->notify, NULL); // it says things where the job does
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;
     spec->tty_columns = request->columns;

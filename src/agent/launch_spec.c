@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "agent/gpu_env.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/spool.h"
 #include "job/interpreter.h"
 #include "job/launch.h"
 #include "job/spec.h"
@@ -47,7 +49,7 @@ static char *list_gpus(const struct record_list *grants)
 
 /* Set over whatever the submitter or a setup command said: it is what the job was given. */
 static void set_assignment(struct strings *env, const struct message_launch *launch, const char *job_name,
-    const struct launch_node *node)
+    const struct launch_node *node, const char *pipe)
 {
     _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
     _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
@@ -66,6 +68,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     strings_set_env(env, "MGPU_NODE", node->name);
     if (!node->has_joined)
         strings_set_env(env, "MGPU_SOCKET", socket);
+    strings_set_env(env, "MGPU_NOTIFY", pipe);
 }
 
 static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
@@ -243,6 +246,18 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     if (ask->warn_signal != NULL &&
         parse_warn_signal(ask->warn_signal, &signal, &ret->warn_before_ms, &ignored) == 0)
         ret->warn_signal = (uint32_t)signal;
+    if (!ask->checkpoint)
+        return;
+    ret->checkpoint_signal = ret->warn_signal != 0 ? ret->warn_signal : (uint32_t)SIGTERM;
+    ret->is_requeued_at_limit = ask->requeue_on_timeout;
+}
+
+static char *notify_path(const struct message_launch *launch, const struct launch_node *node)
+{
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    char name[SPOOL_NAME_SIZE];
+    spool_name(&id, name);
+    return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
 }
 
 static int check(const struct launch_spec *spec, struct error *err)
@@ -282,8 +297,10 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
         .tty_columns = job->tty_columns,
+        .tty_idle_ms = job->ask.tty_idle_ms,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
+        .notify = notify_path(launch, node),
     };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);
@@ -293,7 +310,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     complete_environment(&ret->env, user, ret->cwd);
     if (node->has_joined) // the one that its submitter had is on another machine
         strings_unset_env(&ret->env, "MGPU_SOCKET");
-    set_assignment(&ret->gpu_env, launch, job_name, node);
+    set_assignment(&ret->gpu_env, launch, job_name, node, ret->notify);
     if (job->script != NULL)
         set_script(job, node, ret);
     if (job->image != NULL)

@@ -111,6 +111,9 @@ static int open_directories(struct launcher *launcher, struct error *err)
     launcher->scripts_fd = scripts_open(launcher->run_dir, shared_mode, err);
     if (launcher->scripts_fd < 0)
         return launcher->scripts_fd;
+    _cleanup_close_ int pipes_fd = open_below(launcher->run_dir, SPOOL_PIPES_DIR, shared_mode, err);
+    if (pipes_fd < 0)
+        return pipes_fd;
     launcher->exits_fd = open_directory(launcher->exit_dir, 0700, err);
     if (launcher->exits_fd < 0)
         return launcher->exits_fd;
@@ -484,11 +487,12 @@ static int send_command(
     return n < 0 ? -errno : 0;
 }
 
-int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms)
+int launcher_command(struct launcher *launcher, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
-    struct spool_command command = {
-        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms
-    };
+    bool is_checkpoint = (signal & STOP_CHECKPOINT) != 0;
+    struct spool_command command = { .magic = is_checkpoint ? SPOOL_CHECKPOINT_MAGIC : SPOOL_COMMAND_MAGIC,
+        .signal = signal & ~STOP_CHECKPOINT,
+        .grace_ms = grace_ms };
     return send_command(launcher, id, &command);
 }
 

@@ -82,8 +82,9 @@ int launcher_start(
 int launcher_adopt(
     struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err);
 
-/* Sends a command to the step's shepherd. -ECONNREFUSED or -ENOENT when there is none. */
-int launcher_command(struct launcher *launcher, const struct spool_id *id, int signal, int64_t grace_ms);
+/* Sends a command to the step's shepherd; `signal` as in STOP. -ECONNREFUSED or -ENOENT when there is none.
+ */
+int launcher_command(struct launcher *launcher, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
 
 /* Writes the spool file "terms" and tells the step's shepherd to look at it; one that adopts it later looks
  * by itself. */

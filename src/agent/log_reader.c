@@ -3,7 +3,8 @@
  * The path comes from a job's record and leads through directories that its user can change, so it is opened
  * as that user, is no symbolic link, and is a regular file of that user's: what is read is what the user
  * could read. First goes a STREAM frame with the size or the error, then the bytes. With `follow` the process
- * waits for more by inotify until the controller shuts its side down, and sends what came until then.
+ * waits for more by inotify until the controller shuts its side down, and sends what came until then. A user
+ * has few inotify instances (128, with those of his own programs): without one the size is looked at.
  */
 #include "agent/log_reader.h"
 
@@ -25,9 +26,10 @@
 #include "base/memory.h"
 
 #define SEND_MAX ((size_t)1 << 20) // bytes per sendfile(2)
+#define LOOK_MS  250               // without inotify
 
 struct log_file {
-    int fd, inotify;
+    int fd, inotify; // -1: the user has no more of these
     uint64_t size;
 };
 
@@ -72,7 +74,14 @@ static int watch_file(struct log_file *file, const char *path, struct error *err
 {
     struct stat opened, named;
     file->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (file->inotify < 0 || inotify_add_watch(file->inotify, path, IN_MODIFY | IN_DONT_FOLLOW) < 0)
+    bool is_watched =
+        file->inotify >= 0 && inotify_add_watch(file->inotify, path, IN_MODIFY | IN_DONT_FOLLOW) >= 0;
+    if (!is_watched && (errno == EMFILE || errno == ENFILE || errno == ENOSPC)) {
+        closep(&file->inotify);
+        file->inotify = -1;
+        return 0;
+    }
+    if (!is_watched)
         return error_set_errno(err, -errno, "cannot watch the log %s", path);
     if (fstat(file->fd, &opened) < 0 || lstat(path, &named) < 0 || opened.st_ino != named.st_ino ||
         opened.st_dev != named.st_dev)
@@ -122,20 +131,21 @@ static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
     return 0;
 }
 
-/* Waits until the file grew (1), the controller wants no more than what is there (0), or has gone (< 0). */
+/* Waits until the file grew or may have grown (1), the controller wants no more than what is there (0), or
+ * has gone (< 0). */
 static int wait_for_more(int socket_fd, int inotify)
 {
     char events[4096], byte;
     struct pollfd fds[] = { { .fd = socket_fd, .events = POLLIN | POLLRDHUP },
         { .fd = inotify, .events = POLLIN } };
-    while (poll(fds, 2, -1) < 0)
+    while (poll(fds, 2, inotify < 0 ? LOOK_MS : -1) < 0)
         if (errno != EINTR)
             return -errno;
     if ((fds[0].revents & (POLLHUP | POLLERR)) != 0)
         return -EPIPE;
     if (fds[0].revents != 0 && recv(socket_fd, &byte, 1, MSG_DONTWAIT) == 0)
         return 0;
-    while (read(inotify, events, sizeof(events)) > 0)
+    while (inotify >= 0 && read(inotify, events, sizeof(events)) > 0)
         ;
     return 1;
 }

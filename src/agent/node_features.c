@@ -157,6 +157,17 @@ static void describe_containers(const struct feature_facts *facts, struct node_f
         is_podman && !has_users ? "; without /etc/subuid it may be unable to unpack images" : "");
 }
 
+static void describe_mail(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = access(facts->sendmail, X_OK) == 0;
+    if (feature->is_on) {
+        feature->text = xasprintf("jobs can send mail when they end (%s)", facts->sendmail);
+        return;
+    }
+    feature->text = xasprintf("jobs with --notify mail cannot send any: there is no %s", facts->sendmail);
+    feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
+}
+
 static const struct {
     const char *name;
     void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
@@ -170,6 +181,7 @@ static const struct {
     { "pids", describe_pids },
     { "logs", describe_logs },
     { "containers", describe_containers },
+    { "mail", describe_mail },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

@@ -16,6 +16,7 @@ struct feature_facts {
     bool is_root_job_allowed;
     const char *log_dir; // as the launcher was told
     const char *state_dir;
+    const char *sendmail; // path
     const struct gpu_report *gpus;
     const struct limits *limits;
     uint32_t pids_max; // of a job

@@ -58,5 +58,6 @@ void usage_meter_clear(struct usage_meter *meter);
 void usage_meter_add(
     struct usage_meter *meter, const struct record_list *grants, const struct usage_sample *sample);
 
-/* A copy of what there is so far, to be freed with job_usage_free(); NULL before the first sample. */
+/* A copy of what there is so far, to be freed with job_usage_free(); NULL before the first
+ * sample of a job that has said nothing. */
 struct job_usage *usage_meter_read(const struct usage_meter *meter);

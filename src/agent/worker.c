@@ -32,6 +32,7 @@
 #include "agent/guard.h"
 #include "agent/persist.h"
 #include "agent/spool_watch.h"
+#include "agent/teller.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/files.h"
@@ -70,6 +71,7 @@ struct worker {
     struct gpu_watch *watch;
     struct gpu_check *check;
     struct lease_looks *looks;
+    struct tellers *tellers;
     char boot_id[BOOT_ID_SIZE];
     bool has_said_hello;
     uint64_t answers;        // looks at the GPUs that the reports so far have answered
@@ -151,6 +153,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .is_root_job_allowed = worker->options->is_root_job_allowed,
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
+        .sendmail = worker->options->sendmail,
         .gpus = report,
         .limits = worker->confine->limits(worker->cells),
         .pids_max = worker->options->pids_max,
@@ -292,6 +295,23 @@ static int open_launcher(struct worker *worker, struct error *err)
     return r < 0 ? r : launcher_restore(worker->launcher, err);
 }
 
+static void on_told(void *arg, const struct message_told *told)
+{
+    struct worker *worker = arg;
+    agent_core_told(effects_core(worker->effects), told);
+}
+
+static void open_tellers(struct worker *worker)
+{
+    const struct tellers_options options = {
+        .sendmail = worker->options->sendmail,
+        .is_root = geteuid() == 0,
+        .is_root_job_allowed = worker->options->is_root_job_allowed,
+        .devices = worker->devices_err.code == 0 ? worker->devices : NULL,
+    };
+    worker->tellers = tellers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
+}
+
 static int open_effects(struct worker *worker, struct error *err)
 {
     uint64_t epoch;
@@ -303,6 +323,7 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->looks = lease_looks_new(worker->base, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET);
     worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
+    open_tellers(worker);
     struct effects_parts parts = {
         .base = worker->base,
         .launcher = worker->launcher,
@@ -314,6 +335,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .watch = worker->watch,
         .check = worker->check,
         .looks = worker->looks,
+        .tellers = worker->tellers,
         .state_fd = worker->state_fd,
     };
     worker->effects = effects_new(&parts, epoch);
@@ -432,6 +454,7 @@ static void end(struct worker *worker)
     gpu_roster_free(worker->roster);
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
+    tellers_free(worker->tellers);
     effects_free(worker->effects);
     lease_looks_free(worker->looks);
     gpu_watch_free(worker->watch);

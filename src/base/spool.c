@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/spool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -74,6 +76,48 @@ int spool_settle(int dirfd, enum spool_verdict wanted)
     return errno == EEXIST ? spool_verdict(dirfd) : -errno;
 }
 
+bool spool_read_terms(int dirfd, struct spool_terms *ret)
+{
+    struct spool_terms terms;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_TERMS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &terms, sizeof(terms)) != (ssize_t)sizeof(terms) ||
+        terms.magic != SPOOL_TERMS_MAGIC || terms.time_limit_ms < 0)
+        return false;
+    *ret = terms;
+    return true;
+}
+
+static_assert(
+    sizeof(struct spool_notice) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
+
+static uint32_t notice_crc(const struct spool_notice *notice)
+{
+    struct spool_notice copy = *notice;
+    copy.crc = 0;
+    return crc32c(0, &copy, sizeof(copy));
+}
+
+int spool_write_notice(int fd, const struct spool_notice *notice)
+{
+    struct spool_notice whole = *notice;
+    whole.magic = SPOOL_NOTICE_MAGIC;
+    whole.crc = notice_crc(&whole);
+    ssize_t n = pwrite(fd, &whole, sizeof(whole), 0);
+    return n == (ssize_t)sizeof(whole) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+bool spool_read_notice(int dirfd, struct spool_notice *ret)
+{
+    struct spool_notice notice;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_NOTICE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &notice, sizeof(notice)) != (ssize_t)sizeof(notice) ||
+        notice.magic != SPOOL_NOTICE_MAGIC || notice.crc != notice_crc(&notice))
+        return false;
+    notice.status[sizeof(notice.status) - 1] = '\0';
+    *ret = notice;
+    return true;
+}
+
 bool spool_is_alive(int dirfd)
 {
     _cleanup_close_ int fd = openat(dirfd, SPOOL_LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -83,7 +127,11 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS };
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN,
+        SPOOL_NOTICE };
+    char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
+    (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);
+    (void)unlinkat(spoolfd, pipe, 0);
     _cleanup_close_ int dirfd = openat(spoolfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;

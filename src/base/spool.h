@@ -3,16 +3,20 @@
  * The spool: what the node knows of an attempt while every process may die. It lies in the runtime directory
  * (tmpfs) and survives all processes, not a reboot, because a new boot ends an attempt anyway.
  *
- *   RUN/spool/                      root (or the rootless user), 0700; the agent's working directory
- *     notify                        datagram socket of the agent: "JOB.ATTEMPT.STEP.TASK WORD", a hint to
- * look JOB.ATTEMPT.STEP.TASK/        one directory per shepherd; the names are integers made by the
- * controller lock                        OFD lock held by the living shepherd: the proof of life spec struct
- * launch_spec, written by the agent verdict                     "go" or "nogo", settled once by link(2):
- * whoever links first decides started                     struct launch_started, written by the shepherd when
- * the gate is open status                      raw wait status of the command, written by the user's init
- * (see shepherd/init.h) exit                        struct launch_exit: nothing of the step runs any more ctl
- * datagram socket of the shepherd: struct spool_command tty                       datagram socket of the
- * terminal: struct terminal_visit
+ *   RUN/spool/                   root (or the rootless user), 0700; the agent's working directory
+ *     notify                     datagram socket of the agent: "NAME WORD", a hint to look at NAME
+ *     JOB.ATTEMPT.STEP.TASK/     one directory per shepherd; integers made by the controller
+ *       lock                     OFD lock held by the living shepherd: the proof of life
+ *       spec                     struct launch_spec, written by the agent
+ *       verdict                  "go" or "nogo", settled once by link(2): whoever links first decides
+ *       started                  struct launch_started, written by the shepherd at the open gate
+ *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
+ *       notice                   struct spool_notice: what the job has said of itself
+ *       exit                     struct launch_exit: nothing of the step runs any more
+ *       ctl                      datagram socket of the shepherd: struct spool_command
+ *       tty                      datagram socket of the terminal: struct terminal_visit
+ *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
+ *     JOB.ATTEMPT.STEP.TASK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
  *
  * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
  */
@@ -32,10 +36,14 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_USAGE     "usage" // what the attempt made of its GPUs so far (agent/usage_meter.h)
+#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_NOTIFY    "notify"
+#define SPOOL_NOTICE    "notice"              // struct spool_notice
+#define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
+#define SPOOL_PIPES     "../" SPOOL_PIPES_DIR // the same, from the spool
 
 struct spool_id {
     uint64_t job;
@@ -52,6 +60,8 @@ struct spool_command {
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one
+/* A stop whose signal is the one that the spec has for it, and which ends when the job says CHECKPOINTED. */
+#define SPOOL_CHECKPOINT_MAGIC 0x6d67706eU
 
 /* Host byte order: it never leaves the boot. */
 struct spool_terms {
@@ -60,6 +70,28 @@ struct spool_terms {
     int64_t time_limit_ms; // from the start; 0: none
 };
 #define SPOOL_TERMS_MAGIC 0x6d67706dU
+
+/* False when the attempt whose directory is `dirfd` has no such file, or none that is whole; then *ret is as
+ * it was. */
+bool spool_read_terms(int dirfd, struct spool_terms *ret);
+
+#define SPOOL_STATUS_MAX 128U // bytes
+
+/* Why a job was told to save its work. */
+enum spool_told { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
+
+/* What a job has said of itself; host byte order. The status is the user's text: no newline, else anything.
+ */
+struct spool_notice {
+    uint32_t magic; // SPOOL_NOTICE_MAGIC
+    uint32_t crc;   // of the struct, with 0 here
+    uint32_t has_progress;
+    uint32_t progress_ppm;             // 0 to 1000000
+    int64_t checkpointed_ms;           // wall clock: when it said last that its work is saved; 0: never
+    uint64_t told;                     // enum spool_told
+    char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Fills the struct up: there is no padding
+};
+#define SPOOL_NOTICE_MAGIC 0x6d67706fU
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
@@ -77,8 +109,14 @@ int spool_settle(int dirfd, enum spool_verdict wanted);
 /* The verdict that stands, VERDICT_NONE when there is none yet, or a negative errno. */
 int spool_verdict(int dirfd);
 
+/* The file is written in place: a reader that comes in between finds a wrong checksum, and looks later. */
+int spool_write_notice(int fd, const struct spool_notice *notice);
+
+/* False, with nothing touched, when there is none that is whole. */
+bool spool_read_notice(int dirfd, struct spool_notice *ret);
+
 /* True when a living shepherd holds the lock of this attempt. */
 bool spool_is_alive(int dirfd);
 
-/* Removes the directory NAME below `spoolfd` with the files listed above and nothing else. */
+/* Removes the directory NAME below `spoolfd` with the files listed above and nothing else, and its pipe. */
 int spool_remove(int spoolfd, const char *name);

@@ -19,6 +19,7 @@
 #include "cli/when.h"
 #include "job/array.h"
 #include "job/ask.h"
+#include "job/notify.h"
 
 #define THOUSANDTHS 1000
 #define NUMBER_MAX  1000000000 // of GPUs or CPUs, far above what any limit allows
@@ -198,6 +199,53 @@ static int read_warn_signal(
     return r < 0 ? name_option("warn_signal", what, err) : read_text(client, what, text, ret, err);
 }
 
+static bool is_command(const char *text)
+{
+    struct notify_target target = { .way = NOTIFY_COMMAND };
+    return parse_notify(text, &target, NULL) < 0 || target.way == NOTIFY_COMMAND;
+}
+
+static int add_target(json_t *list, const char *what, const char *text, struct error *err)
+{
+    struct notify_target target;
+    int r = parse_notify(text, &target, err);
+    if (r < 0)
+        return name_option("notify", what, err);
+    if (json_array_append_new(list, json_string(text)) < 0)
+        return error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what);
+    return 0;
+}
+
+/* Commas stand between addresses and URLs; in a command they are its own. */
+static int read_notify(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *list = json_array();
+    _cleanup_strings_ struct strings parts = { 0 };
+    _cleanup_free_ char *copy = xstrdup(text);
+    char *rest = copy;
+    bool is_list = true;
+    (void)client;
+    for (char *part = NULL; (part = strsep(&rest, ",")) != NULL;) {
+        is_list = is_list && !is_command(part);
+        strings_add(&parts, part);
+    }
+    int r = is_list ? 0 : add_target(list, what, text, err);
+    for (size_t i = 0; is_list && r == 0 && i < parts.count; i++)
+        r = add_target(list, what, parts.items[i], err);
+    if (r == 0)
+        *ret = take_ptr(list);
+    return r;
+}
+
+static int read_notify_on(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    uint32_t events = 0;
+    int r = parse_notify_on(text, &events, err);
+    return r < 0 ? name_option("notify_on", what, err) : read_text(client, what, text, ret, err);
+}
+
 static int read_codes(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -355,13 +403,17 @@ const struct ask_key ask_keys[] = {
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
     { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
     { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },
+    { "tty_idle", NULL, "TIME", "ended when its terminal has not been used for so long: 30m", read_duration },
     { "warn_signal", "signal", "SIGNAL[@TIME]", "a warning before its time is up: USR1@60",
         read_warn_signal },
     { "grace", NULL, "TIME", "between SIGTERM and SIGKILL when it is ended", read_duration },
+    { "checkpoint", NULL, "yes|no", "saves its work when told to, and says CHECKPOINTED", read_flag },
     { "requeue_on_timeout", NULL, "yes|no", "goes back to the queue when its time is up", read_flag },
     { "max_requeues", NULL, "N", "so often at most", read_requeues },
     { "retry", NULL, "N", "tries after one that failed", read_retry },
     { "retry_on", NULL, "LIST", "also after these exit codes: 75,137", read_codes },
+    { "notify", NULL, "WHOM", "tell: mail, mail:ADDRESS, a URL, or a command", read_notify },
+    { "notify_on", NULL, "EVENTS", "of what: start,end,fail,requeue,preempt", read_notify_on },
     { 0 },
 };
 

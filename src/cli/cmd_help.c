@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu help [COMMAND [ACTION]|TOPIC]; a word that is neither gets the nearest of both. */
+/*
+ * mgpu help [COMMAND [ACTION]|TOPIC]; a word that is neither gets the nearest of both. A command is explained
+ * by its man page where there is one and somebody to read it, else by its tables.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -9,6 +12,7 @@
 #include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "cli/topics.h"
 
 static int refuse(const char *word, struct error *err)
@@ -48,6 +52,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return error_set(err, -EINVAL, "'%.60s' is not expected here", argv[action != NULL ? 2 : 1]);
     if (command == NULL && topic == NULL)
         return refuse(argv[0], err);
+    if (command != NULL && action == NULL && man_page_show(command))
+        return EXIT_OK;
     if (command != NULL)
         help_print_command(action != NULL ? action : command, stdout);
     else

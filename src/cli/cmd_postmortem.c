@@ -45,9 +45,9 @@ static const char *advice_of(const json_t *job)
         { END_TIME_LIMIT,
             "It was still at work when its time was over: ask for more with -t, or save its state "
             "more often." },
-        { END_IDLE_TIMEOUT, "It left its GPUs unused for longer than it may. If it is to wait: --idle-ok, "
-                            "where the site allows it; "
-                            "if it has ended its work: let it end." },
+        { END_IDLE_TIMEOUT,
+            "It was idle for longer than it may. GPUs that are to wait: --idle-ok, where the site allows it; "
+            "a terminal: --tty-idle. If it has ended its work: let it end." },
         { END_UNKNOWN,
             "Both processes that would have seen its end were killed, so nobody knows its status." },
         { END_OOM,

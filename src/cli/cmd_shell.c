@@ -21,6 +21,7 @@ static const struct {
     const char *key, *option, *value;
 } defaults[] = {
     { "time_limit", "-t", "2h" },
+    { "tty_idle", "--tty-idle", "30m" },
 };
 
 static int set_keys(void *target, const char *value, struct error *err)
@@ -74,8 +75,10 @@ const struct command command_shell = {
     .name = "shell",
     .usage = "[OPTIONS]",
     .help = "Wait for GPUs and open a shell that has them, for two hours unless -t says otherwise",
-    .detail = "Ctrl-] and d leaves it running; mgpu attach comes back to it.\n"
-              "Exit status: that of the shell.",
+    .detail =
+        "Ctrl-] and d leaves it running; mgpu attach comes back to it. It is ended when nothing was typed\n"
+        "or shown for 30 minutes, which it says a minute before; --tty-idle sets another time, or none.\n"
+        "Exit status: that of the shell.",
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct shell_options),
     .stops_at_operand = true,

@@ -18,6 +18,7 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/progress_text.h"
 #include "cli/setup_text.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
@@ -171,6 +172,8 @@ static void print_request(const struct page *page)
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
     append_text_of(&text, page->job, "warn_signal", ", warned by ");
     append_span_of(&text, page->job, "grace_s", ", grace ");
+    if (json_is_true(json_object_get(page->job, "checkpoint")))
+        buffer_append_text(&text, ", saves its work when told to");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", queued again when its time is up");
     if (field_integer(page->job, "retry", 0) > 0)
@@ -180,6 +183,7 @@ static void print_request(const struct page *page)
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
     append_span_of(&text, page->job, "idle_timeout_s", ", ended when its GPUs are unused for ");
+    append_span_of(&text, page->job, "tty_idle_s", ", ended when its terminal is unused for ");
     if (json_is_true(json_object_get(page->job, "idle_ok")))
         buffer_append_text(&text, ", may leave its GPUs unused");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
@@ -310,6 +314,14 @@ static void print_use(const struct page *page)
     (void)fprintf(page->out, "%-10s %s of processor time, %s of memory at most\n", "used", cpu, memory);
 }
 
+static void print_said(const struct page *page)
+{
+    _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
+    if (said != NULL)
+        print_line(page, "says", said);
+    print_time(page, "saved", "checkpointed_at");
+}
+
 /* What it makes of its GPUs, and what somebody should know of that. */
 static void print_usage(const struct page *page)
 {
@@ -361,6 +373,52 @@ static void print_grants(const struct page *page)
         (void)fprintf(page->out, "%-10s GPU %" PRId64 "  %s%s\n", "", field_integer(gpu, "index", 0), uuid,
             is_shared ? "  shared" : "");
     }
+}
+
+/* "mail:ana@lab of its end: sent 12:04". */
+static void print_notice(const struct page *page, const json_t *notice)
+{
+    char when[64] = "", next[64] = "";
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *to = field_shown(notice, "to"), *event = field_shown(notice, "event"),
+                        *state = field_shown(notice, "state");
+    int64_t tries = field_integer(notice, "tries", 0);
+    int64_t over_ms = time_parse(field_text(notice, "over_at"));
+    int64_t next_ms = time_parse(field_text(notice, "next_at"));
+    time_format(over_ms, page->view.now_ms, page->view.times, when, sizeof(when));
+    time_format(next_ms, page->view.now_ms, page->view.times, next, sizeof(next));
+    buffer_printf(&text, "%s (%s): ", to, event);
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "failed %" PRId64 " time%s", tries, tries == 1 ? "" : "s");
+    else
+        buffer_printf(&text, "%s%s%s", state, over_ms != 0 ? " " : "", over_ms != 0 ? when : "");
+    if (field_is_known(notice, "error")) {
+        _cleanup_free_ char *error = field_shown(notice, "error");
+        buffer_printf(&text, ": %s", error);
+    }
+    if (tries > 0 && next_ms != 0)
+        buffer_printf(&text, "; next try %s", next);
+    print_line(page, "notice", buffer_text(&text));
+}
+
+/* Whom it tells, and what became of that. */
+static void print_notices(const struct page *page)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    size_t i;
+    const json_t *item;
+    json_array_foreach(json_object_get(page->job, "notify"), i, item)
+    {
+        _cleanup_free_ char *shown = text_escape(json_string_value(item), WORD_MAX);
+        buffer_printf(&text, "%s%s", i > 0 ? ", " : "", shown);
+    }
+    if (text.length == 0)
+        return;
+    _cleanup_free_ char *events =
+        field_is_known(page->job, "notify_on") ? field_shown(page->job, "notify_on") : xstrdup("end");
+    buffer_printf(&text, " (%s)", events);
+    print_line(page, "tells", buffer_text(&text));
+    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notice(page, item);
 }
 
 /* Members of an event that its line already tells. */
@@ -438,12 +496,14 @@ static void print_page(const struct page *page, bool has_env)
     print_viewers(page);
     print_timeline(page);
     print_use(page);
+    print_said(page);
     print_usage(page);
     print_field(page, "directory", "cwd");
     print_setup(page);
     print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
+    print_notices(page);
     print_events(page);
     if (has_env)
         print_env(page);

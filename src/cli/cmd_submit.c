@@ -115,7 +115,7 @@ const struct command command_submit = {
               "One word with blanks or shell characters is run by /bin/sh -c.\n"
               "Each element of an array finds its number in MGPU_ARRAY_INDEX.\n"
               "Lines such as '#MGPU -g 2 -t 4h' at the head of a script are read; the command line counts\n"
-              "more. See SCRIPTS AND FILES in mgpu(1).",
+              "more. See SCRIPTS AND FILES in mgpu-submit(1).",
     .tables = { submit_rows, many_rows },
     .options_size = sizeof(struct submit_options),
     .stops_at_operand = true,

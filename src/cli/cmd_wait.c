@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu wait: until all the jobs named are over; the status is that of the last one that did not end with 0.
- */
+/* mgpu wait: until all the jobs named are over, and the status is that of the last one that did not end with
+ * 0; or until the first one is, and the status is its own. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -15,9 +15,11 @@
 #include "cli/job_end.h"
 #include "cli/selector.h"
 #include "cli/talk.h"
+#include "cli/wait_any.h"
 
 struct wait_options {
     bool has_timeout;
+    bool is_any; // the first one that ends is enough
     int64_t timeout_ms;
 };
 
@@ -31,44 +33,90 @@ static int set_timeout(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_any(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct wait_options *)((struct call *)target)->options)->is_any = true;
+    return 0;
+}
+
+static int set_all(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct wait_options *)((struct call *)target)->options)->is_any = false;
+    return 0;
+}
+
 static const struct option_row rows[] = {
+    { 0, "any", NULL, "until the first one is over: prints its number and exits like it", set_any },
+    { 0, "all", NULL, "until all are over, which is usual", set_all },
     { 0, "timeout", "TIME", "give up after that long, with exit status 124", set_timeout },
     { 0 },
 };
+
+static void print_job(const struct call *call, const json_t *job)
+{
+    if (call->is_json) {
+        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+        (void)fputc('\n', stdout);
+    } else if (!call->is_quiet) {
+        follow_report(call, "wait", job);
+    }
+}
+
+static int wait_for_all(struct call *call, const struct strings *jobs, int64_t deadline_ms, struct error *err)
+{
+    int status = EXIT_OK;
+    for (size_t i = 0; i < jobs->count; i++) {
+        _cleanup_json_ json_t *job = NULL;
+        int r = job_end_await(call, jobs->items[i], deadline_ms, &job, err);
+        if (r < 0)
+            return r;
+        int here = exit_code_of_job(job);
+        status = here != EXIT_OK ? here : status;
+        print_job(call, job);
+    }
+    return status;
+}
+
+/* Which one it was is the answer, so that it is printed in any case. */
+static int wait_for_any(struct call *call, const struct strings *jobs, int64_t deadline_ms, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    size_t which = 0;
+    int r = wait_any(call, jobs, deadline_ms, &which, &job, err);
+    if (r < 0)
+        return r;
+    if (!call->is_json)
+        (void)puts(jobs->items[which]);
+    (void)fflush(stdout);
+    print_job(call, job);
+    return exit_code_of_job(job);
+}
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct wait_options *options = call->options;
     int64_t deadline_ms = options->has_timeout ? clock_boot_ms() + options->timeout_ms : JOB_END_FOR_EVER;
     _cleanup_strings_ struct strings jobs = { 0 };
-    int status = EXIT_OK;
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    if (r < 0)
+        return r;
     call->client.patience_ms = CLIENT_PATIENT_MS;
-    for (size_t i = 0; r >= 0 && i < jobs.count; i++) {
-        _cleanup_json_ json_t *job = NULL;
-        r = job_end_await(call, jobs.items[i], deadline_ms, &job, err);
-        if (r < 0)
-            break;
-        int here = exit_code_of_job(job);
-        status = here != EXIT_OK ? here : status;
-        if (call->is_json) {
-            (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-            (void)fputc('\n', stdout);
-        } else if (!call->is_quiet) {
-            follow_report(call, "wait", job);
-        }
-    }
-    if (r == -ETIME) {
-        talk_error("wait", err);
-        return EXIT_TIMEOUT;
-    }
-    return r < 0 ? r : status;
+    r = options->is_any ? wait_for_any(call, &jobs, deadline_ms, err)
+                        : wait_for_all(call, &jobs, deadline_ms, err);
+    if (r != -ETIME)
+        return r;
+    talk_error("wait", err);
+    return EXIT_TIMEOUT;
 }
 
 const struct command command_wait = {
     .name = "wait",
     .usage = "[OPTIONS] JOB...",
     .help = "Wait until jobs are over, and exit like the last one that did not end with 0",
+    .detail =
+        "With --any the first one that ends is enough: its number is printed, and the status is its own.",
     .tables = { rows },
     .options_size = sizeof(struct wait_options),
     .is_job_status = true,

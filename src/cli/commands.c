@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every verb has one row here and one file cmd_*.c; a new one needs both and a section in man/mgpu.1.scd. */
+/* Every verb has one row here and one file cmd_*.c; a new one needs both and man/verbs/VERB.scd. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -32,6 +32,7 @@ const struct command *const commands[] = {
     &command_continue,
     &command_requeue,
     &command_retry,
+    &command_notify,
     &command_gpus,
     &command_nodes,
     &command_users,

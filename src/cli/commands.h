@@ -10,7 +10,7 @@ extern const struct command command_adopt, command_attach, command_cancel, comma
     command_nodes, command_overview, command_ps, command_release, command_reserve, command_postmortem,
     command_run, command_shell, command_show, command_submit, command_users, command_version, command_wait,
     command_why, command_signal, command_suspend, command_continue, command_requeue, command_retry,
-    command_history, command_token;
+    command_history, command_notify, command_token;
 
 /* All verbs in the order of the help, ended by NULL. */
 extern const struct command *const commands[];

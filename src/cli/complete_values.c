@@ -8,6 +8,7 @@
 #include "cli/complete.h"
 #include "cli/job_columns.h"
 #include "cli/list.h"
+#include "job/notify.h"
 
 static void complete_files(const struct completion *completion)
 {
@@ -106,6 +107,20 @@ void complete_signals(const struct completion *completion)
             complete_add(completion, sigabbrev_np(i), sigdescr_np(i));
 }
 
+static void complete_notify(const struct completion *completion)
+{
+    complete_add(completion, "mail", "to yourself");
+    complete_add(completion, "mail:", "to this address");
+    complete_add(completion, "https://", "the job is posted there as JSON");
+    complete_add(completion, "none", "nobody");
+}
+
+static void complete_notify_on(const struct completion *completion)
+{
+    for (size_t i = 0; notify_event_word(i) != NULL; i++)
+        complete_add(completion, notify_event_word(i), NULL);
+}
+
 /* `option` NULL: whatever it is called. What is not here has no words to offer. */
 static const struct {
     const char *argument, *option;
@@ -125,6 +140,8 @@ static const struct {
     { "WHEN", "color", false, complete_colors },
     { "SIGNAL", NULL, false, complete_signals },
     { "SIGNAL[@TIME]", NULL, false, complete_signals },
+    { "WHOM", NULL, true, complete_notify },
+    { "EVENTS", "notify-on", true, complete_notify_on },
     { "FILE", NULL, false, complete_files },
     { "PATH", NULL, false, complete_files },
     { "DIR", NULL, false, complete_directories },

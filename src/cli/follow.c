@@ -26,6 +26,7 @@
 #include "base/parse.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/idle_news.h"
 #include "cli/job_columns.h"
 #include "cli/raw_terminal.h"
 #include "cli/session.h"
@@ -61,9 +62,10 @@ struct follow {
     unsigned log_reasks; // how often a log that ended early was asked for again
     bool is_abandoned;   // the user does not want to wait for the end either
     const struct follow_options *options;
-    int64_t stopped_ms;      // boot clock: the last Ctrl-C
-    bool is_left;            // the user goes, the job stays
-    struct raw_terminal raw; // while it waits: single keys
+    int64_t stopped_ms;               // boot clock: the last Ctrl-C
+    bool is_left;                     // the user goes, the job stays
+    struct raw_terminal raw;          // while it waits: single keys
+    char idle_level[IDLE_LEVEL_SIZE]; // that was told
 };
 
 static int take_output(void *target, const void *bytes, size_t length)
@@ -83,8 +85,9 @@ static void open_channel(struct follow *follow, enum channel channel, const char
 
 static void watch(struct follow *follow)
 {
-    open_channel(follow, CHANNEL_WATCH,
-        follow->phase == FOLLOW_QUEUED ? "/wait?states=running,done" : "/wait?states=done");
+    _cleanup_free_ char *until_end = xasprintf("/wait?states=done&idle=%s", follow->idle_level);
+    open_channel(
+        follow, CHANNEL_WATCH, follow->phase == FOLLOW_QUEUED ? "/wait?states=running,done" : until_end);
 }
 
 static void listen_to_log(struct follow *follow, int delay_ms)
@@ -232,6 +235,17 @@ static void set_job(struct follow *follow, json_t *job)
     follow->job = job;
 }
 
+static void tell_idleness(struct follow *follow)
+{
+    const char *level = idle_news_level(follow->job);
+    if (strcmp(level, follow->idle_level) == 0)
+        return;
+    (void)snprintf(follow->idle_level, sizeof(follow->idle_level), "%s", level);
+    _cleanup_free_ char *sentence = idle_news_sentence(follow->job, follow->call->times);
+    if (!follow->call->is_quiet)
+        talk_line("%s", sentence);
+}
+
 /* The watch was answered: with the job in a state asked for, or with an error. */
 static int on_watch(struct follow *follow, struct error *err)
 {
@@ -258,6 +272,7 @@ static int on_watch(struct follow *follow, struct error *err)
         return 0;
     }
     follow->phase = FOLLOW_RUNNING;
+    tell_idleness(follow);
     watch(follow);
     return 0;
 }
@@ -482,6 +497,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     _cleanup_(
         follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
     follow.id = (uint64_t)field_integer(job, "id", 0);
+    (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
     call->client.patience_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call);
     watch(&follow);

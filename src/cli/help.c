@@ -21,7 +21,7 @@ void help_print_all(FILE *out)
     (void)fputs("\nTopics:\n", out);
     for (const struct topic *topic = topics; topic->name != NULL; topic++)
         (void)fprintf(out, "  %-11s %s\n", topic->name, topic->help);
-    (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu\n", out);
+    (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu, man mgpu-COMMAND\n", out);
 }
 
 void help_print_command(const struct command *command, FILE *out)

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/field.h"
+#include "cli/progress_text.h"
 #include "cli/ps_arrays.h"
 #include "cli/usage_text.h"
 #include "job/array.h"
@@ -225,11 +226,11 @@ static char *outcome_gpu_fault(const json_t *job)
     return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
 }
 
-/* The message says for how long. */
+/* The message says what was idle, and for how long. */
 static char *outcome_idle(const json_t *job)
 {
     (void)job;
-    return xstrdup("ended for leaving its GPUs unused");
+    return xstrdup("ended for being idle");
 }
 
 static char *outcome_released(const json_t *job)
@@ -334,15 +335,17 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* What it runs, and for how long it has left its GPUs unused when that is too long. */
+/* What it runs; before that how far it says it is, and for how long it has left its GPUs unused when that is
+ * too long. */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
     _cleanup_free_ char *idle = usage_idle_mark(view->screen, job);
+    _cleanup_free_ char *bar = job_is_done(job) ? NULL : progress_bar(view->screen, job);
     _cleanup_free_ char *command = field_shown(job, "command");
-    if (idle == NULL)
-        return take_ptr(command);
-    *color = COLOR_YELLOW;
-    return xasprintf("%s  %s", idle, command);
+    if (idle != NULL)
+        *color = COLOR_YELLOW;
+    return xasprintf("%s%s%s%s%s", idle != NULL ? idle : "", idle != NULL ? "  " : "", bar != NULL ? bar : "",
+        bar != NULL ? "  " : "", command);
 }
 
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
@@ -361,7 +364,7 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
         return stray;
     }
     bool is_queued = field_is(job, "state", "queued");
-    if (is_queued && field_is_known(job, "reason_text"))
+    if (field_is_known(job, "reason_text"))
         return field_shown(job, "reason_text");
     if (is_queued && field_is_known(job, "reason"))
         return field_shown(job, "reason");
@@ -487,6 +490,13 @@ static char *render_idle(const struct view *view, const json_t *job, enum color 
     return seconds_text(job, "idle_s");
 }
 
+static char *render_progress(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    char *bar = progress_bar(view->screen, job);
+    return bar != NULL ? bar : xstrdup("-");
+}
+
 static char *render_host_memory(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
@@ -497,6 +507,12 @@ static char *render_submitted(const struct view *view, const json_t *job, enum c
 {
     (void)color;
     return time_text(view, job, "submitted_at");
+}
+
+static char *render_checkpointed(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)color;
+    return time_text(view, job, "checkpointed_at");
 }
 
 static char *render_started(const struct view *view, const json_t *job, enum color *color)
@@ -560,6 +576,10 @@ const struct list_column job_columns[] = {
     { "preempted", "PREEMPTED", "how often it gave way", "preemptions", true, 0, NULL },
     { "restarts", "RESTARTS", "how often it was started again otherwise", "restarts", true, 0, NULL },
     { "idle", "IDLE", "for how long it has left its GPUs unused", "idle_s", true, 0, render_idle },
+    { "progress", "PROGRESS", "how far it says it is", "progress", false, 0, render_progress },
+    { "status", "STATUS", "what it says of itself", "status", false, 2, NULL },
+    { "checkpointed", "CHECKPOINTED", "when it said last that its work is saved", "checkpointed_at", false, 0,
+        render_checkpointed },
     { "pid", "PID", "the process that it is a lease for", "lease_pid", true, 0, NULL },
     { "uid", "UID", "number of its owner", "uid", true, 0, NULL },
     { "alias", "ALIAS", "its number in eight characters, as other schedulers show it", "alias", false, 0,

@@ -262,6 +262,40 @@ static int read_mounts(struct sbatch *sbatch, const char *value, char **ret, str
     return r;
 }
 
+/* Slurm's words and ours. What is not here is left out, and said so. */
+static int read_mail_type(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    static const struct {
+        const char *slurm, *event;
+    } types[] = { { "BEGIN", "start" }, { "END", "end" }, { "FAIL", "fail" }, { "REQUEUE", "requeue" },
+        { "ALL", "start,end,fail,requeue" } };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)ret, (void)err;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        const char *event = NULL;
+        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+            if (strcasecmp(word, types[i].slurm) == 0)
+                event = types[i].event;
+        if (event != NULL)
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", event);
+        else if (strcasecmp(word, "NONE") != 0)
+            leave_out(sbatch, "--mail-type");
+    }
+    free(sbatch->mail_on);
+    sbatch->mail_on = out.length > 0 ? buffer_take(&out) : NULL;
+    return 0;
+}
+
+static int read_mail_user(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)ret, (void)err;
+    free(sbatch->mail_user);
+    sbatch->mail_user = xstrdup(value);
+    return 0;
+}
+
 static const struct row rows[] = {
     { "job-name", "name", NULL, 'J' },
     { "time", "time", read_time, 't' },
@@ -283,6 +317,8 @@ static const struct row rows[] = {
     { "hold", "hold", NULL, 'H', true },
     { "container-image", "image", read_image, 0 },
     { "container-mounts", "image-mount", read_mounts, 0 },
+    { "mail-type", NULL, read_mail_type, 0 },
+    { "mail-user", NULL, read_mail_user, 0 },
     { 0 },
 };
 
@@ -359,9 +395,22 @@ static int settle_gpus(struct sbatch *sbatch, struct error *err)
     return call_find_option(sbatch->call, "gpus-per-node")->set(sbatch->call, each, err);
 }
 
+/* Without a type no mail is sent, whoever would get it. */
+static int settle_mail(struct sbatch *sbatch, struct error *err)
+{
+    const struct call *call = sbatch->call;
+    if (sbatch->mail_on == NULL)
+        return 0;
+    _cleanup_free_ char *to = sbatch->mail_user != NULL ? xasprintf("mail:%s", sbatch->mail_user) : NULL;
+    int r = call_find_option(call, "notify")->set(sbatch->call, to != NULL ? to : "mail", err);
+    return r < 0 ? r : call_find_option(call, "notify-on")->set(sbatch->call, sbatch->mail_on, err);
+}
+
 int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err)
 {
     int r = settle_gpus(sbatch, err);
+    if (r == 0)
+        r = settle_mail(sbatch, err);
     if (r < 0)
         return error_wrap(err, "%.200s", path);
     if (sbatch->left_out.length > 0 && !sbatch->call->is_quiet)
@@ -372,5 +421,7 @@ int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err)
 void sbatch_clear(struct sbatch *sbatch)
 {
     free(sbatch->model);
+    free(sbatch->mail_on);
+    free(sbatch->mail_user);
     buffer_clear(&sbatch->left_out);
 }

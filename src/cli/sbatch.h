@@ -17,6 +17,8 @@ struct sbatch {
     unsigned line;                // that is being read
     int64_t nodes, gpus_per_node; // 0: not said
     char *model;                  // of the GPUs per node
+    char *mail_on;                // what mail is sent of; NULL: nothing
+    char *mail_user;              // to whom; NULL: the submitter
     struct buffer left_out;       // "--partition (line 3), ..."
 };
 

@@ -30,6 +30,7 @@
 #include "base/parse.h"
 #include "base/terminal.h"
 #include "cli/field.h"
+#include "cli/idle_news.h"
 #include "cli/job_columns.h"
 #include "cli/raw_terminal.h"
 #include "cli/talk.h"
@@ -59,6 +60,7 @@ struct session {
     struct detach_keys keys;
     int64_t keys_ms; // boot clock: when held back keys are let go
     struct raw_terminal raw;
+    struct idle_news news;
 };
 
 bool session_is_on_terminal(void)
@@ -486,15 +488,33 @@ static void write_pending(struct session *session, int index)
         session->written[index] = pending->length = 0;
 }
 
+static void tell_idleness(struct session *session, bool is_readable)
+{
+    _cleanup_free_ char *sentence = idle_news_advance(&session->news, is_readable);
+    if (sentence == NULL || session->call->is_quiet)
+        return;
+    _cleanup_free_ char *line = xasprintf("[mgpu: %s]", sentence);
+    say(line);
+}
+
 static int wait_ms(const struct session *session)
 {
-    if (!detach_keys_are_waiting(&session->keys))
-        return -1;
+    int news_ms = stream_wait_ms(&session->news.stream);
+    if (!detach_keys_are_waiting(&session->keys) || news_ms == 0)
+        return news_ms;
     int64_t left = session->keys_ms - clock_boot_ms();
     return left < 0 ? 0 : (int)left;
 }
 
-enum source { SOURCE_SIGNALS, SOURCE_STDIN, SOURCE_STDOUT, SOURCE_STDERR, SOURCE_SOCKET, SOURCES };
+enum source {
+    SOURCE_SIGNALS,
+    SOURCE_STDIN,
+    SOURCE_STDOUT,
+    SOURCE_STDERR,
+    SOURCE_SOCKET,
+    SOURCE_NEWS,
+    SOURCES
+};
 
 static int turn(struct session *session, int signal_fd, struct error *err)
 {
@@ -510,6 +530,7 @@ static int turn(struct session *session, int signal_fd, struct error *err)
         [SOURCE_STDERR] = { has_pending[1] ? STDERR_FILENO : -1, POLLOUT, 0 },
         [SOURCE_SOCKET] = { is_reading || is_sending ? http_client_fd(session->http) : -1,
             (short)((is_reading ? POLLIN : 0) | (is_sending ? POLLOUT : 0)), 0 },
+        [SOURCE_NEWS] = { stream_fd(&session->news.stream), POLLIN, 0 },
     };
     int r = 0;
     if (poll(fds, SOURCES, wait_ms(session)) < 0 && errno != EINTR)
@@ -522,6 +543,7 @@ static int turn(struct session *session, int signal_fd, struct error *err)
         if (fds[SOURCE_STDOUT + i].revents != 0)
             write_pending(session, i);
     expire_keys(session);
+    tell_idleness(session, fds[SOURCE_NEWS].revents != 0);
     send_output(session);
     if ((fds[SOURCE_SOCKET].revents & ~POLLOUT) != 0 && session->http != NULL && is_reading)
         r = on_socket(session, err);
@@ -531,6 +553,7 @@ static int turn(struct session *session, int signal_fd, struct error *err)
 static void session_clear(struct session *session)
 {
     raw_terminal_restore(&session->raw);
+    idle_news_clear(&session->news);
     closep(&session->terminal_fd);
     http_client_free(session->http);
     buffer_clear(&session->input);
@@ -560,6 +583,8 @@ int session_run(struct call *call, const struct session_options *options, int *r
         return r;
     if (options->is_tty && !options->is_input_shut)
         raw_terminal_set(&session.raw);
+    if (options->is_told_idleness)
+        idle_news_start(&session.news, &call->client, options->path, call->times);
     r = take_frames(&session, err);
     /* What was heard before the end is written; who detaches has seen enough. */
     while (r == 0 && (!session.is_over || (session.result == SESSION_ENDED &&

@@ -21,8 +21,9 @@ struct session_options {
     const json_t *exec; // body of an exec, or NULL: the job's own terminal
     bool is_tty;        // the other side has a terminal
     bool is_read_only;
-    bool is_input_shut; // standard input is not passed on
-    bool is_from_start; // of its output; else from the last screenful on
+    bool is_input_shut;    // standard input is not passed on
+    bool is_told_idleness; // when the job leaves its GPUs unused
+    bool is_from_start;    // of its output; else from the last screenful on
     struct detach_keys keys;
 };
 

@@ -19,12 +19,17 @@ static struct submit_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+static json_t *ask_of(void *target)
 {
     struct submit_options *options = options_of(target);
     if (options->ask == NULL)
         options->ask = json_object();
-    return ask_set(options->ask, NULL, key, option, value, err);
+    return options->ask;
+}
+
+static int set(void *target, const char *key, const char *option, const char *value, struct error *err)
+{
+    return ask_set(ask_of(target), NULL, key, option, value, err);
 }
 
 static int set_gpus(void *target, const char *value, struct error *err)
@@ -114,6 +119,15 @@ static int set_idle_timeout(void *target, const char *value, struct error *err)
     return set(target, "idle_timeout", "--idle-timeout", value, err);
 }
 
+/* `none` is what a shell or one's defaults need to be without it. */
+static int set_tty_idle(void *target, const char *value, struct error *err)
+{
+    if (strcmp(value, "none") != 0)
+        return set(target, "tty_idle", "--tty-idle", value, err);
+    (void)json_object_set_new(ask_of(target), "tty_idle", json_integer(0));
+    return 0;
+}
+
 static int set_idle_ok(void *target, const char *value, struct error *err)
 {
     (void)value;
@@ -128,6 +142,12 @@ static int set_grace(void *target, const char *value, struct error *err)
 static int set_signal(void *target, const char *value, struct error *err)
 {
     return set(target, "warn_signal", "--signal", value, err);
+}
+
+static int set_checkpoint(void *target, const char *value, struct error *err)
+{
+    (void)value;
+    return set(target, "checkpoint", "--checkpoint", "yes", err);
 }
 
 static int set_on_timeout(void *target, const char *value, struct error *err)
@@ -282,6 +302,31 @@ static int set_no_tty(void *target, const char *value, struct error *err)
     return 0;
 }
 
+/* Each occurrence adds; "none" takes back what was said before, such as in one's defaults. */
+static int set_notify(void *target, const char *value, struct error *err)
+{
+    struct submit_options *options = options_of(target);
+    json_t *before = options->ask != NULL ? json_object_get(options->ask, "notify") : NULL;
+    if (strcmp(value, "none") == 0) {
+        if (options->ask != NULL) {
+            (void)json_object_del(options->ask, "notify");
+            (void)json_object_del(options->ask, "notify_on");
+        }
+        return 0;
+    }
+    _cleanup_json_ json_t *all = before != NULL ? json_copy(before) : json_array();
+    int r = set(target, "notify", "--notify", value, err);
+    if (r < 0)
+        return r;
+    (void)json_array_extend(all, json_object_get(options->ask, "notify"));
+    return json_object_set(options->ask, "notify", all);
+}
+
+static int set_notify_on(void *target, const char *value, struct error *err)
+{
+    return set(target, "notify_on", "--notify-on", value, err);
+}
+
 /* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
  */
 static int refuse_n(void *target, const char *value, struct error *err)
@@ -312,6 +357,9 @@ const struct option_row submit_rows[] = {
     { 0, "max-requeues", "N", "so often at most (10)", set_max_requeues },
     { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
     { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },
+    { 0, "notify", "WHOM", "tell when it ends: mail, mail:ADDRESS, a URL, a command; may be repeated",
+        set_notify },
+    { 0, "notify-on", "EVENTS", "tell of these: start,end,fail,requeue,preempt (end)", set_notify_on },
     { 'p', "priority", "N", "higher runs first (0)", set_priority },
     { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
     { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },
@@ -322,9 +370,12 @@ const struct option_row submit_rows[] = {
     { 0, "cancel-if-never", NULL, "give it up when what it waits for can never come true",
         set_cancel_if_never },
     { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
+    { 0, "checkpoint", NULL, "it saves its work when told to, and says CHECKPOINTED", set_checkpoint },
     { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
     { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
     { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },
+    { 0, "tty-idle", "TIME", "end it when its terminal has not been used for so long, or none",
+        set_tty_idle },
     { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },

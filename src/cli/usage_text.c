@@ -61,7 +61,7 @@ char *usage_idle_mark(const struct screen *screen, const json_t *job)
 char *usage_idle(const json_t *job)
 {
     char text[32], end[32] = "";
-    double idle = field_number(job, "idle_s", 0), timeout = field_number(job, "idle_timeout_s", 0);
+    double idle = field_number(job, "idle_s", 0), timeout = field_number(job, "idle_end_s", 0);
     if (idle < IDLE_SHOWN_S && !field_is_known(job, "idle"))
         return NULL;
     format_duration((int64_t)(idle * 1000), text, sizeof(text));

@@ -309,10 +309,13 @@ static void print_past(const json_t *job, FILE *out)
 {
     _cleanup_free_ char *name = field_shown(job, "name"), *state = field_shown(job, "state");
     _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job), *id = job_id(job);
+    _cleanup_free_ char *waits_for =
+        field_is_known(job, "reason_text") ? field_shown(job, "reason_text") : NULL;
     if (job_is_done(job))
         (void)fprintf(out, "Job %s (%s) is over: %s.\n", id, name, outcome == NULL ? state : outcome);
     else
-        (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s.\n", id, name, state, where);
+        (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s%s%s.\n", id, name, state, where,
+            waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
 }
 
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out)

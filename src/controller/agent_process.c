@@ -47,6 +47,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
         strings_take(command, xasprintf("--device-dir=%s", options->device_dir));
     if (options->sysfs_root != NULL)
         strings_take(command, xasprintf("--sysfs-root=%s", options->sysfs_root));
+    if (options->sendmail != NULL)
+        strings_take(command, xasprintf("--sendmail=%s", options->sendmail));
     strings_take(command, xasprintf("--node=%s", options->node));
     strings_take(command, xasprintf("--log-dir=%s", options->log_dir));
     strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));

@@ -38,6 +38,7 @@ struct controller_options {
     char *rocm_library;   // NULL: where ROCm puts it
     char *device_dir;     // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;     // NULL: /sys
+    char *sendmail;       // of nodes; NULL: the usual one
     char *user;           // to become when started as root
     char *node;           // name of the local node
     char *log_dir;        // "home" or a directory that gets one directory per user
@@ -49,6 +50,7 @@ struct controller_options {
     struct outside_settings outside;
     struct health_settings health;
     struct idle_policy idle;
+    struct notice_settings notices;
     int64_t max_time_ms, default_time_ms; // 0: none
     struct core_account *accounts;        // of users and groups with limits of their own
     size_t n_accounts;

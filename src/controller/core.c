@@ -48,6 +48,7 @@ void core_free(struct core *core)
     core_clear_marks(core);
     core_clear_policies(core);
     core_clear_faults(core);
+    core_clear_notices(core);
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
@@ -68,7 +69,9 @@ static void answer_waiters(struct core *core, const struct job *job)
     struct waiter **link = &core->waiters;
     while (*link != NULL) {
         struct waiter *waiter = *link;
-        if (waiter->job != job->id || (waiter->states & (1U << job->state)) == 0) {
+        uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
+        bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
+        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
             link = &waiter->next;
             continue;
         }
@@ -160,6 +163,8 @@ void core_change(
     entry->changed_in = core->open->id;
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });
     core_set_due(core, entry);
+    core_make_notices(core, job, event, before);
+    core_note_stop(core, entry);
     if (job->state == JOB_DONE) {
         core->n_undone--;
         core_note_done(core, entry);
@@ -185,7 +190,7 @@ void core_change_cluster(struct core *core, const struct cluster_change *change)
     record_event(core, &event, NULL, NULL);
 }
 
-void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
     const struct core_job *entry = core_find(core, job);
     if (entry == NULL) {
@@ -194,13 +199,45 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
         core_reply(core, request, &answer);
         return;
     }
-    if ((states & (1U << entry->job->state)) != 0) {
+    bool is_other_level = idle_level != IDLE_LEVELS && idle_level != entry->job->idle_level;
+    if (is_other_level || (states & (1U << entry->job->state)) != 0) {
         core_reply_ok(core, request, job);
         return;
     }
     struct waiter *waiter = xcalloc(1, sizeof(*waiter));
-    *waiter = (struct waiter){ .request = request, .job = job, .states = states, .next = core->waiters };
+    *waiter = (struct waiter){
+        .request = request, .job = job, .states = states, .idle_level = idle_level, .next = core->waiters
+    };
     core->waiters = waiter;
+}
+
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){
+        .request = request,
+        .job = array,
+        .states = states,
+        .idle_level = IDLE_LEVELS,
+        .is_for_element = true,
+        .element = index,
+        .next = core->waiters,
+    };
+    core->waiters = waiter;
+}
+
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job)
+{
+    for (struct waiter *waiter = core->waiters; waiter != NULL; waiter = waiter->next)
+        if (waiter->is_for_element && waiter->job == array && waiter->element == index) {
+            waiter->job = job;
+            waiter->is_for_element = false;
+        }
+}
+
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+{
+    core_wait_idle(core, job, states, IDLE_LEVELS, request);
 }
 
 void core_on_durable(struct core *core, uint64_t id)
@@ -211,5 +248,6 @@ void core_on_durable(struct core *core, uint64_t id)
     core->flying = NULL;
     core->durable_batch = id;
     core_batch_durable(core, batch);
+    core_run_notices(core, core_look_ms(core, 0));
     trim_done(core);
 }

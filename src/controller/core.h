@@ -53,6 +53,8 @@ struct core_effects {
     void (*arm)(
         void *arg, int64_t boot_ms); // one timer: call core_timer() at that time; the last call counts
     uint64_t (*random)(void *arg);
+    /* The job as the API shows it, as text that the caller frees; NULL: notices go without it. */
+    char *(*describe)(void *arg, const struct job *job);
 };
 
 /* What to say to somebody whose role does not suffice. */
@@ -67,6 +69,13 @@ struct core_account {
     struct account_limits limits;
 };
 
+/* What jobs may tell people outside. */
+struct notice_settings {
+    bool is_off;
+    uint32_t per_hour; // of one user
+    int64_t time_ms;   // that one may take
+};
+
 struct core_options {
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
@@ -78,6 +87,7 @@ struct core_options {
     struct outside_settings outside;
     struct health_settings health;
     struct idle_policy idle;
+    struct notice_settings notices;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -200,6 +210,12 @@ char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_
 /* Answers when the job's state is one of the bits in `states` (1U << JOB_DONE, ...). */
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 
+/* The same for an element that is still a part of its array: the answer's `job` is what it has become, or the
+ * array when that is over without it. */
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request);
+/* The same, and when it is at another level of enum idle_level. */
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request);
+
 /* Answers when everything applied so far is durable: a reader never sees what a crash could take back. */
 void core_barrier(struct core *core, void *request);
 
@@ -231,9 +247,13 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 /* What it makes of what it was given: while it runs, as its agent said last; then what is in its record.
  * NULL: nothing was measured, or not yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
+/* Of a job that is to save its work and go back to the queue: when it is killed at the latest; 0: it is no
+ * such job. */
+int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same of one GPU of it, whatever its others and its CPUs do. */
+int64_t core_idle_end_ms(const struct core *core, const struct job *job);
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t job, const char *uuid);
 /* True when the site wants it to be seen that this job leaves this GPU unused. */
 bool core_gpu_is_wasted(const struct core *core, uint64_t job, const char *uuid);
@@ -249,6 +269,11 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
 /* When a queued job is expected to start and when at the latest (TIME_NEVER: not known); from a forecast that
  * is up to two seconds old and reaches as far as the first thousand jobs. */
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
+
+/* What this job told or is to tell, as far as it is remembered: what is over, then what waits. */
+struct notice;
+void core_each_notice(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg);
 
 /* The scheduler, for reading. */
 struct sched *core_sched(const struct core *core);
@@ -266,6 +291,7 @@ struct core_node {
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
+    uint32_t n_telling;    // notices that it is about to tell
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
 void core_each_node(

@@ -132,8 +132,10 @@ static void send_stop(struct core *core, const struct core_job *entry, uint32_t 
         .attempt = job->attempt,
         .token = job->token,
         .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
-        .grace_ms = entry->grace_ms < 0 ? core_grace_ms(core, &job->ask) : entry->grace_ms,
+        .grace_ms = core_stop_grace_ms(core, entry),
     };
+    if (core_is_checkpointing(job))
+        stop.signal |= STOP_CHECKPOINT;
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
 }
 

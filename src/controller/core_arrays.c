@@ -54,6 +54,7 @@ struct core_job *core_split(struct core *core, struct core_job *array, uint32_t 
     core_change(core, array, &split, NULL);
     struct core_job *entry = job_table_add(&core->jobs, make_element(id, array->job));
     core->n_undone++;
+    core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;
     job_ask_copy(&ask, &array->job->ask);
     free(take_ptr(ask.array));

@@ -33,7 +33,8 @@ static void note_level(struct core *core, struct core_job *entry, enum idle_leve
 void core_judge_idleness(struct core *core, struct core_job *entry)
 {
     bool is_over = false;
-    if (entry->job->state != JOB_RUNNING || entry->usage == NULL)
+    bool is_still = entry->job->suspended_ms != 0; // what it cannot use is not held against it
+    if (entry->job->state != JOB_RUNNING || entry->usage == NULL || is_still)
         return;
     int64_t idle_ms = (int64_t)entry->usage->idle_ms;
     enum idle_level level = idle_judge(&core->options.idle, entry->job, idle_ms, core->now_ms, &is_over);
@@ -50,6 +51,11 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     const struct core_job *entry = core_find(core, id);
     const struct job_usage *usage = core_usage(core, id);
     return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
+}
+
+int64_t core_idle_end_ms(const struct core *core, const struct job *job)
+{
+    return job->grants.count > 0 ? idle_end_ms(&core->options.idle, job) : 0;
 }
 
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)

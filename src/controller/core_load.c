@@ -55,6 +55,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, load_fault, err);
     else if (strcmp(kind, "reservation") == 0)
         r = load_change(core, bytes, length, core_load_reservation, err);
+    else if (strcmp(kind, "notice") == 0)
+        r = core_load_notice(core, bytes, length, err);
     else if (strcmp(kind, "usage") == 0)
         r = account_decode(sched_fairshare(core->sched), bytes, length, err);
     else if (strcmp(kind, "history") == 0)
@@ -90,6 +92,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
     for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_set_due(core, entry);
+        core_note_stop(core, entry);
         if (entry->job->state == JOB_QUEUED)
             core_enqueue(core, entry, NULL, false);
         else if (job_state_is_active(entry->job->state))

@@ -50,11 +50,13 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
 {
     const struct job *job = entry->job;
     bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
+    bool has_own_text = event->end == END_IDLE_TIMEOUT; // of its shepherd, about the terminal
     if (is_stopped && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
         event->exit_code = EXIT_TIME_LIMIT;
-    _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT ? core_idle_text(core, job) : NULL;
+    _cleanup_free_ char *idle =
+        event->end == END_IDLE_TIMEOUT && !has_own_text ? core_idle_text(core, job) : NULL;
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;
@@ -147,11 +149,16 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     if (hello->node == NULL || hello->boot_id == NULL)
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
     struct core_node *node = find_or_add(core, hello->node);
+    bool was_up = node->is_up;
+    uint32_t old_link = node->link;
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
+    node->n_telling = 0;
     core_begin(core, boot_ms, wall_ms);
+    if (was_up)
+        core_stop_telling(core, old_link, core->now_ms);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
@@ -164,6 +171,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             reconcile(core, entry, hello);
     }
     core_resume_leases(core, node);
+    core_run_notices(core, core->now_ms);
     stop_unwanted(core, node);
     return 0;
 }
@@ -176,6 +184,8 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
     node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
     core_fail_questions(core, link);
+    core_stop_telling(core, link, core->now_ms);
+    core_run_notices(core, core->now_ms);
     core_node_down(core, node);
 }
 
@@ -360,6 +370,11 @@ static void on_process(struct core *core, const struct core_node *node, const vo
     core_on_process(core, node, message);
 }
 
+static void on_told(struct core *core, const struct core_node *node, const void *message)
+{
+    core_on_told(core, node, message);
+}
+
 static const struct {
     uint16_t id;
     void (*handle)(struct core *core, const struct core_node *node, const void *message);
@@ -369,6 +384,7 @@ static const struct {
     { MESSAGE_RETURNED, on_returned },
     { MESSAGE_GPUS, on_gpus },
     { MESSAGE_PROCESS, on_process },
+    { MESSAGE_TOLD, on_told },
 };
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,

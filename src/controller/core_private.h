@@ -17,6 +17,8 @@ struct core_job {
     int64_t limit_ms;        // the time limit that due_ms follows from
     size_t timer;            // its place in the heap of those plus 1; 0: none is set
     bool is_fetching;        // its spec was asked for
+    int64_t stop_ends_ms;    // wall clock: when what is being stopped is killed at the latest
+    uint64_t stop_token;     // of the attempt that this is about
     bool kills_process;      // a lease: the next stop is meant for its process too
     struct job_usage *usage; // while it runs: what its agent said last; else NULL
     uint64_t usage_token;    // of the attempt that this is about
@@ -79,6 +81,9 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
+    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
+    uint32_t element;
+    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
     struct waiter *next;
 };
 
@@ -115,7 +120,8 @@ struct core {
     struct cluster_change *faults; // of GPUs that mgpu has drained
     size_t n_faults;
     struct job_timers timers;
-    uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
+    struct notices *notices; // NULL: there were none yet
+    uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
     struct outlook outlook;
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
@@ -149,6 +155,9 @@ void core_change(
 void core_change_cluster(struct core *core, const struct cluster_change *change);
 
 struct core_job *core_find(const struct core *core, uint64_t id);
+
+/* Who waits for this element of the array waits for this job from now on. */
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
 
 /* --- core_batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one
@@ -284,11 +293,27 @@ void core_drop_usage(struct core_job *entry);
 /* How long a job has between SIGTERM and SIGKILL when nobody says otherwise. */
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 
+/* --- core_checkpoint.c --- */
+bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
+int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry);
+void core_note_stop(const struct core *core, struct core_job *entry); // after each change of it
+
 /* --- core_idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
 void core_judge_idleness(struct core *core, struct core_job *entry);
 /* What the end of such a job says; the caller frees it. */
 char *core_idle_text(const struct core *core, const struct job *job);
+
+/* --- core_notices.c --- */
+/* After an event, in its batch: what its job wants to tell of it. */
+void core_make_notices(
+    struct core *core, const struct job *job, const struct job_event *event, enum job_state before);
+int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err);
+void core_run_notices(struct core *core, int64_t now_ms);          // tells what can be told now
+int64_t core_next_notice(const struct core *core, int64_t now_ms); // wall clock; TIME_NEVER
+void core_on_told(struct core *core, const struct core_node *node, const struct message_told *told);
+void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms); // its node has gone
+void core_clear_notices(struct core *core);
 
 /* --- core_lease.c --- */
 void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process);

@@ -104,6 +104,12 @@ static uint64_t random_number(void *arg)
     return value;
 }
 
+static char *describe(void *arg, const struct job *job)
+{
+    struct effects *effects = arg;
+    return serve_describe(effects->controller->serve, job);
+}
+
 struct effects *effects_new(struct controller *controller, struct core_effects *ret_table)
 {
     struct effects *effects = xcalloc(1, sizeof(*effects));
@@ -121,6 +127,7 @@ struct effects *effects_new(struct controller *controller, struct core_effects *
         .fetch_end = fetch_end,
         .arm = arm,
         .random = random_number,
+        .describe = describe,
     };
     return effects;
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/retention.h"
 #include "controller/settings.h"
 
 #define QUEUE_MAX       2000000U
@@ -24,6 +25,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .outside = options->outside,
         .health = options->health,
         .idle = options->idle,
+        .notices = options->notices,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
@@ -70,8 +72,11 @@ static void take_up(struct controller_options *options, struct controller_option
     options->outside = after.outside;
     options->health = after.health;
     options->idle = after.idle;
+    options->notices = after.notices;
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
+    options->keep_jobs_ms = after.keep_jobs_ms;
+    options->keep_max = after.keep_max;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
     SWAP(priority_group);
     SWAP(accounts);
@@ -103,6 +108,7 @@ int reload(struct controller *controller, int argc, char **argv)
     take_up(&controller->options, &fresh);
     struct core_options options = reload_core_options(controller);
     core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);
+    retention_replan(controller->retention);
     settings_clear(&fresh);
     log_info("the settings were read again: %zu changed", reloading.changes);
     return 0;

@@ -23,7 +23,13 @@
 struct retention {
     struct controller *controller;
     struct event *timer;
+    bool is_sweeping; // the next one is planned when this one is over
 };
+
+static bool is_wanted(const struct controller_options *options)
+{
+    return options->keep_jobs_ms > 0 || options->keep_max > 0;
+}
 
 static int64_t sweep_ms(const struct controller_options *options)
 {
@@ -32,18 +38,21 @@ static int64_t sweep_ms(const struct controller_options *options)
     return ms > most ? most : ms < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : ms;
 }
 
-static void plan(struct retention *retention)
+static void plan(struct retention *retention, int64_t ms)
 {
-    int64_t ms = sweep_ms(&retention->controller->options);
     (void)event_add(retention->timer,
         &(struct timeval){ .tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000) });
 }
 
 static void on_retired(void *arg, uint64_t jobs)
 {
+    struct retention *retention = arg;
+    const struct controller_options *options = &retention->controller->options;
+    retention->is_sweeping = false;
     if (jobs > 0)
         log_info("%" PRIu64 " old jobs were removed from the store", jobs);
-    plan(arg);
+    if (is_wanted(options))
+        plan(retention, sweep_ms(options));
 }
 
 static void on_due(evutil_socket_t fd, short events, void *arg)
@@ -53,6 +62,7 @@ static void on_due(evutil_socket_t fd, short events, void *arg)
     int64_t before_ms = options->keep_jobs_ms > 0 ? clock_wall_ms() - options->keep_jobs_ms : 0;
     uint64_t keep_max = options->keep_max > 0 ? options->keep_max : UINT64_MAX;
     (void)fd, (void)events;
+    retention->is_sweeping = true;
     store_retire(retention->controller->store, before_ms, keep_max, on_retired, retention);
 }
 
@@ -61,9 +71,18 @@ struct retention *retention_new(struct controller *controller)
     struct retention *retention = xcalloc(1, sizeof(*retention));
     retention->controller = controller;
     retention->timer = evtimer_new(controller->loop, on_due, retention);
-    if (controller->options.keep_jobs_ms > 0 || controller->options.keep_max > 0)
-        plan(retention);
+    if (is_wanted(&controller->options))
+        plan(retention, sweep_ms(&controller->options));
     return retention;
+}
+
+void retention_replan(struct retention *retention)
+{
+    if (retention->is_sweeping)
+        return;
+    (void)event_del(retention->timer);
+    if (is_wanted(&retention->controller->options))
+        plan(retention, SWEEP_LEAST_MS);
 }
 
 void retention_free(struct retention *retention)

@@ -8,4 +8,7 @@ struct retention;
 
 /* Sweeps by the controller's options, on its loop and in its store, until it is freed. */
 struct retention *retention_new(struct controller *controller);
+/* The options may be others now: the next sweep comes soon, or never if nothing is to leave. */
+void retention_replan(struct retention *retention);
+
 void retention_free(struct retention *retention); // before the store is closed; NULL is fine

@@ -12,8 +12,10 @@
 #include "base/memory.h"
 #include "controller/serve_connection.h"
 #include "controller/serve_events.h"
+#include "controller/serve_jobs.h"
 #include "controller/serve_private.h"
 #include "controller/serve_request.h"
+#include "wire/json_text.h"
 #include "wire/limits.h"
 
 #define RESUME_AFTER_MS  100L // when descriptors ran out
@@ -138,6 +140,16 @@ void serve_reply(struct serve *serve, void *request, const struct core_answer *a
 void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job)
 {
     events_publish(serve, event, job);
+}
+
+char *serve_describe(struct serve *serve, const struct job *job)
+{
+    if (serve == NULL)
+        return NULL;
+    json_t *object = jobs_write(serve, job, false);
+    char *text = json_text_format(object);
+    json_decref(object);
+    return text;
 }
 
 void serve_fail_all(struct serve *serve, const struct error *err)

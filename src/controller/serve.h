@@ -23,6 +23,9 @@ void serve_adopt(struct serve *serve, int fd);
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer);
 void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job);
 
+/* The job as GET /jobs shows it, as text that the caller frees; NULL while there is no API. */
+char *serve_describe(struct serve *serve, const struct job *job);
+
 /* The outcome of a commit is unknown: every open request is told 503 with "outcome": "unknown". Harmless on
  * NULL. */
 void serve_fail_all(struct serve *serve, const struct error *err);

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "wire/json_job.h"
 
 #define REASON_SIZE 256
@@ -60,6 +62,18 @@ const struct job_usage *jobs_usage(const struct serve *serve, const struct job *
     return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job->usage;
 }
 
+/* "waiting for its checkpoint, at most 20s more" */
+static const char *describe_stop(const struct json_job_view *view, int64_t until_ms, char text[REASON_SIZE])
+{
+    char left[32];
+    int64_t left_ms = until_ms - view->now_wall_ms;
+    if (view->job->state != JOB_STOPPING || until_ms == 0)
+        return NULL;
+    format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
+    (void)snprintf(text, REASON_SIZE, "waiting for its checkpoint, at most %s more", left);
+    return text;
+}
+
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
 {
     const struct core *core = serve->controller->core;
@@ -69,8 +83,10 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .now_wall_ms = clock_wall_ms(),
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
+        .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
     };
     char reason[REASON_SIZE] = "";
+    view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
     if (is_queue_shown && job->state == JOB_QUEUED) {
         view.position = core_queue_position(core, job->id);
         view.reason = core_wait_reason(core, view.now_wall_ms, job->id, reason, sizeof(reason));

@@ -48,6 +48,7 @@ static const struct route routes[] = {
         {
             { "states", "comma-separated; done when missing (done means over, however it ended)" },
             { "timeout", "seconds; no end when missing" },
+            { "idle", "none, told or yields: also when the job is at another level of idleness" },
         },
         NULL },
     { "POST", "/api/v1/jobs/{id}/cancel", ACTION_CONTROL, handle_cancel,

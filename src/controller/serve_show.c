@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "controller/serve_jobs.h"
+#include "controller/serve_notices.h"
 #include "controller/serve_routes.h"
 #include "controller/serve_terminal.h"
 #include "wire/json_event.h"
@@ -48,6 +49,8 @@ static void reply_show(struct request *request, const struct job *job)
     json_t *object = jobs_write(request->serve, job, true);
     if (show->spec != NULL)
         add_spec(object, show->spec, show->has_script);
+    if (core_may(&request->who, ACTION_READ, job))
+        notices_add(object, request->serve->controller->core, job);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)

@@ -4,16 +4,19 @@
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_routes.h"
+#include "job/idle.h"
 #include "wire/limits.h"
 
 struct wait {
-    uint32_t states;    // bits of enum job_state
-    int64_t timeout_ms; // negative: none
+    uint32_t states;     // bits of enum job_state
+    uint32_t idle_level; // another one than this will do, too; IDLE_LEVELS: it will not
+    int64_t timeout_ms;  // negative: none
     struct event *timer;
 };
 
@@ -37,10 +40,12 @@ static void on_timeout(int fd, short what, void *arg)
     request_reply_problem(request, &err);
 }
 
-/* True when the job is in a wanted state, or has been (a short job may be over before anybody looks). */
+/* True when the job is in a wanted state or at another level, or has been (a short job may be over before
+ * anybody looks). */
 static bool has_reached(const struct wait *wait, const struct job *job)
 {
-    if ((wait->states & (1U << job->state)) != 0)
+    bool is_other_level = wait->idle_level != IDLE_LEVELS && wait->idle_level != job->idle_level;
+    if (is_other_level || (wait->states & (1U << job->state)) != 0)
         return true;
     return (wait->states & (1U << JOB_RUNNING)) != 0 && job->started_ms != 0;
 }
@@ -50,7 +55,8 @@ static void reply_job(struct request *request, const struct job *job)
     struct wait *wait = request->work;
     if (wait->timer != NULL)
         (void)event_del(wait->timer);
-    if (has_reached(wait, job)) {
+    bool may_be_back = wait->idle_level != IDLE_LEVELS; // at the level it had
+    if (may_be_back || has_reached(wait, job)) {
         jobs_reply(request, 200, job);
         return;
     }
@@ -61,6 +67,8 @@ static void reply_job(struct request *request, const struct job *job)
 
 static void on_state(struct request *request, const struct core_answer *answer)
 {
+    if (answer->job != 0)
+        request->job = answer->job; // what an element has become
     if (answer->code < 0)
         request_reply_problem(request, &answer->err);
     else
@@ -83,7 +91,23 @@ static void begin_wait(struct request *request, const struct job *job)
         wait->timer = evtimer_new(controller->loop, on_timeout, request);
         (void)event_add(wait->timer, &after);
     }
-    core_wait(controller->core, job->id, wait->states | (1U << JOB_DONE), request);
+    uint32_t states = wait->states | (1U << JOB_DONE);
+    if (request->has_element && job_is_array(job))
+        core_wait_element(controller->core, job->id, request->element, states, request);
+    else
+        core_wait_idle(controller->core, job->id, states, wait->idle_level, request);
+}
+
+static int read_level(const char *word, uint32_t *ret_level, struct error *err)
+{
+    *ret_level = word == NULL ? IDLE_LEVELS : IDLE_NONE;
+    if (word == NULL || strcmp(word, "none") == 0)
+        return 0;
+    for (*ret_level = IDLE_NONE + 1; *ret_level < IDLE_LEVELS; (*ret_level)++)
+        if (strcmp(word, idle_level_name(*ret_level)) == 0)
+            return 0;
+    (void)error_set(err, -EINVAL, "idle: '%.40s' is no level of idleness", word);
+    return error_hint(err, "none, told or yields");
 }
 
 static int read_wait(const struct request *request, struct wait *wait, struct error *err)
@@ -92,6 +116,8 @@ static int read_wait(const struct request *request, struct wait *wait, struct er
     const char *timeout = query_get(&request->query, "timeout");
     uint32_t over;
     int r = jobs_parse_states(states != NULL ? states : "done", &wait->states, &over, err);
+    if (r == 0)
+        r = read_level(query_get(&request->query, "idle"), &wait->idle_level, err);
     wait->timeout_ms = -1;
     if (r < 0 || timeout == NULL)
         return r;

@@ -18,6 +18,8 @@
 #include "controller/roles.h"
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
+#include "controller/settings_keep.h"
+#include "controller/settings_notices.h"
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
 #include "controller/settings_sched.h"
@@ -33,7 +35,6 @@
 #define DEFAULT_LISTEN       "127.0.0.1:9123"
 #define DEFAULT_NODES_LISTEN "[::]:" NODES_PORT
 #define DEFAULT_USER         "mgpu"
-#define KEEP_JOBS_MS         (INT64_C(365) * 24 * 3600 * 1000)
 
 struct parsed {
     struct controller_options *options; // first: the rows of other files know no more
@@ -131,6 +132,13 @@ static int set_rocm_library(void *target, const char *value, struct error *err)
     return set_path(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
 }
 
+static int set_sendmail(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--sendmail is empty");
+    return set_path(&((struct parsed *)target)->options->sendmail, "--sendmail", value, err);
+}
+
 static int set_device_dir(void *target, const char *value, struct error *err)
 {
     if (value[0] == '\0')
@@ -190,20 +198,6 @@ static int set_watch_terminals(void *target, const char *value, struct error *er
     return 0;
 }
 
-static int set_keep_jobs(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--keep-jobs", &((struct parsed *)target)->options->keep_jobs_ms, err);
-}
-
-static int set_keep_max(void *target, const char *value, struct error *err)
-{
-    int64_t number;
-    int r = parse_integer(value, "--keep-max", 0, INT64_MAX, &number, err);
-    if (r == 0)
-        ((struct parsed *)target)->options->keep_max = (uint64_t)number;
-    return r;
-}
-
 static int set_detach(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->is_detached = true;
@@ -256,14 +250,12 @@ static const struct option_row setting_rows[] = {
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
     { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
         set_device_dir },
+    { 0, "sendmail", "PATH", "the program by which nodes send mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number", set_pids_max,
         "32768" },
-    { 0, "keep-jobs", "TIME", "remove jobs that ended longer ago from the store; 0: keep them", set_keep_jobs,
-        "365d" },
-    { 0, "keep-max", "N", "keep so many jobs that ended at most; 0: any number", set_keep_max, "0" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
     { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
         set_watch_terminals, "false" },
@@ -289,6 +281,8 @@ const struct settings_table settings_tables[] = {
     { health_rows, true },
     { idle_rows, true },
     { time_rows, true },
+    { notices_rows, true },
+    { keep_rows, true },
     { NULL, false },
 };
 
@@ -344,6 +338,8 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     sched_settings_init(&options->sched);
     outside_settings_init(&options->outside);
     idle_policy_init(&options->idle);
+    options->notices.per_hour = NOTICES_PER_HOUR;
+    options->notices.time_ms = NOTICE_TIME_MS;
     health_settings_init(&options->health);
     options->listen = xstrdup(DEFAULT_LISTEN);
     options->nodes_listen = xstrdup(DEFAULT_NODES_LISTEN);
@@ -351,7 +347,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     options->user = xstrdup(DEFAULT_USER);
     options->node = xstrdup(uname(&host) == 0 && host.nodename[0] != '\0' ? host.nodename : "localhost");
     options->log_dir = xstrdup("home");
-    options->keep_jobs_ms = KEEP_JOBS_MS;
+    keep_settings_init(options);
     options->program_dir = program_directory();
     if (is_root) {
         options->state_dir = xstrdup("/var/lib/mgpu");
@@ -471,7 +467,8 @@ void settings_clear(struct controller_options *options)
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
         options->nodes_listen, options->gpus, options->nvml_library, options->rocm_library,
         options->device_dir, options->sysfs_root, options->user, options->node, options->log_dir,
-        options->pids_max, options->program_dir, options->priority_group, options->cgroup };
+        options->pids_max, options->program_dir, options->priority_group, options->cgroup,
+        options->sendmail };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "job/array.h"
 #include "job/ask_tries.h"
+#include "job/notify.h"
 
 static const struct record_field ask_fields[] = { JOB_ASK_FIELDS(0) };
 
@@ -72,6 +73,7 @@ static int check_texts(const struct job_ask *ask, struct error *err)
         { "lease_boot", ask->lease_boot, ASK_BOOT_MAX },
         { "warn_signal", ask->warn_signal, ASK_WARN_MAX },
         { "retry_on", ask->retry_on, ASK_TEXT_MAX },
+        { "notify_on", ask->notify_on, ASK_TEXT_MAX },
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -114,6 +116,9 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
     if (ask->idle_timeout_ms < 0 || (ask->idle_timeout_ms > 0 && ask->idle_timeout_ms < ASK_IDLE_MIN_MS))
         return error_set(err, -ERANGE, "idle_timeout: %" PRId64 " ms is below %d ms", ask->idle_timeout_ms,
             ASK_IDLE_MIN_MS);
+    if (ask->tty_idle_ms < 0 || (ask->tty_idle_ms > 0 && ask->tty_idle_ms < ASK_IDLE_MIN_MS))
+        return error_set(
+            err, -ERANGE, "tty_idle: %" PRId64 " ms is below %d ms", ask->tty_idle_ms, ASK_IDLE_MIN_MS);
     return 0;
 }
 
@@ -232,5 +237,7 @@ int job_ask_validate(const struct job_ask *ask, struct error *err)
         r = check_rules(ask, err);
     if (r == 0)
         r = ask_check_tries(ask, err);
+    if (r == 0)
+        r = ask_check_notify(ask, err);
     return r == 0 ? check_lists(ask, err) : r;
 }

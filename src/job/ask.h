@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/record.h"
+#include "base/strings.h"
 
 #define ASK_TEXT_MAX      4096U // bytes of each text
 #define ASK_GPUS_MAX      1024U
@@ -26,6 +27,7 @@
 #define ASK_REQUEUES      10U         // when the job says nothing
 #define ASK_REQUEUES_MAX  1000U
 #define ASK_RETRY_MAX     100U
+#define ASK_NOTIFY_MAX    16384U // bytes of all whom it tells
 #define ASK_WARN_MAX      64U
 #define ASK_WARN_MS       60000 // before the end, when only a signal is named
 #define ASK_GRACE_MAX_MS  (24LL * 3600 * 1000)
@@ -53,10 +55,14 @@ struct job_ask {
     bool idle_ok;            // may leave its GPUs unused
     bool requeue_on_timeout; // goes back to the queue when its time is up
     int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
+    int64_t tty_idle_ms;     // ended when nothing goes through its terminal for so long; 0: never
     int64_t grace_ms;        // between SIGTERM and SIGKILL; 0: as the site says
     char *warn_signal;       // "USR1@60": this signal so many seconds before its time is up; NULL: none
     char *retry_on;          // "75,137": exit codes after which it is tried again; NULL: none
+    bool checkpoint;         // saves its work when it is told to, and says CHECKPOINTED
     uint32_t max_requeues;   // so often it goes back to the queue at most; 0: ASK_REQUEUES
+    struct strings notify;   // whom to tell: job/notify.h; empty: nobody
+    char *notify_on;         // of what: "start,end"; NULL: of its end
     uint32_t retry;          // tries after the first that failed by no fault of its command, or by `retry_on`
     /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
     uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
@@ -100,8 +106,12 @@ struct job_ask {
         JOB_ASK_FIELD(62, RECORD_BOOL, base_, requeue_on_timeout, "requeue_on_timeout", 0),                  \
         JOB_ASK_FIELD(63, RECORD_U32, base_, max_requeues, "max_requeues", 0),                               \
         JOB_ASK_FIELD(64, RECORD_U32, base_, retry, "retry", 0),                                             \
-        JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX)
-#define ASK_FIELDS         29U                   // rows of it
+        JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX),                         \
+        JOB_ASK_FIELD(70, RECORD_BOOL, base_, checkpoint, "checkpoint", 0),                                  \
+        JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
+        JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
+        JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0)
+#define ASK_FIELDS         33U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

@@ -72,10 +72,11 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
     if (ask->max_requeues > ASK_REQUEUES_MAX)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
-    if (is_lease && (ask->retry > 0 || ask->requeue_on_timeout || ask->warn_signal != NULL)) {
+    if (is_lease &&
+        (ask->retry > 0 || ask->requeue_on_timeout || ask->warn_signal != NULL || ask->checkpoint)) {
         (void)error_set(
             err, -EINVAL, "a lease is not tried again and gets no signals: mgpu did not start its process");
-        return error_hint(err, "leave out retry, requeue_on_timeout and warn_signal");
+        return error_hint(err, "leave out retry, requeue_on_timeout, warn_signal and checkpoint");
     }
     int r = check_warning(ask, err);
     return r == 0 ? check_codes(ask, err) : r;

@@ -67,12 +67,16 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(51, RECORD_U32, struct launch_spec, tty_rows, 0),
     RECORD_FIELD(52, RECORD_U32, struct launch_spec, tty_columns, 0),
     RECORD_FIELD(53, RECORD_BOOL, struct launch_spec, is_guest, 0),
+    RECORD_FIELD(75, RECORD_DURATION, struct launch_spec, tty_idle_ms, 0),
     RECORD_FIELD(60, RECORD_DURATION, struct launch_spec, time_limit_ms, 0),
     RECORD_FIELD(61, RECORD_DURATION, struct launch_spec, grace_ms, 0),
     RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),
     RECORD_FIELD(63, RECORD_DURATION, struct launch_spec, warn_before_ms, 0),
     RECORD_SUBLIST(71, struct launch_spec, image, 1, &launch_image_record),
     RECORD_FIELD(70, RECORD_STRING, struct launch_spec, script, SPEC_PATH_MAX),
+    RECORD_FIELD(83, RECORD_U32, struct launch_spec, checkpoint_signal, 0),
+    RECORD_FIELD(84, RECORD_BOOL, struct launch_spec, is_requeued_at_limit, 0),
+    RECORD_FIELD(85, RECORD_STRING, struct launch_spec, notify, SPEC_PATH_MAX),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

@@ -67,10 +67,14 @@ struct launch_spec {
     int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
     uint32_t warn_signal;              // sent before the limit; 0: none
     int64_t warn_before_ms;            // so long before
+    uint32_t checkpoint_signal;        // asks it to save its work and to say so; 0: it has not promised that
+    bool is_requeued_at_limit;         // its time limit is such a stop
+    char *notify;                      // the pipe into which it says things, or NULL
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
     bool is_tty;             // it has a terminal
     uint32_t tty_rows, tty_columns; // 0: as usual
+    int64_t tty_idle_ms;            // ended when nothing goes through its terminal for so long; 0: never
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_guest;

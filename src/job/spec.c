@@ -111,6 +111,10 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
     if (spec->tty_rows > SPEC_TTY_MAX || spec->tty_columns > SPEC_TTY_MAX)
         return error_set(err, -ERANGE, "the terminal has %u rows and %u columns; at most %u of each",
             spec->tty_rows, spec->tty_columns, SPEC_TTY_MAX);
+    if (spec->ask.tty_idle_ms > 0 && !spec->tty) {
+        (void)error_set(err, -EINVAL, "tty_idle is given, but the job has no terminal");
+        return error_hint(err, "run it on one, with -T, or leave --tty-idle out");
+    }
     int r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
     if (r == 0)
         r = check_env(&spec->env, err);

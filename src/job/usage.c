@@ -34,6 +34,9 @@ static const struct record_field fields[] = {
     RECORD_FIELD(16, RECORD_STRING, struct job_usage, tail, USAGE_TAIL_MAX),
     RECORD_FIELD(50, RECORD_U64, struct job_usage, idle_ms, 0),
     RECORD_SUBLIST(51, struct job_usage, gpus, USAGE_GPUS_MAX, &usage_gpu_record),
+    RECORD_FIELD(71, RECORD_U32, struct job_usage, progress_ppm, 0),
+    RECORD_FIELD(72, RECORD_STRING, struct job_usage, status, USAGE_STATUS_MAX),
+    RECORD_FIELD(73, RECORD_TIME, struct job_usage, checkpointed_ms, 0),
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);
 
@@ -89,6 +92,11 @@ void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket
     if (count_buckets(usage) >= USAGE_BUCKETS)
         halve(usage);
     append(usage, bucket);
+}
+
+bool job_usage_has_notice(const struct job_usage *usage)
+{
+    return (usage->valid & USAGE_PROGRESS) != 0 || usage->status != NULL || usage->checkpointed_ms != 0;
 }
 
 void job_usage_clear(struct job_usage *usage)

@@ -15,6 +15,7 @@
 #define USAGE_FAULT_MAX   512U
 #define USAGE_TAIL_MAX    2048U // bytes of the last lines
 #define USAGE_GPUS_MAX    1024U
+#define USAGE_STATUS_MAX  256U
 
 /* A percentage of the timeline that nobody measured. */
 #define USAGE_NOT_KNOWN 0xffU
@@ -25,6 +26,7 @@ enum usage_value {
     USAGE_GPU_MEMORY = 2,
     USAGE_ENERGY = 4,
     USAGE_MEMORY = 8,
+    USAGE_PROGRESS = 16,
 };
 
 /* A GPU of an attempt. */
@@ -51,6 +53,10 @@ struct job_usage {
     uint32_t bucket_s;        // seconds of one bucket of the timeline; doubled whenever all are full
     char *timeline; // per bucket six hexadecimal digits: busy, memory, power in percent; ff: not known
     char *tail;     // the last lines of its output when it failed
+    /* What the job said of itself. */
+    uint32_t progress_ppm;   // of PROGRESS_WHOLE
+    char *status;            // or NULL
+    int64_t checkpointed_ms; // wall clock: when it said last that its work is saved; 0: never
 };
 
 extern const struct record_type job_usage_record;
@@ -65,6 +71,9 @@ bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usa
 
 /* Adds a bucket; when all are full, neighbours are merged (the higher value stands) and bucket_s doubles. */
 void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket);
+
+/* True when the job said something of itself. */
+bool job_usage_has_notice(const struct job_usage *usage);
 
 void job_usage_clear(struct job_usage *usage);
 

@@ -206,7 +206,11 @@ static void tell_latest_basis(const struct listing *listing)
     struct why *why = listing->why;
     const char *reservations =
         listing->sched->n_reservations > 0 ? " and reservations used to their ends" : "";
-    if (why->latest_ms != TIME_NEVER && listing->least < SURETIES)
+    if (why->latest_ms != TIME_NEVER && listing->endless != 0) // what it waits for then is held by others
+        (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
+            "by the time limits of others: job %llu before it has none%s",
+            (unsigned long long)listing->endless, reservations);
+    else if (why->latest_ms != TIME_NEVER && listing->least < SURETIES)
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
             "by the time limits of the jobs before it%s", reservations);
     else if (why->latest_ms != TIME_NEVER)

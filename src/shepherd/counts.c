@@ -18,9 +18,10 @@
 #include "base/parse.h"
 #include "job/spec.h"
 
-#define FILE_SIZE  1024
-#define SIZE_TEXT  32
-#define PEAK_SLACK (1U << 20) // bytes
+#define FILE_SIZE   1024
+#define SIZE_TEXT   32
+#define PEAK_SLACK  (1U << 20) // bytes
+#define VMSTAT_SIZE 16384
 
 static bool read_file(const char *dir, const char *file, char text[FILE_SIZE])
 {
@@ -69,6 +70,15 @@ static void read_memory(const char *dir, uint64_t limit, struct counts *ret)
 static uint64_t read_refused(const char *dir)
 {
     return read_number(dir, "pids.events", "max ");
+}
+
+int64_t counts_node_oom_kills(const char *vmstat)
+{
+    char text[VMSTAT_SIZE];
+    _cleanup_close_ int fd = open(vmstat, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, "\noom_kill ") != NULL ? (int64_t)number_of(text, "oom_kill ") : -1;
 }
 
 void counts_read(const struct launch_spec *spec, struct counts *ret)

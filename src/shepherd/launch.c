@@ -214,6 +214,10 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     init.stdio = shepherd->terminal.is_open ? shepherd->terminal.job_fds : NULL;
     enum launch_step failed = STEP_TERMINAL;
     if (r == 0) {
+        failed = STEP_NOTIFY;
+        r = notify_make(&shepherd->notify, spec, shepherd->spool_fd);
+    }
+    if (r == 0) {
         failed = STEP_CLONE;
         r = start_init(shepherd, &init);
     }
@@ -262,6 +266,8 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     }
     if (!shepherd->terminal.is_open)
         shepherd->log_start = log_size(shepherd->log_fd);
+    if (shepherd->spec.memory_cgroup == NULL)
+        shepherd->node_oom_kills = counts_node_oom_kills(PROC_VMSTAT);
     shepherd->gate_ms = clock_boot_ms();
     (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");

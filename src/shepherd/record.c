@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "job/event.h"
 #include "job/state.h"
 #include "shepherd/orphan_tail.h"
@@ -53,7 +55,9 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
-    enum job_end stopped = ending->is_timed_out ? END_TIME_LIMIT : END_CANCELLED;
+    enum job_end stopped = ending->is_timed_out  ? END_TIME_LIMIT
+                           : ending->is_tty_idle ? END_IDLE_TIMEOUT
+                                                 : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -117,12 +121,36 @@ static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
            (WEXITSTATUS(wait_status) == EXIT_CODE_PODMAN || WEXITSTATUS(wait_status) == EXIT_CODE_APPTAINER);
 }
 
+static void describe_idle(const struct launch_spec *spec, char *text, size_t size)
+{
+    char limit[32];
+    format_duration(spec->tty_idle_ms, limit, sizeof(limit));
+    (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
+}
+
+/* Where the job's own count is not kept that of the node is the best there is: it proves nothing about this
+ * job, and says so. */
+static void describe_node(const struct ending *ending, char *text, size_t size)
+{
+    const struct init_status *status = &ending->status;
+    uint64_t kills = ending->counts.node_oom_kills;
+    if (text[0] != '\0' || kills == 0 || ending->is_killed || !WIFSIGNALED(status->wait_status) ||
+        WTERMSIG(status->wait_status) != SIGKILL)
+        return;
+    (void)snprintf(text, size,
+        "the node was out of memory while it ran: the kernel killed %" PRIu64
+        " process%s there, perhaps this one",
+        kills, kills == 1 ? "" : "es");
+}
+
 static void describe(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
     const struct init_status *status = &ending->status;
     text[0] = '\0';
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
+    else if (judge(ending) == END_IDLE_TIMEOUT)
+        describe_idle(&shepherd->spec, text, size);
     else if (status->phase < INIT_EXECUTING)
         (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
     else if (status->phase == INIT_EXECUTING)
@@ -140,8 +168,16 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             "status %d is also what the container's runtime gives when it cannot start it: the output says "
             "so",
             WEXITSTATUS(status->wait_status));
-    else
+    else {
         counts_describe_rest(&ending->counts, &shepherd->spec, text, size);
+        describe_node(ending, text, size);
+    }
+}
+
+static uint64_t count_node_kills(const struct shepherd *shepherd)
+{
+    int64_t now = shepherd->node_oom_kills < 0 ? -1 : counts_node_oom_kills(PROC_VMSTAT);
+    return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
@@ -249,6 +285,7 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     struct launch_exit exit_record;
     struct ending counted = *ending;
     counts_read(&shepherd->spec, &counted.counts);
+    counted.counts.node_oom_kills = count_node_kills(shepherd);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
     /* The kernel killed the init with the rest. */

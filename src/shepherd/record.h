@@ -10,7 +10,9 @@
 /* How the step came to its end. */
 struct ending {
     struct init_status status;
+    bool is_killed;       // by us, or for a user who sent SIGKILL
     bool is_timed_out;    // it was stopped because its time was up
+    bool is_tty_idle;     // it was stopped because nobody used its terminal
     uint32_t stop_signal; // first signal of a stop command that reached the step, 0: none
     struct counts counts; // of the kernel; filled by record_publish()
 };

@@ -79,8 +79,10 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .channel_fd = -1,
         .init_pidfd = -1,
         .host_pidfd = -1,
-        .log_fd = -1 };
+        .log_fd = -1,
+        .node_oom_kills = -1 };
     terminal_init(&shepherd->terminal);
+    notify_init(&shepherd->notify);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
     spool_name(&shepherd->id, shepherd->name);
@@ -152,7 +154,7 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
 void shepherd_drop(const struct shepherd *shepherd)
 {
     const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
-        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd };
+        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->notify.file_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -167,6 +169,7 @@ void shepherd_close(struct shepherd *shepherd)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         closep(fds[i]);
     terminal_close(&shepherd->terminal);
+    notify_close(&shepherd->notify);
     record_clear(&launch_spec_record, &shepherd->spec);
     buffer_clear(&shepherd->record);
     free(shepherd->log_path);

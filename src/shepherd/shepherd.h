@@ -8,6 +8,7 @@
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
+ *   notify.c  S: what the job says of itself
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
@@ -24,6 +25,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 #include "shepherd/init.h"
+#include "shepherd/notify.h"
 #include "shepherd/terminal.h"
 
 /* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
@@ -39,23 +41,25 @@ struct shepherd {
     struct spool_id id;
     char name[SPOOL_NAME_SIZE];
     struct launch_spec spec;
-    int spool_fd;     // the spool directory, also the working directory
-    int lock_fd;      // the proof of life
-    int ctl_fd;       // commands come in here, hints for the agent go out
-    int status_fd;    // shared with I
-    int exit_fd;      // the exit record's file, with its space reserved
-    int exit_copy_fd; // directory for a durable copy, or -1
-    int cgroup_fd;    // directory of the step's cgroup, or -1
-    int channel_fd;   // packets from and to I: its report, the gate, "executed"
-    int init_pidfd;   // -1 when I is gone (or, adopting, was never there)
-    int log_fd;       // to ask for its size, and for a tail that I left to us; -1 when adopting
-    off_t log_start;  // its size when the gate opened: this step's output begins there
-    int64_t gate_ms;  // boot clock: when it did; 0: not by this shepherd
-    pid_t init_pid;   // 0 when unknown
-    bool is_adopting; // I and J are not our children
-    char *log_path;   // absolute; what I opened
-    int host_pidfd;   // of a guest: the init of the job's own step; -1: gone, or no guest
+    int spool_fd;           // the spool directory, also the working directory
+    int lock_fd;            // the proof of life
+    int ctl_fd;             // commands come in here, hints for the agent go out
+    int status_fd;          // shared with I
+    int exit_fd;            // the exit record's file, with its space reserved
+    int exit_copy_fd;       // directory for a durable copy, or -1
+    int cgroup_fd;          // directory of the step's cgroup, or -1
+    int channel_fd;         // packets from and to I: its report, the gate, "executed"
+    int init_pidfd;         // -1 when I is gone (or, adopting, was never there)
+    int log_fd;             // to ask for its size, and for a tail that I left to us; -1 when adopting
+    off_t log_start;        // its size when the gate opened: this step's output begins there
+    int64_t node_oom_kills; // counted when the gate opened; -1: not known
+    int64_t gate_ms;        // boot clock: when it did; 0: not by this shepherd
+    pid_t init_pid;         // 0 when unknown
+    bool is_adopting;       // I and J are not our children
+    char *log_path;         // absolute; what I opened
+    int host_pidfd;         // of a guest: the init of the job's own step; -1: gone, or no guest
     struct terminal terminal;
+    struct notify notify;
     struct buffer record; // reserved for the exit record
 };
 
@@ -73,7 +77,8 @@ int shepherd_prepare(struct shepherd *shepherd, struct error *err);
 /* Sends "NAME WORD" to the agent; waits at most a second when the agent is slow. */
 void shepherd_hint(const struct shepherd *shepherd, const char *word);
 
-/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open. */
+/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open, and the pipe
+ * of the job, so that it is never without a reader. */
 void shepherd_drop(const struct shepherd *shepherd);
 
 /* Closes and frees what the struct holds. */

@@ -45,6 +45,7 @@ static const struct step_row rows[STEPS] = {
     [STEP_SHELL] = { "cannot execute ", " for the setup command", OBJECT_SHELL, true },
     [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
     [STEP_TERMINAL] = { "cannot open a terminal", "", OBJECT_NONE, true },
+    [STEP_NOTIFY] = { "cannot make the pipe MGPU_NOTIFY of the job", "", OBJECT_NONE, true },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
     [STEP_MOUNT] = { "a container cannot be given the directory ",

@@ -24,14 +24,18 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/spool.h"
+#include "shepherd/terminal_idle.h"
 
 #define DRAIN_MS 3000 // a disk may take this long to take the last output; then the end is told without it
 
 void terminal_init(struct terminal *terminal)
 {
-    *terminal = (struct terminal){
-        .sink_fd = -1, .source_fds = { -1, -1 }, .job_fds = { -1, -1, -1 }, .door_fd = -1, .channel_fd = -1
-    };
+    *terminal = (struct terminal){ .sink_fd = -1,
+        .source_fds = { -1, -1 },
+        .job_fds = { -1, -1, -1 },
+        .door_fd = -1,
+        .channel_fd = -1,
+        .seen_fd = -1 };
 }
 
 static int set_nonblocking(int fd)
@@ -110,13 +114,17 @@ int terminal_open(struct terminal *terminal, const struct launch_spec *spec)
         return 0;
     terminal->is_open = true;
     int r = spec->is_tty ? open_tty(terminal, spec) : open_pipes(terminal, spec);
+    if (r == 0 && spec->is_tty && !spec->is_guest && spec->tty_idle_ms > 0) {
+        terminal->seen_fd = terminal_idle_make();
+        r = terminal->seen_fd < 0 ? terminal->seen_fd : 0;
+    }
     return r == 0 ? bind_door(terminal) : r;
 }
 
 static void close_ours(struct terminal *terminal)
 {
-    int *fds[] = { &terminal->sink_fd, &terminal->source_fds[0], &terminal->source_fds[1],
-        &terminal->door_fd };
+    int *fds[] = { &terminal->sink_fd, &terminal->source_fds[0], &terminal->source_fds[1], &terminal->door_fd,
+        &terminal->seen_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         closep(fds[i]);
         *fds[i] = -1;
@@ -134,7 +142,7 @@ static void close_theirs(struct terminal *terminal)
 void terminal_drop(const struct terminal *terminal)
 {
     const int fds[] = { terminal->sink_fd, terminal->source_fds[0], terminal->source_fds[1],
-        terminal->door_fd, terminal->channel_fd };
+        terminal->door_fd, terminal->channel_fd, terminal->seen_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -163,7 +171,8 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
             .source_fds = { terminal->source_fds[0], terminal->source_fds[1] },
             .door_fd = terminal->door_fd,
             .channel_fd = pair[1],
-            .log_fd = log_fd };
+            .log_fd = log_fd,
+            .seen_fd = terminal->seen_fd };
         terminal_run(&setup);
     }
     (void)close(pair[1]);

@@ -21,6 +21,7 @@ struct terminal {
     int source_fds[TERMINAL_SOURCES]; // its output comes from here; -1: none
     int job_fds[3];                   // what the step has for 0, 1 and 2
     int door_fd;                      // visits come in here
+    int seen_fd;                      // when a byte last came through, or -1
     int channel_fd;                   // packets from and to T, -1 when there is no T
     pid_t pid;                        // of T, 0: none
 };
@@ -57,7 +58,7 @@ void terminal_close(struct terminal *terminal);
 struct terminal_setup {
     const struct launch_spec *spec;
     int sink_fd, source_fds[TERMINAL_SOURCES];
-    int door_fd, channel_fd, log_fd;
+    int door_fd, channel_fd, log_fd, seen_fd;
 };
 
 /* T's whole life. */

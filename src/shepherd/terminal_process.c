@@ -10,6 +10,7 @@
  * command waits while he does not read, and is hung up on when he goes.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include "base/spool.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_history.h"
+#include "shepherd/terminal_idle.h"
 #include "shepherd/terminal_viewer.h"
 #include "shepherd/user.h"
 
@@ -48,6 +50,7 @@ struct process {
     struct terminal_end end;
     int64_t deadline_ms; // boot clock; 0: none
     uint64_t serial;
+    struct terminal_notice notice;
     struct history history;
     struct viewer viewers[VIEWERS_MAX];
 };
@@ -77,6 +80,7 @@ static size_t on_input(void *arg, const uint8_t *bytes, size_t length)
     if (p->sink_fd < 0)
         return length;
     ssize_t n = write(p->sink_fd, bytes, length);
+    terminal_notice_byte(&p->notice);
     if (n < 0 && errno == EAGAIN) {
         p->is_sink_full = true;
         return 0;
@@ -234,8 +238,10 @@ static bool keep_output(struct process *p)
         room = READ_MAX;
     while (length < room && p->source_fds[0] >= 0 && read_source(p, 0, bytes + length, room - length, &n))
         length += n;
-    if (length > 0)
+    if (length > 0) {
         history_take(&p->history, length);
+        terminal_notice_byte(&p->notice);
+    }
     return length > 0;
 }
 
@@ -374,18 +380,34 @@ static void resume_input(struct process *p)
             on_gone(p);
 }
 
-static void show_output(struct process *p)
+static void follow_all(struct process *p)
 {
-    if (!p->is_kept) {
-        (void)pass_on(p);
-        return;
-    }
-    if (!keep_output(p))
-        return;
     for (size_t i = 0; i < VIEWERS_MAX; i++)
         if (viewer_is_open(&p->viewers[i]) && viewer_is_idle(&p->viewers[i]) &&
             !viewer_follow(&p->viewers[i], &p->history))
             on_gone(p);
+}
+
+static void show_output(struct process *p)
+{
+    if (!p->is_kept)
+        (void)pass_on(p);
+    else if (keep_output(p))
+        follow_all(p);
+}
+
+/* It stands in the log too, so that whoever comes back later finds it. */
+static void warn_if_idle(struct process *p)
+{
+    char text[256];
+    size_t room;
+    if (!terminal_notice_is_due(&p->notice, text, sizeof(text)))
+        return;
+    uint8_t *bytes = history_room(&p->history, &room);
+    size_t length = strlen(text) < room ? strlen(text) : room;
+    memcpy(bytes, text, length);
+    history_take(&p->history, length);
+    follow_all(p);
 }
 
 static void on_deadline(struct process *p)
@@ -398,8 +420,14 @@ static void on_deadline(struct process *p)
 
 static int time_left(const struct process *p)
 {
-    int64_t left_ms = p->deadline_ms - clock_boot_ms();
-    return p->deadline_ms == 0 ? -1 : left_ms < 0 ? 0 : (int)left_ms;
+    int64_t left_ms = p->deadline_ms - clock_boot_ms(), notice_ms = terminal_notice_wait(&p->notice);
+    if (p->deadline_ms == 0)
+        left_ms = notice_ms;
+    else if (left_ms < 0)
+        left_ms = 0;
+    else if (notice_ms >= 0 && notice_ms < left_ms)
+        left_ms = notice_ms;
+    return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
 static void turn(struct process *p)
@@ -407,8 +435,10 @@ static void turn(struct process *p)
     struct pollfd fds[SOURCES];
     fill(p, fds);
     int n = poll(fds, SOURCES, time_left(p));
-    if (n == 0 && p->deadline_ms != 0)
+    if (n == 0 && p->deadline_ms != 0 && clock_boot_ms() >= p->deadline_ms)
         on_deadline(p);
+    if (p->phase == TERMINAL_OPEN)
+        warn_if_idle(p);
     if (n <= 0)
         return;
     for (size_t i = 0; i < VIEWERS_MAX; i++)
@@ -465,7 +495,7 @@ static bool is_abandoned(const struct process *p)
 static void keep_only(const struct terminal_setup *setup)
 {
     int kept[] = { STDERR_FILENO, setup->sink_fd, setup->source_fds[0], setup->source_fds[1], setup->door_fd,
-        setup->channel_fd, setup->log_fd };
+        setup->channel_fd, setup->log_fd, setup->seen_fd };
     const size_t count = sizeof(kept) / sizeof(kept[0]);
     for (size_t i = 1; i < count; i++)
         for (size_t k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
@@ -500,6 +530,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
         p->source_fds[i] = setup->source_fds[i];
     for (size_t i = 0; i < VIEWERS_MAX; i++)
         p->viewers[i].fd = -1;
+    terminal_notice_open(&p->notice, setup->spec, setup->seen_fd);
     if (p->is_kept)
         history_open(&p->history, setup->log_fd);
     else

@@ -16,9 +16,7 @@
 void terms_read(struct terms *terms, int spool_fd)
 {
     struct spool_terms changed;
-    _cleanup_close_ int fd = openat(spool_fd, SPOOL_TERMS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || read(fd, &changed, sizeof(changed)) != (ssize_t)sizeof(changed) ||
-        changed.magic != SPOOL_TERMS_MAGIC || changed.time_limit_ms < 0)
+    if (!spool_read_terms(spool_fd, &changed))
         return;
     terms->limit_ms = changed.time_limit_ms;
     terms->is_suspended = changed.is_suspended != 0;

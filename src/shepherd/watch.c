@@ -12,6 +12,10 @@
  * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
  * the init itself. The init comes last because it alone holds the exit status of the command. At its time
  * limit the step is stopped as if the agent had said so.
+ *
+ * A stop can be one that waits for the job to save its work: it is told by a signal of its own choice, and is
+ * killed as soon as it says CHECKPOINTED, at the latest after the grace. What it said before it was told does
+ * not count; the warning before a time limit that puts it back into the queue tells it, too.
  */
 #include "shepherd/watch.h"
 
@@ -30,6 +34,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/terminal_idle.h"
 #include "shepherd/terms.h"
 #include "shepherd/tree.h"
 
@@ -53,6 +58,7 @@ struct watch {
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
     struct terms terms;
+    struct terminal_idle idle;
 };
 
 static struct tree step_tree(const struct watch *watch)
@@ -104,6 +110,7 @@ static int64_t armed_ms(const struct watch *watch)
 static void deliver(struct watch *watch, int signal, bool is_stop)
 {
     bool is_delivered = signal_step(watch, signal);
+    watch->ending->is_killed |= signal == SIGKILL;
     if (is_stop && is_delivered && watch->ending->stop_signal == 0)
         watch->ending->stop_signal = (uint32_t)signal;
     /* A stopped process would sleep through its last chance. */
@@ -131,6 +138,61 @@ static void obey(struct watch *watch, const struct spool_command *command)
     watch->stage = STOP_SIGNALLED;
 }
 
+/* --- a stop that waits for a checkpoint --- */
+
+/* Its end is that of the stop, whatever the command makes of it: also when it was quicker than the signal. */
+static void note_saved(struct watch *watch)
+{
+    struct ending *ending = watch->ending;
+    if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT)
+        ending->is_timed_out = true;
+    if (ending->stop_signal == 0)
+        ending->stop_signal = SIGKILL;
+}
+
+/* It has saved its work after it was told to. */
+static void end_saved(struct watch *watch)
+{
+    if (watch->stage >= STOP_KILLED || watch->phase == WATCH_REST)
+        return;
+    note_saved(watch);
+    obey(watch, &(struct spool_command){ .signal = SIGKILL });
+}
+
+/* What it said before it was told does not count; a stop that is said again changes nothing about that. */
+static void await_checkpoint(struct watch *watch, enum spool_told told)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    bool is_saved = notify_drain(notify);
+    if (is_saved && notify_told(notify) != SAVE_UNASKED)
+        end_saved(watch);
+    if (notify_told(notify) != SAVE_AT_STOP)
+        notify_tell(notify, told);
+}
+
+static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_told told)
+{
+    uint32_t signal = watch->shepherd->spec.checkpoint_signal;
+    await_checkpoint(watch, told);
+    obey(watch,
+        &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
+}
+
+static void on_notify(struct watch *watch)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_read(notify, clock_boot_ms()) && notify_told(notify) != SAVE_UNASKED)
+        end_saved(watch);
+}
+
+/* The last words may be read after the end. */
+static void finish_notify(struct watch *watch)
+{
+    struct notify *notify = &watch->shepherd->notify;
+    if (notify_finish(notify) && notify_told(notify) != SAVE_UNASKED)
+        note_saved(watch);
+}
+
 /* --- standing still, and the time limit --- */
 
 /* A process that forks while the others are stopped has a child that the first round missed. */
@@ -145,6 +207,7 @@ static void settle_suspension(struct watch *watch)
     watch->is_suspended = is_wanted;
     for (int i = 0; i < (is_wanted ? SUSPEND_ROUNDS : 1); i++)
         (void)signal_step(watch, is_wanted ? SIGSTOP : SIGCONT);
+    terminal_idle_hold(&watch->idle, is_wanted);
 }
 
 /* I says that the command runs, or is gone without a word. */
@@ -168,21 +231,44 @@ static void keep_limit(struct watch *watch)
     }
     if (!watch->is_executed)
         on_executed(watch);
+    const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
+    if (due == DUE_WARNING && spec->is_requeued_at_limit)
+        await_checkpoint(watch, SAVE_AT_LIMIT);
     if (due == DUE_WARNING && watch->is_executed)
-        (void)signal_step(watch, (int)watch->terms.spec->warn_signal);
+        (void)signal_step(watch, (int)spec->warn_signal);
     if (due != DUE_END)
         return;
     watch->ending->is_timed_out = true;
-    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = watch->terms.spec->grace_ms });
+    if (spec->is_requeued_at_limit)
+        stop_when_saved(watch, spec->grace_ms, SAVE_AT_LIMIT);
+    else
+        obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = spec->grace_ms });
+}
+
+static void keep_idle(struct watch *watch)
+{
+    if (watch->phase == WATCH_REST || watch->stage != STOP_NONE) {
+        terminal_idle_close(&watch->idle);
+        return;
+    }
+    if (!terminal_idle_is_over(&watch->idle))
+        return;
+    if (!watch->is_executed)
+        on_executed(watch);
+    watch->ending->is_tty_idle = true;
+    obey(watch, &(struct spool_command){ .signal = SIGHUP, .grace_ms = watch->terms.spec->grace_ms });
 }
 
 static void on_terms(struct watch *watch)
 {
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
-    if (limit_ms != watch->terms.limit_ms)
+    if (limit_ms != watch->terms.limit_ms) {
+        if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
+            notify_tell(&watch->shepherd->notify, SAVE_UNASKED); // that limit is another one now
         keep_limit(watch);
+    }
     settle_suspension(watch);
 }
 
@@ -198,6 +284,9 @@ static void on_command(struct watch *watch)
     ssize_t n = recv(watch->shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
     if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_LOOK_MAGIC)
         on_terms(watch);
+    else if (n == (ssize_t)sizeof(command) && command.magic == SPOOL_CHECKPOINT_MAGIC &&
+             command.grace_ms >= 0)
+        stop_when_saved(watch, command.grace_ms, SAVE_AT_STOP);
     else if (is_command(&command, n))
         obey(watch, &command);
 }
@@ -351,12 +440,15 @@ enum source {
     SOURCE_TERMINAL,
     SOURCE_HOST,
     SOURCE_LIMIT,
+    SOURCE_IDLE,
+    SOURCE_NOTIFY,
     SOURCES,
 };
 
 static void turn(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;
+    int64_t now_ms = clock_boot_ms();
     bool is_rest = watch->phase == WATCH_REST;
     bool awaits_start = !watch->is_executed && (watch->waiting_signal != 0 || watch->terms.is_suspended);
     struct pollfd sources[SOURCES] = {
@@ -367,11 +459,13 @@ static void turn(struct watch *watch)
         /* Only a command that waits makes "executed" worth waking up for. */
         [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
+        [SOURCE_IDLE] = { is_rest ? -1 : watch->idle.timer_fd, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
+        [SOURCE_NOTIFY] = { is_rest ? -1 : notify_source(&shepherd->notify, now_ms), POLLIN, 0 },
     };
-    if (poll(sources, SOURCES, -1) < 0)
+    if (poll(sources, SOURCES, is_rest ? -1 : notify_wait_ms(&shepherd->notify, now_ms)) < 0)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
@@ -398,6 +492,10 @@ static void turn(struct watch *watch)
         on_timer(watch);
     if (sources[SOURCE_LIMIT].revents != 0)
         keep_limit(watch);
+    if (sources[SOURCE_IDLE].revents != 0)
+        keep_idle(watch);
+    if (sources[SOURCE_NOTIFY].revents != 0)
+        on_notify(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -423,11 +521,13 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     if (shepherd->cgroup_fd >= 0)
         watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
     terms_open(&watch.terms, shepherd, started_ms(shepherd));
+    terminal_idle_open(&watch.idle, &shepherd->spec, shepherd->spool_fd);
     if (shepherd->init_pidfd < 0)
         on_init_gone(&watch);
     else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
     keep_limit(&watch);
+    keep_idle(&watch);
     settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
@@ -435,7 +535,9 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
+    finish_notify(&watch);
     terms_close(&watch.terms);
+    terminal_idle_close(&watch.idle);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
     closep(&watch.leader_pidfd);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "job/alias.h"
 #include "job/idle.h"
 #include "wire/json_text.h"
@@ -234,6 +235,12 @@ static json_t *make_idle_timeout_s(const struct json_job_view *view)
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
+static json_t *make_tty_idle_s(const struct json_job_view *view)
+{
+    int64_t ms = view->job->ask.tty_idle_ms;
+    return ms != 0 ? json_text_seconds(ms) : json_null();
+}
+
 static json_t *make_idle_ok(const struct json_job_view *view)
 {
     return json_boolean(view->job->ask.idle_ok);
@@ -243,6 +250,11 @@ static json_t *make_idle_s(const struct json_job_view *view)
 {
     bool is_known = view->job->state == JOB_RUNNING && view->idle_ms > 0;
     return is_known ? json_text_seconds(view->idle_ms) : json_null();
+}
+
+static json_t *make_idle_end_s(const struct json_job_view *view)
+{
+    return view->idle_end_ms > 0 ? json_text_seconds(view->idle_end_ms) : json_null();
 }
 
 static json_t *make_idle(const struct json_job_view *view)
@@ -289,6 +301,11 @@ static json_t *make_grace_s(const struct json_job_view *view)
 static json_t *make_warn_signal(const struct json_job_view *view)
 {
     return json_text_string(view->job->ask.warn_signal);
+}
+
+static json_t *make_checkpoint(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.checkpoint);
 }
 
 static json_t *make_requeue_on_timeout(const struct json_job_view *view)
@@ -407,6 +424,23 @@ static json_t *make_usage(const struct json_job_view *view)
     return json_usage_write(view->usage, false);
 }
 
+static json_t *make_progress(const struct json_job_view *view)
+{
+    const struct job_usage *usage = view->usage;
+    bool is_known = usage != NULL && (usage->valid & USAGE_PROGRESS) != 0;
+    return is_known ? json_real((double)usage->progress_ppm / PROGRESS_WHOLE) : json_null();
+}
+
+static json_t *make_status(const struct json_job_view *view)
+{
+    return json_text_string(view->usage != NULL ? view->usage->status : NULL);
+}
+
+static json_t *make_checkpointed_at(const struct json_job_view *view)
+{
+    return json_text_time(view->usage != NULL ? view->usage->checkpointed_ms : 0);
+}
+
 static json_t *make_position(const struct json_job_view *view)
 {
     bool is_known = view->job->state == JOB_QUEUED && view->position != 0;
@@ -421,8 +455,8 @@ static json_t *make_reason(const struct json_job_view *view)
 
 static json_t *make_reason_text(const struct json_job_view *view)
 {
-    bool is_known =
-        view->job->state == JOB_QUEUED && view->reason_text != NULL && view->reason_text[0] != '\0';
+    bool has_one = view->job->state == JOB_QUEUED || view->job->state == JOB_STOPPING;
+    bool is_known = has_one && view->reason_text != NULL && view->reason_text[0] != '\0';
     return json_text_string(is_known ? view->reason_text : NULL);
 }
 
@@ -488,8 +522,13 @@ static const struct {
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
     { { "idle_timeout_s", "number|null", "ended when it has used none of its GPUs for so many seconds" },
         make_idle_timeout_s },
+    { { "tty_idle_s", "number|null", "ended when nothing goes through its terminal for so many seconds" },
+        make_tty_idle_s },
     { { "idle_ok", "boolean", "may leave its GPUs unused" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds for which it has used none of its GPUs" }, make_idle_s },
+    { { "idle_end_s", "number|null",
+          "a running job is ended when that is so much, by its own wish or the site's" },
+        make_idle_end_s },
     { { "idle", "string|null", "what that led to: told, or yields (it gives way to others)" }, make_idle },
     { { "hold", "string|null", "who holds it: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "times it was put back to give way" }, make_preemptions },
@@ -501,6 +540,7 @@ static const struct {
     { { "suspended_at", "string|null", "since when it is suspended" }, make_suspended_at },
     { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
     { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
+    { { "checkpoint", "boolean", "it saves its work when it is told to, and says so" }, make_checkpoint },
     { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },
         make_requeue_on_timeout },
     { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },
@@ -529,13 +569,18 @@ static const struct {
     { { "log_bytes", "integer|null", "size of the output, when it is over" }, make_log_bytes },
     { { "cpu_seconds", "number|null", "user + system time, when it is over" }, make_cpu_seconds },
     { { "max_rss_bytes", "integer|null", "most memory of one process, when it is over" }, make_max_rss },
+    { { "progress", "number|null", "how much of its work it says it has done, 0 to 1" }, make_progress },
+    { { "status", "string|null", "what it says of itself" }, make_status },
+    { { "checkpointed_at", "string|null", "when it said last that its work is saved" },
+        make_checkpointed_at },
     { { "usage", "object|null", "what it made of its GPUs: see [usage](#usage)" }, make_usage },
     { { "position", "integer|null",
           "place in the queue, 1 is next; null while something keeps it out of the queue: a limit, a hold, a "
           "dependency, a begin time" },
         make_position },
     { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
-    { { "reason_text", "string|null", "the same in words" }, make_reason_text },
+    { { "reason_text", "string|null", "the same in words; what is waited for when it is being stopped" },
+        make_reason_text },
     { { "eta", "string|null", "about when it starts" }, make_eta },
     { { "eta_latest", "string|null", "when it starts at the latest" }, make_eta_latest },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },

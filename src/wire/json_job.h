@@ -19,6 +19,7 @@ struct json_job_view {
     const char *reason_text;
     int64_t eta_ms, eta_latest_ms; // 0: not known
     const struct job_usage *usage; // NULL: nothing was measured
+    int64_t idle_end_ms;           // it is ended when that is so long; 0: never
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
 };
 

@@ -20,6 +20,9 @@ static void add_ask(json_t *object, const struct job_event *event)
         (void)json_object_set_new(record, "begin_ms", json_integer(ask->begin_ms));
         (void)json_object_set_new(record, "deadline_ms", json_integer(ask->deadline_ms));
         (void)json_object_set_new(record, "time_limit_ms", json_integer(ask->time_limit_ms));
+        /* It decides nothing, and addresses of hooks are secrets. */
+        (void)json_object_del(record, "notify");
+        (void)json_object_del(record, "notify_on");
         (void)json_object_set_new(object, "ask", record);
     }
     (void)json_object_set_new(object, "name", json_text_string(event->name));

@@ -228,6 +228,31 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_guest_record =
     RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
 
+static const struct record_field tell_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_tell, notice, 0),
+    RECORD_FIELD(2, RECORD_U32, struct message_tell, target, 0),
+    RECORD_FIELD(3, RECORD_U64, struct message_tell, job, 0),
+    RECORD_FIELD(4, RECORD_U32, struct message_tell, uid, 0),
+    RECORD_FIELD(5, RECORD_U32, struct message_tell, gid, 0),
+    RECORD_FIELD(6, RECORD_U32, struct message_tell, way, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct message_tell, to, TELL_TEXT_MAX),
+    RECORD_FIELD(8, RECORD_STRING, struct message_tell, subject, TELL_TEXT_MAX),
+    RECORD_FIELD(9, RECORD_STRING, struct message_tell, body, TELL_TEXT_MAX),
+    RECORD_FIELD(10, RECORD_STRING, struct message_tell, json, TELL_JSON_MAX),
+    RECORD_FIELD(11, RECORD_ENV, struct message_tell, env, TELL_TEXT_MAX),
+    RECORD_FIELD(12, RECORD_I64, struct message_tell, time_ms, 0),
+};
+const struct record_type message_tell_record =
+    RECORD_TYPE(MESSAGE_TELL, "TELL", struct message_tell, tell_fields);
+
+static const struct record_field told_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_told, notice, 0),
+    RECORD_FIELD(2, RECORD_U32, struct message_told, target, 0),
+    RECORD_FIELD(3, RECORD_I32, struct message_told, error, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_told, text, EVENT_TEXT_MAX),
+};
+const struct record_type message_told_record =
+    RECORD_TYPE(MESSAGE_TOLD, "TOLD", struct message_told, told_fields);
 static const struct record_field join_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct message_join, protocol, 0),
     RECORD_FIELD(2, RECORD_STRING, struct message_join, version, 64),
@@ -296,6 +321,8 @@ static const struct record_type *const types[] = {
     &message_open_guest_record,
     &message_signal_record,
     &message_terms_record,
+    &message_tell_record,
+    &message_told_record,
     &message_join_record,
     &message_joined_record,
     &message_refused_record,

@@ -20,6 +20,7 @@
  *
  *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
  * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
+ *                             <─────── TELL (somebody outside)   once a try; TOLD says what became of it >
  */
 #pragma once
 
@@ -38,6 +39,8 @@
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
 #define GPU_PROCESSES_MAX 128U        // of one GPU
+#define TELL_TEXT_MAX     (32U << 10) // bytes of each text of a notice
+#define TELL_JSON_MAX     (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that is looked at
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is no node yet
 #define JOIN_PEM_MAX      8192U
@@ -60,6 +63,8 @@ enum message_id {
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_GUEST,
+    MESSAGE_TELL = 165,
+    MESSAGE_TOLD,
     MESSAGE_JOIN = 170,
     MESSAGE_JOINED,
     MESSAGE_REFUSED,
@@ -70,6 +75,9 @@ enum message_id {
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
  */
 #define STOP_LEASED 0x10000U
+/* With a signal of STOP: the job goes on later, and ends as soon as it has saved its work; the signal is what
+ * its spec has for that. */
+#define STOP_CHECKPOINT 0x20000U
 
 enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
 
@@ -296,6 +304,28 @@ struct message_open_guest {
     uint32_t rows, columns;
 };
 
+/* Something to tell on behalf of a job's owner; the agent does it as that user. */
+struct message_tell {
+    uint64_t notice; // names it, the same in each try
+    uint32_t target;
+    uint64_t job;
+    uint32_t uid, gid;
+    uint32_t way;       // enum notify_way
+    char *to;           // address, command or URL; NULL: the user's own mail
+    char *subject;      // of a mail
+    char *body;         // of a mail
+    char *json;         // for commands and URLs: the job
+    struct strings env; // MGPU_* variables
+    int64_t time_ms;    // it is ended after this time
+};
+
+struct message_told {
+    uint64_t notice;
+    uint32_t target;
+    int32_t error; // 0, or a positive errno; EBUSY: not tried, as there is too much to do
+    char *text;    // the error in words
+};
+
 /* A machine that wants to become a node, over TLS whose other side it believes by the token's pin. */
 struct message_join {
     uint32_t protocol;
@@ -349,6 +379,8 @@ extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_guest_record;
+extern const struct record_type message_tell_record;
+extern const struct record_type message_told_record;
 extern const struct record_type message_join_record;
 extern const struct record_type message_joined_record;
 extern const struct record_type message_refused_record;

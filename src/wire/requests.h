@@ -78,7 +78,6 @@ struct acquire_request {
     uint32_t pid, num_gpus;
 };
 
-extern const struct record_type acquire_request_record;
 /* POST /nodes/tokens */
 struct node_token_request {
     uint64_t expires_s; // from now on
@@ -92,6 +91,7 @@ struct forget_request {
     bool force; // also while jobs are there
 };
 
+extern const struct record_type acquire_request_record;
 extern const struct record_type node_token_request_record;
 extern const struct record_type forget_request_record;
 extern const struct record_type retry_request_record;

@@ -108,6 +108,17 @@ def test_a_job_without_gpus_opens_none(guarded, nodes):
     assert opened(instance, instance.post_job(attempt(nodes), gpus=0)) == []
 
 
+def test_a_command_that_a_job_tells_opens_no_gpu(guarded, nodes, place, bell):
+    instance = guarded()
+    script = os.path.join(place, 'look.py')
+    with open(script, 'w', encoding='utf-8') as out:
+        out.write(f'{TRY}\nprint(json.dumps(attempt({nodes!r})))')
+    tell = f'out=$(/usr/bin/python3 {script} 2>&1 | tail -n 1); echo "$out" > {bell.path}'
+    job = instance.post_job(attempt(nodes), gpu_ids='2', notify=[tell])
+    assert opened(instance, job) == [2, CTL]
+    assert json.loads(bell.wait()) == []
+
+
 def test_other_devices_are_as_ever(guarded):
     instance = guarded()
     job, said = instance.run_job(['sh', '-c', 'head -c 3 /dev/zero | wc -c; echo word >/dev/null; ls -lL /dev/stdout'])

@@ -4,7 +4,9 @@
 import csv
 import io
 import json
+import os
 import select
+import signal
 import sqlite3
 import subprocess
 import time
@@ -173,6 +175,27 @@ def test_so_many_stay_at_most(make_instance):
     assert len(history(box)['jobs']) == 2
     box.stop()
     assert fsck(box)[0] == 0
+
+
+def test_how_many_stay_is_taken_up_by_a_reload(make_instance, place):
+    path = f'{place}/mgpu.yaml'
+
+    def write(text):
+        with open(path, 'w', encoding='utf-8') as out:
+            out.write(text)
+        os.chmod(path, 0o644)
+
+    write('keep-jobs: 0\n')
+    box = make_instance(arguments=['--config', path])
+    for job in [box.post_job(['true']) for _ in range(4)]:
+        box.wait(job)
+    write('keep-jobs: 0\nkeep-max: 1\n')
+    box.process.send_signal(signal.SIGHUP)
+    await_number(box, 'SELECT count(*) FROM ended', 1)
+    assert 'keep-max: 0 is now 1' in box.log() and 'needs a restart' not in box.log()
+    write('keep-jobs: 1s\n')
+    box.process.send_signal(signal.SIGHUP)
+    await_number(box, 'SELECT count(*) FROM ended', 0)
 
 
 def test_a_kill_while_jobs_leave_breaks_nothing(make_instance):

@@ -2,6 +2,7 @@
 """Jobs that leave their GPUs unused: marked, made to give way, ended. Simulated GPUs are never used."""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -83,12 +84,36 @@ def list_events(instance):
 def test_a_job_is_ended_after_its_idle_timeout(make_instance):
     box = make(make_instance)
     done = box.mgpu('run', '--idle-timeout', '2s', '--', 'sleep', '600')
-    assert done.code == 124 and 'leaving its GPUs unused' in done.err, done
+    assert done.code == 124 and 'ended for being idle' in done.err, done
     job, = box.api('GET', '/jobs?all=1').json['jobs']
     assert (job['ended_by'], job['exit_code'], job['state']) == ('idle_timeout', 124, 'failed')
     assert job['message'] == 'it used none of its GPUs for 2s' and job['idle_timeout_s'] == 2
     kinds = [event['data']['type'] for event in list_events(box) if event['data']['job'] == job['id']]
     assert kinds.index('idle') < kinds.index('stop'), 'it was told first'
+
+
+def test_run_tells_of_each_level_that_the_job_gets_to(make_instance):
+    box = make(make_instance, '--idle-warn', '1s', '--idle-preemptible', '2s', '--idle-end', '4s')
+    done = box.mgpu('run', '--', 'sleep', '600', env={'TZ': 'UTC'})
+    told, yields = [line for line in done.err.splitlines() if 'has not used its GPUs' in line]
+    assert re.fullmatch(r'mgpu: job 1 has not used its GPUs for [12]s; it is ended at [0-9:]+ unless it does', told), told
+    assert re.fullmatch(r'mgpu: job 1 has not used its GPUs for [23]s, and gives way to other jobs; it is ended at '
+                        r'[0-9:]+ unless it does', yields), yields
+    assert done.code == 124
+    quiet = box.mgpu('run', '-q', '--idle-timeout', '2s', '--', 'sleep', '600')
+    assert 'has not used' not in quiet.err
+
+
+def test_a_wait_is_answered_at_another_level_of_idleness(make_instance, gate):
+    box = make(make_instance, '--idle-warn', '1s', '--idle-end', '1h')
+    job = box.post_job(gate.command())
+    answer = box.api('GET', f'/jobs/{job}/wait?states=done&idle=none')
+    assert (answer.status, answer.json['state'], answer.json['idle']) == (200, 'running', 'told')
+    assert answer.json['idle_end_s'] == 3600
+    refused = box.api('GET', f'/jobs/{job}/wait?idle=very')
+    assert refused.status == 400 and "idle: 'very' is no level" in refused.json['detail']
+    gate.open()
+    assert box.api('GET', f'/jobs/{job}/wait?states=done&idle=told').json['state'] == 'done'
 
 
 def test_the_site_ends_idle_jobs_but_not_exempt_ones(make_instance, gate):

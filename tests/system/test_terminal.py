@@ -562,13 +562,22 @@ def test_nonsense_ends_the_connection_and_not_the_job(box):
 
 
 def test_a_client_that_stops_reading_stalls_nobody(box, gate):
-    """The job writes 30 MB, one who attached reads nothing: the job ends, and others are served meanwhile."""
-    job = job_of(box, f'read x < {gate.path}; head -c 30000000 /dev/zero | tr "\\0" x; echo; echo finished')
+    """The job writes 100 MB, one who attached reads nothing: the job ends, others are served meanwhile, and nobody keeps it
+    in memory."""
+    def resident_bytes():
+        with open(f'/proc/{box.process.pid}/status', encoding='ascii') as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith('VmRSS'))
+
+    job = job_of(box, f'read x < {gate.path}; head -c 100000000 /dev/zero | tr "\\0" x; echo; echo finished')
     stalled = Raw(box, f'/jobs/{job}/terminal?position=0')
+    before = resident_bytes()
     gate.open()
+    assert box.mgpu('run', '-g', 0, 'true').code == 0
+    assert box.job(job)['state'] == 'running', 'the job above ran while this one wrote'
     assert box.wait(job)['state'] == 'done'
-    assert box.api('GET', '/version').status == 200
-    assert len(box.output(job)) >= 30000000
+    assert resident_bytes() - before < 30_000_000
+    assert box.job(job)['log_bytes'] >= 100_000_000
+    assert box.mgpu('logs', '-n', 1, job).out == 'finished\n'
     stalled.close()
 
 
@@ -617,3 +626,75 @@ def test_the_output_of_a_job_that_is_over_at_once_is_whole(box, screen):
         one = screen('run', '-g', 0, '--', 'sh', '-c', 'echo first; echo last')
         one.wait(r'^over 0')
         assert re.search(r'\Afirst\nlast\n', one.text()), one.text()
+
+
+# --- terminals that nobody uses ---
+
+IDLE_TEXT = 'nothing was typed or shown on its terminal for'
+
+
+def check_idle_end(box, job, limit):
+    ended = box.wait(job)
+    assert (ended['ended_by'], ended['exit_code'], ended['state']) == ('idle_timeout', 124, 'failed'), ended
+    assert ended['message'] == f'{IDLE_TEXT} {limit}', ended
+
+
+def test_a_job_on_a_terminal_that_nobody_uses_is_told_and_ended(box):
+    job = job_of(box, 'echo up; read x', '--tty-idle', '2s')
+    assert box.job(job)['tty_idle_s'] == 2
+    check_idle_end(box, job, '2s')
+    assert 'nothing was typed or shown here for 1s; the job is ended in ' in box.output(job)
+    assert 'ended when its terminal is unused for 2s' in box.mgpu('show', job).out
+
+
+def test_a_key_keeps_a_job_whose_terminal_was_idle(box, screen):
+    one = screen('run', '-g', 0, '-T', '--tty-idle', '4s', '--', 'cat')
+    told = r'unless a key is pressed\]'
+    one.wait(told)
+    one.type('k')
+    one.wait(told + r'(.|\n)*' + told)
+    one.type('Enter', 'C-d')
+    one.wait(r'^over 0')
+
+
+def test_the_time_of_an_unused_terminal_goes_on_when_the_shepherd_is_killed(box):
+    job = job_of(box, 'trap "" HUP; echo up; while :; do read x; done', '--tty-idle', '3s', '--grace', '100ms')
+    for pid in box.shepherds():
+        os.kill(pid, signal.SIGKILL)
+    check_idle_end(box, job, '3s')
+
+
+def test_a_suspended_job_does_not_leave_its_terminal_unused(box):
+    still = job_of(box, 'echo up; read x', '--tty-idle', '2s')
+    box.mgpu('suspend', still, check=True)
+    check_idle_end(box, job_of(box, 'read x', '--tty-idle', '3s'), '3s')
+    assert box.job(still)['state'] == 'running' and box.job(still)['suspended_at'], 'longer than its time'
+    box.mgpu('continue', still, check=True)
+    check_idle_end(box, still, '2s')
+
+
+def test_a_shell_is_ended_after_two_hours_or_half_an_hour_of_nothing(box, screen):
+    def asked(*options):
+        one = screen('shell', '-g', 0, *options)
+        one.wait(r'\$$')
+        job = box.job(last_job(box))
+        one.type('exit', 'Enter')
+        one.wait(r'^over 0')
+        return job['time_limit_s'], job['tty_idle_s']
+
+    assert asked() == (7200, 1800)
+    assert asked('-t', '10m', '--tty-idle', '5m') == (600, 300)
+    assert asked('--tty-idle', 'none') == (7200, None)
+
+
+def test_somebody_at_the_terminal_is_told_that_the_gpus_are_unused(screen):
+    one = screen('run', '-g', 1, '--idle-timeout', '3s', '--', 'sh', '-c', 'echo up; read x')
+    one.wait(r'^\[mgpu: job \d+ has not used its GPUs for \ds; it is ended at [0-9:]+ unless it does\]')
+    one.wait(r'^over 124')
+
+
+def test_a_job_without_a_terminal_cannot_leave_it_unused(box):
+    done = box.mgpu('submit', '-g', 0, '--tty-idle', '5m', '--', 'true')
+    assert done.code == 2 and 'tty_idle is given, but the job has no terminal' in done.err, done
+    done = box.mgpu('submit', '-g', 0, '-T', '--tty-idle', '10ms', '--', 'true')
+    assert done.code == 2 and 'tty_idle: 10 ms is below 1000 ms' in done.err, done

@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import os
+import pathlib
+import pty
 import re
 import signal
 
@@ -29,6 +31,35 @@ def test_help_lists_the_verbs_and_every_verb_has_help(box):
         assert page.code == 0 and verb in page.out, page
         assert box.mgpu('help', verb).code == 0
     assert box.mgpu('--help').out == done.out
+
+
+def on_terminal(box, words, environment):
+    """What `mgpu WORDS` prints on a terminal, and its exit status."""
+    primary, secondary = pty.openpty()
+    done = box.popen(*words, env=environment, stdin=secondary, stdout=secondary, stderr=secondary)
+    os.close(secondary)
+    said = b''
+    try:
+        while chunk := os.read(primary, 65536):
+            said += chunk
+    except OSError:  # the last one has closed it
+        pass
+    os.close(primary)
+    return said.decode(), done.wait(timeout=30)
+
+
+def test_help_of_a_verb_opens_its_page_on_a_terminal_and_is_built_in_elsewhere(box, place):
+    built_in = box.mgpu('help', 'cancel').out
+    man = pathlib.Path(place, 'man')
+    man.write_text('#!/bin/sh\n[ "$1" = -w ] && { echo where; exit "$MAN_MISSES"; }\necho "page $*, pager $MANPAGER"\n')
+    man.chmod(0o755)
+    environment = {'PATH': f'{place}:/usr/bin:/bin', 'MGPU_PAGER': 'more -s', 'MAN_MISSES': '0'}
+    assert on_terminal(box, ['help', 'scancel'], environment) == ('page 1 mgpu-cancel, pager more -s\r\n', 0)
+    assert box.mgpu('help', 'cancel', env=environment).out == built_in, 'in a pipe'
+    missing = on_terminal(box, ['help', 'cancel'], dict(environment, MAN_MISSES='16'))
+    assert missing == (built_in.replace('\n', '\r\n'), 0), 'no page is installed'
+    no_man = on_terminal(box, ['help', 'cancel'], dict(environment, PATH='/nonexistent'))
+    assert no_man == (built_in.replace('\n', '\r\n'), 0), 'man is not installed'
 
 
 def test_help_and_version_need_no_daemon(box):

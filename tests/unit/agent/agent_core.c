@@ -27,6 +27,7 @@ struct node {
     bool is_refused;                                                        // stage leaves an exit record
     bool loses_race;                                                        // "go" wins against the next nogo
     uint64_t saved_epoch;
+    unsigned tells;
     int64_t armed_at;
     uint16_t sent[SENT_MAX];
     size_t sent_count;
@@ -153,6 +154,12 @@ static void node_open_guest(void *arg, const struct message_open_guest *request)
     node->guests++;
 }
 
+static void node_tell(void *arg, const struct message_tell *request)
+{
+    struct node *node = arg;
+    node->tells++;
+}
+
 static void node_arm(void *arg, int64_t boot_ms)
 {
     struct node *node = arg;
@@ -178,6 +185,7 @@ static struct node *node_new(uint64_t epoch)
     struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
         node_open_guest, node_arm };
+    effects.tell = node_tell;
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -601,10 +609,31 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     node_free(node);
 }
 
+static void what_is_told_is_answered_while_the_link_is_up(void **state)
+{
+    struct node *node = node_new(0);
+    struct message_tell tell = { .notice = 7, .job = 5 };
+    const struct message_told told = { .notice = 7 };
+    struct error err = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), -EPROTO);
+    agent_core_told(node->core, &told);
+    hello(node);
+    (void)welcome(node, 1);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), 0);
+    assert_int_equal(node->tells, 1);
+    agent_core_told(node->core, &told);
+    agent_core_link_down(node->core);
+    agent_core_told(node->core, &told);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_TOLD);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
+        cmocka_unit_test(what_is_told_is_answered_while_the_link_is_up),
         cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
         cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),

@@ -123,6 +123,46 @@ static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
     assert_int_equal(fstatat(spool_fd, "42.1.0.0/" SPOOL_USAGE, &st, 0), -1);
 }
 
+static void say(const char *status)
+{
+    struct spool_notice notice = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
+    (void)snprintf(notice.status, sizeof(notice.status), "%s", status);
+    _cleanup_close_ int dirfd = open_entry();
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_NOTICE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_notice(fd, &notice), 0);
+}
+
+static void assert_said(const char *status)
+{
+    struct job_usage *usage = gpu_watch_end(watch, &id);
+    assert_non_null(usage);
+    assert_int_equal(usage->progress_ppm, 400000);
+    assert_true((usage->valid & USAGE_PROGRESS) != 0);
+    assert_string_equal(usage->status, status);
+    assert_int_equal(usage->checkpointed_ms, 5);
+    job_usage_free(usage);
+}
+
+static void what_a_job_says_is_part_of_its_usage(void **state)
+{
+    put_spec();
+    put_started();
+    say("first");
+    assert_int_equal(add(2000, 50), 1);
+    say("last");
+    put_exit();
+    assert_said("last");
+}
+
+static void what_a_job_says_before_the_first_sample_is_kept(void **state)
+{
+    put_spec();
+    put_started();
+    say("quick");
+    put_exit();
+    assert_said("quick");
+}
+
 static void usage_outlives_a_killed_agent(void **state)
 {
     put_spec();
@@ -171,16 +211,51 @@ static void a_removed_attempt_is_forgotten(void **state)
     assert_null(gpu_watch_end(watch, &id));
 }
 
+static uint64_t idle_at(int64_t boot_ms)
+{
+    struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION };
+    struct record_list gpus = { &gpu, 1 }, usages;
+    gpu_watch_add(watch, &gpus, boot_ms, boot_ms);
+    gpu_watch_usages(watch, &usages);
+    const struct attempt_usage *attempt = usages.items;
+    uint64_t idle_ms = ((const struct job_usage *)attempt->usage.items)->idle_ms;
+    gpu_watch_clear(&usages);
+    return idle_ms;
+}
+
+static void put_terms(uint32_t is_suspended)
+{
+    _cleanup_close_ int fd = open_entry();
+    struct spool_terms terms = { .magic = SPOOL_TERMS_MAGIC, .is_suspended = is_suspended };
+    assert_int_equal(file_write(fd, SPOOL_TERMS, &terms, sizeof(terms), false), 0);
+}
+
+static void a_suspended_attempt_does_not_get_more_idle(void **state)
+{
+    put_spec();
+    put_started();
+    (void)idle_at(2000);
+    assert_int_equal(idle_at(3000), 1000);
+    put_terms(1);
+    assert_int_equal(idle_at(4000), 1000);
+    assert_int_equal(idle_at(5000), 1000);
+    put_terms(0);
+    assert_int_equal(idle_at(6000), 2000);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(an_attempt_is_measured_from_its_start_to_its_end),
         CASE(an_attempt_that_was_never_sampled_has_no_usage),
+        CASE(what_a_job_says_is_part_of_its_usage),
+        CASE(what_a_job_says_before_the_first_sample_is_kept),
         CASE(usage_outlives_a_killed_agent),
         CASE(an_agent_that_leaves_loses_nothing),
         CASE(a_damaged_file_is_not_believed),
         CASE(a_removed_attempt_is_forgotten),
+        CASE(a_suspended_attempt_does_not_get_more_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +126,8 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(strings_get_env(env, "MGPU_STEP"), "0");
     assert_string_equal(strings_get_env(env, "MGPU_NODE"), "box");
     assert_string_equal(strings_get_env(env, "MGPU_SOCKET"), "/run/mgpu/mgpud.sock");
+    assert_string_equal(strings_get_env(env, "MGPU_NOTIFY"), "/run/mgpu/notify/42.1.0.0");
+    assert_string_equal(request->spec.notify, "/run/mgpu/notify/42.1.0.0");
     const struct gpu_grant *grants = request->spec.gpus.items;
     assert_int_equal(request->spec.gpus.count, 2);
     assert_string_equal(grants[0].uuid, "GPU-b");
@@ -139,6 +143,26 @@ static void it_says_what_the_step_may_use(void **state)
     assert_int_equal(request->spec.memory_limit, 2ULL << 30);
     assert_int_equal(request->spec.cpu_milli, 2500);
     assert_int_equal(request->spec.pids_max, 300);
+}
+
+static void a_job_that_saves_its_work_is_told_by_its_own_signal(void **state)
+{
+    struct request *request = *state;
+    char usr1[] = "USR1@30";
+    request->job.ask.requeue_on_timeout = true;
+    make(request);
+    assert_int_equal(request->spec.checkpoint_signal, 0);
+    assert_false(request->spec.is_requeued_at_limit);
+    record_clear(&launch_spec_record, &request->spec);
+    request->job.ask.checkpoint = true;
+    make(request);
+    assert_int_equal(request->spec.checkpoint_signal, SIGTERM);
+    assert_true(request->spec.is_requeued_at_limit);
+    record_clear(&launch_spec_record, &request->spec);
+    request->job.ask.warn_signal = usr1;
+    make(request);
+    assert_int_equal(request->spec.checkpoint_signal, SIGUSR1);
+    request->job.ask.warn_signal = NULL;
 }
 
 static void no_gpus_means_none_and_not_all(void **state)
@@ -259,6 +283,7 @@ int main(void)
         CASE(a_script_is_run_from_its_copy),
         CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
         CASE(it_says_what_the_step_may_use),
+        CASE(a_job_that_saves_its_work_is_told_by_its_own_signal),
         CASE(no_gpus_means_none_and_not_all),
         CASE(missing_variables_are_completed_and_given_ones_kept),
         CASE(the_log_is_in_the_users_home_with_a_fallback),

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -42,7 +43,15 @@ static void write_log(const char *text, int flags)
     assert_int_equal(close(fd), 0);
 }
 
-static void start(struct reader *reader, const struct message_open_log *request)
+/* In the reader: one more file can be opened, which is the log. */
+static void leave_one_descriptor(void)
+{
+    int next = dup(STDERR_FILENO);
+    (void)close(next);
+    (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)next + 1, (rlim_t)next + 1 });
+}
+
+static void start_with(struct reader *reader, const struct message_open_log *request, void (*prepare)(void))
 {
     int pair[2];
     *reader = (struct reader){ 0 };
@@ -51,10 +60,17 @@ static void start(struct reader *reader, const struct message_open_log *request)
     assert_true(reader->pid >= 0);
     if (reader->pid == 0) {
         (void)close(pair[0]);
+        if (prepare != NULL)
+            prepare();
         _exit(log_reader_serve(pair[1], request));
     }
     (void)close(pair[1]);
     reader->fd = pair[0];
+}
+
+static void start(struct reader *reader, const struct message_open_log *request)
+{
+    start_with(reader, request, NULL);
 }
 
 /* Receives until `wanted` bytes after the head are there, or the end. */
@@ -144,6 +160,20 @@ static void following_sends_what_is_appended_until_the_other_side_shuts_down(voi
     finish(&reader, "one\ntwo\nthree\n");
 }
 
+static void following_needs_no_inotify_instance(void **state)
+{
+    struct reader reader;
+    struct message_open_log request = request_for(0, 0, 1);
+    write_log("one\n", O_TRUNC);
+    start_with(&reader, &request, leave_one_descriptor);
+    receive(&reader, 4);
+    write_log("two\n", O_APPEND);
+    receive(&reader, 8);
+    write_log("three\n", O_APPEND);
+    assert_int_equal(shutdown(reader.fd, SHUT_WR), 0);
+    finish(&reader, "one\ntwo\nthree\n");
+}
+
 static void a_reader_whose_controller_has_gone_ends(void **state)
 {
     int status;
@@ -224,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_log_is_sent_whole_with_its_size_first),
         cmocka_unit_test(a_range_is_sent_exactly),
         cmocka_unit_test(following_sends_what_is_appended_until_the_other_side_shuts_down),
+        cmocka_unit_test(following_needs_no_inotify_instance),
         cmocka_unit_test(a_reader_whose_controller_has_gone_ends),
         cmocka_unit_test(a_symbolic_link_is_refused),
         cmocka_unit_test(a_file_of_another_user_is_refused),

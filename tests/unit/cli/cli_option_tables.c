@@ -2,7 +2,7 @@
 /*
  * Walks the option tables of all verbs. Each option with a value is tried with wrong ones, through the verb
  * itself and where no mgpud is: it must be refused before anything is asked, with a sentence that names it.
- * The same rows are held against man/mgpu.1.scd.
+ * The same rows are held against the pages that man/page.c makes: mgpu(1), and one for each verb.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
+#include "cli/list.h"
 #include "run_verb.h"
 
 #define HELP_MAX 86U // characters of a line of help, so that it fits beside the option
@@ -37,7 +38,8 @@ static const struct {
 
 /* Options whose value is text: only an empty one is wrong. */
 static const char *const texts[] = { "socket", "name", "user", "users", "reason", "chdir", "setup",
-    "env-setup-cmd", "after", "module", "conda", "venv", "image", "host", "node", "replace", NULL };
+    "env-setup-cmd", "after", "module", "conda", "venv", "image", "notify", "status", "host", "node",
+    "replace", NULL };
 
 /* Files; -o of lists is no such thing. */
 static bool is_text(const struct option_row *row)
@@ -167,16 +169,27 @@ static void names_and_letters_are_given_once(void **state)
     }
 }
 
-/* --- the man page --- */
+/* --- the man pages --- */
 
-static char *read_page(void)
+/* "mgpu" or "mgpu-run"; NULL when there is no such page. */
+static char *read_page(const char *name)
 {
+    _cleanup_free_ char *path = xasprintf("%s/%s.1.scd", MAN_PAGES, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return NULL;
     char *text = xcalloc(1, PAGE_MAX);
-    FILE *file = fopen(MAN_PAGE, "re");
-    assert_non_null(file);
     assert_true(fread(text, 1, PAGE_MAX - 1, file) > 0);
     (void)fclose(file);
     return text;
+}
+
+/* The page of a verb, and of the verb of an action. */
+static char *read_page_of(const struct command *command)
+{
+    _cleanup_free_ char *name = xasprintf("mgpu-%s", command->name);
+    name[strcspn(name, " ")] = '\0';
+    return read_page(name);
 }
 
 /* Does `text` have `word`, with nothing after it that would make it another word? */
@@ -191,73 +204,34 @@ static bool has_word(const char *text, size_t length, const char *word)
     return false;
 }
 
-/* Is the option spoken of below a heading that names the verb? */
-static bool is_in_section(const char *page, const char *heading_word, const char *option)
-{
-    for (const char *p = page; (p = strstr(p, "\n# ")) != NULL;) {
-        const char *heading = p + 3, *end = strchr(heading, '\n');
-        const char *next = strstr(end, "\n# ");
-        size_t length = next == NULL ? strlen(end) : (size_t)(next - end);
-        if (has_word(heading, (size_t)(end - heading), heading_word) && has_word(end, length, option))
-            return true;
-        p = end;
-    }
-    return false;
-}
-
-/* Below the heading of the verb, or of another one that shares the row. */
-struct sharing {
-    const char *page, *option;
-    const struct option_row *row;
-    bool is_found;
-};
-
-static void look_below_heading(const struct command *command, const struct option_row *row, void *arg)
-{
-    struct sharing *sharing = arg;
-    _cleanup_free_ char *verb = xstrdup(command->name);
-    if (row != sharing->row || sharing->is_found)
-        return;
-    verb[strcspn(verb, " ")] = '\0';
-    for (char *p = verb; *p != '\0'; p++)
-        *p = (char)toupper((unsigned char)*p);
-    sharing->is_found = is_in_section(sharing->page, verb, sharing->option);
-}
-
-struct comparing {
-    const char *page;
-    unsigned failures;
-};
-
 static void look_for_option(const struct command *command, const struct option_row *row, void *arg)
 {
-    struct comparing *comparing = arg;
+    unsigned *failures = arg;
+    bool is_global = command == &command_version; // as visit_all has it
+    _cleanup_free_ char *page = is_global ? read_page("mgpu") : read_page_of(command);
     _cleanup_free_ char *option = xasprintf("--%s", row->name);
-    struct sharing sharing = { .page = comparing->page, .option = option, .row = row };
-    visit_all(look_below_heading, &sharing);
-    bool is_known = command->is_hidden || strcmp(row->name, "n") == 0 || sharing.is_found ||
-                    is_in_section(comparing->page, "LISTS", option) ||
-                    is_in_section(comparing->page, "EVERY COMMAND", option);
-    if (is_known)
+    if (command->is_hidden || strcmp(row->name, "n") == 0 ||
+        (page != NULL && has_word(page, strlen(page), option)))
         return;
-    comparing->failures++;
-    print_error("man/mgpu.1.scd: no %s below a heading that names %s\n", option, command->name);
+    (*failures)++;
+    print_error("no %s in the man page of %s\n", option, command->name);
 }
 
-static void the_man_page_has_every_option_and_verb(void **state)
+static void the_man_pages_have_every_option_and_verb(void **state)
 {
-    _cleanup_free_ char *page = read_page();
-    struct comparing comparing = { .page = page };
+    _cleanup_free_ char *overview = read_page("mgpu");
+    unsigned failures = 0;
     (void)state;
-    visit_all(look_for_option, &comparing);
+    visit_all(look_for_option, &failures);
     for (size_t i = 0; commands[i] != NULL; i++) {
-        _cleanup_free_ char *line = xasprintf("\n*mgpu %s", commands[i]->name);
-        if (commands[i]->is_hidden || strstr(page, line) != NULL)
+        _cleanup_free_ char *line = xasprintf(" *mgpu-%s*(1)\n", commands[i]->name);
+        _cleanup_free_ char *page = read_page_of(commands[i]);
+        if (commands[i]->is_hidden || (page != NULL && strstr(overview, line) != NULL))
             continue;
-        comparing.failures++;
-        print_error("man/mgpu.1.scd: mgpu %s is not in the synopsis\n", commands[i]->name);
+        failures++;
+        print_error("mgpu %s has no page, or mgpu(1) does not list it\n", commands[i]->name);
     }
-    assert_int_equal(comparing.failures, 0);
+    assert_int_equal(failures, 0);
 }
 
 struct seeking {
@@ -273,24 +247,53 @@ static void seek(const struct command *command, const struct option_row *row, vo
 }
 
 /* Those of mgpud stand behind its name, or here. */
-static void the_man_page_has_no_option_that_does_not_exist(void **state)
+static unsigned count_unknown_options(const char *name, const char *page)
 {
     static const char *const others[] = { "foreign", NULL };
-    _cleanup_free_ char *page = read_page();
     unsigned failures = 0;
-    (void)state;
     for (const char *p = page; (p = strstr(p, "*--")) != NULL;) {
         p += strlen("*--");
-        _cleanup_free_ char *name = xstrndup(p, strspn(p, "abcdefghijklmnopqrstuvwxyz-"));
-        struct seeking seeking = { .name = name, .is_found = name[0] == '\0' };
+        _cleanup_free_ char *option = xstrndup(p, strspn(p, "abcdefghijklmnopqrstuvwxyz-"));
+        struct seeking seeking = { .name = option, .is_found = option[0] == '\0' };
         for (size_t i = 0; others[i] != NULL; i++)
-            seeking.is_found |= strcmp(others[i], name) == 0;
+            seeking.is_found |= strcmp(others[i], option) == 0;
         visit_all(seek, &seeking);
         failures += seeking.is_found ? 0 : 1;
         if (!seeking.is_found)
-            print_error("man/mgpu.1.scd: there is no option --%s\n", name);
+            print_error("man page of %s: there is no option --%s\n", name, option);
+    }
+    return failures;
+}
+
+static void the_man_pages_have_no_option_that_does_not_exist(void **state)
+{
+    _cleanup_free_ char *overview = read_page("mgpu");
+    unsigned failures = count_unknown_options("mgpu", overview);
+    (void)state;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        _cleanup_free_ char *page = commands[i]->is_hidden ? NULL : read_page_of(commands[i]);
+        failures += page == NULL ? 0 : count_unknown_options(commands[i]->name, page);
     }
     assert_int_equal(failures, 0);
+}
+
+/* What a verb takes and what it shows stand in its page with the words of the tables. */
+static void a_page_is_made_of_the_tables_of_its_verb(void **state)
+{
+    _cleanup_free_ char *cancel = read_page("mgpu-cancel"), *nodes = read_page("mgpu-nodes"),
+                        *gpu = read_page("mgpu-gpu"), *run = read_page("mgpu-run");
+    (void)state;
+    assert_non_null(strstr(cancel, "\n*mgpu cancel* [_OPTIONS_] _JOB_..."));
+    assert_non_null(
+        strstr(cancel, "*mgpu kill*, *mgpu rm*, *mgpu scancel* are other names of *mgpu cancel*."));
+    for (const struct list_column *column = command_nodes.list->columns; column->name != NULL; column++) {
+        _cleanup_free_ char *word = xasprintf("%.4s", column->help);
+        assert_non_null(strstr(nodes, word));
+    }
+    assert_non_null(strstr(gpu, "\n*mgpu gpu resume* _GPU_..."));
+    assert_non_null(strstr(gpu, "*mgpu pause* is another name of *mgpu gpu pause*."));
+    assert_non_null(strstr(run, "# EXIT STATUS\n\nThat of the job"));
+    assert_non_null(strstr(run, ", *mgpu-submit*(1)"));
 }
 
 int main(void)
@@ -299,8 +302,9 @@ int main(void)
         cmocka_unit_test(wrong_values_are_refused_by_the_name_of_the_option),
         cmocka_unit_test(help_is_one_line_without_a_period),
         cmocka_unit_test(names_and_letters_are_given_once),
-        cmocka_unit_test(the_man_page_has_every_option_and_verb),
-        cmocka_unit_test(the_man_page_has_no_option_that_does_not_exist),
+        cmocka_unit_test(the_man_pages_have_every_option_and_verb),
+        cmocka_unit_test(the_man_pages_have_no_option_that_does_not_exist),
+        cmocka_unit_test(a_page_is_made_of_the_tables_of_its_verb),
     };
     (void)setenv("HOME", "/nonexistent", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,12 @@ static void options_of_slurm_become_ours(void **state)
         { "--mem=0", "{}" },
         { "-a 0-9%2", "{\"array\":\"0-9%2\"}" },
         { "-n 1 --ntasks-per-node=1", "{}" },
-        { "--partition=gpu --exclusive --mail-type ALL -A lab -t 1", "{\"time_limit\":60}" },
+        { "--partition=gpu --exclusive --licenses x -A lab -t 1", "{\"time_limit\":60}" },
+        { "--mail-type=ALL", "{\"notify\":[\"mail\"],\"notify_on\":\"start,end,fail,requeue\"}" },
+        { "--mail-user=ana@lab --mail-type=end,TIME_LIMIT_80",
+            "{\"notify\":[\"mail:ana@lab\"],\"notify_on\":\"end\"}" },
+        { "--mail-user=ana@lab", "{}" },
+        { "--mail-type=NONE -t 1", "{\"time_limit\":60}" },
     };
     struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -41,7 +41,7 @@ static void nothing_measured_is_no_sentence(void **state)
 static void a_stray_and_an_idle_job_are_told(void **state)
 {
     _cleanup_json_ json_t *usage =
-        object("{\"stray_gpus\": \"0,3\", \"idle_s\": 60, \"idle\": null, \"idle_timeout_s\": 90}");
+        object("{\"stray_gpus\": \"0,3\", \"idle_s\": 60, \"idle\": null, \"idle_end_s\": 90}");
     _cleanup_free_ char *stray = usage_stray(usage), *idle = usage_idle(usage);
     assert_string_equal(stray, "uses GPU 0,3, which it was not given");
     assert_string_equal(idle, "has not used its GPUs for 1m00s; it is ended after 1m30s");

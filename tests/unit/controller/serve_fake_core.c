@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/notice.h"
 #include "controller/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -145,16 +146,51 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
     return job != NULL ? job->usage : NULL;
 }
 
+int64_t core_checkpoint_until(const struct core *core, uint64_t id)
+{
+    const struct job *job = core_job(core, id);
+    return job != NULL && job->ask.checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
+}
+
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
     return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
 }
 
+int64_t core_idle_end_ms(const struct core *core, const struct job *job)
+{
+    return job->ask.idle_timeout_ms;
+}
+
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
+{
+    (void)idle_level;
+    core_wait(core, job, states, request);
+}
+
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 {
     (void)uuid;
     return core_idle_ms(core, id);
+}
+
+void core_each_notice(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+{
+    (void)core, (void)job, (void)visit, (void)arg;
+}
+
+const char *notice_state_name(enum notice_state state)
+{
+    (void)state;
+    return "waiting";
+}
+
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    (void)index;
+    core_wait(core, array, states, request);
 }
 
 bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)

@@ -28,6 +28,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->token = launch->token;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
+    if (type->id == MESSAGE_STOP)
+        sent->signal = ((const struct message_stop *)message)->signal;
 }
 
 static void reply(void *arg, void *request, const struct core_answer *answer)
@@ -75,6 +77,7 @@ int bench_open(void **state)
     outside_settings_init(&options.outside);
     health_settings_init(&options.health);
     options.idle = (struct idle_policy){ .told_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
+    options.notices = (struct notice_settings){ .per_hour = 5, .time_ms = 30000 };
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,

@@ -24,6 +24,7 @@ struct sent {
     uint32_t attempt;
     uint64_t token;
     uint32_t n_gpus;
+    uint32_t signal; // of a STOP
 };
 
 struct bench {

@@ -134,6 +134,33 @@ static void a_job_is_ended_after_its_own_time(void **state)
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
+static void stand_still(struct bench *b, bool is_still)
+{
+    static int requests[8];
+    static size_t n;
+    core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, !is_still, &requests[n++]);
+    bench_settle(b);
+}
+
+static void a_suspended_job_is_neither_told_nor_ended(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b, 8 * SECOND);
+    stand_still(b, true);
+    say(b, launch, 3600 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
+    stand_still(b, false);
+    say(b, launch, 7 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    stand_still(b, true);
+    for (int i = 0; i < 3; i++)
+        say(b, launch, 9 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    stand_still(b, false);
+    say(b, launch, 9 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+}
+
 static void a_job_is_never_ended_unwarned(void **state)
 {
     struct bench *b = *state;
@@ -203,6 +230,7 @@ int main(void)
         CASE(an_idle_job_gives_way_to_one_that_waits),
         CASE(a_job_that_works_again_gives_way_no_more),
         CASE(a_job_is_ended_after_its_own_time),
+        CASE(a_suspended_job_is_neither_told_nor_ended),
         CASE(a_job_is_never_ended_unwarned),
         CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long),
         CASE(what_an_earlier_attempt_did_says_nothing),

@@ -291,6 +291,26 @@ static void a_job_without_a_limit_leaves_the_latest_start_open(void **state)
     why_clear(&why);
 }
 
+/* 4 GPUs; 1: two for 50 s without a limit, 2: two for 100 s (limit 300), 3: asked about. The likely start is
+ * the end of 1, the latest is the limit of 2. */
+static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    int64_t from = scene->now_ms;
+    uint64_t endless = scene_add(scene, 2, 50);
+    struct sched_job_spec spec = scene_job(scene, 2, 100);
+    spec.key.limit_ms = 300000;
+    scene_submit(scene, &spec);
+    uint64_t job = scene_add(scene, 2, 10);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.eta_ms, from + 50000);
+    assert_int_equal(why.latest_ms, from + 300000);
+    assert_int_equal(why.ahead[0].job, endless);
+    assert_string_equal(why.latest_basis, "by the time limits of others: job 1 before it has none");
+    why_clear(&why);
+}
+
 static void a_begin_time_is_the_likely_start(void **state)
 {
     struct scene *scene = *state;
@@ -538,6 +558,7 @@ int main(void)
         CASE(who_will_start_in_the_next_pass_has_no_reason),
         CASE(the_start_is_forecast_likely_and_latest),
         CASE(a_job_without_a_limit_leaves_the_latest_start_open),
+        CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none),
         CASE(a_begin_time_is_the_likely_start),
         CASE(the_cheapest_change_is_told),
         CASE(a_job_that_does_not_exist_yet_can_be_asked_about),

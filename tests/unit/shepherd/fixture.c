@@ -243,20 +243,37 @@ void fixture_run(struct fixture *fixture)
     fixture_finish(fixture);
 }
 
-void fixture_stop(struct fixture *fixture, int signal, int64_t grace_ms)
+static void command_shepherd(const struct fixture *fixture, const struct spool_command *command)
 {
-    struct spool_command command = {
-        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms
-    };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/" SPOOL_CTL, fixture->dir);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int64_t deadline = clock_boot_ms() + DEADLINE_MS;
-    while (sendto(fd, &command, sizeof(command), 0, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+    while (sendto(fd, command, sizeof(*command), 0, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         assert_true(clock_boot_ms() < deadline);
         (void)poll(NULL, 0, 1);
     }
     (void)close(fd);
+}
+
+void fixture_stop(struct fixture *fixture, int signal, int64_t grace_ms)
+{
+    command_shepherd(
+        fixture, &(struct spool_command){
+                     .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)signal, .grace_ms = grace_ms });
+}
+
+void fixture_checkpoint(struct fixture *fixture, int64_t grace_ms)
+{
+    command_shepherd(
+        fixture, &(struct spool_command){ .magic = SPOOL_CHECKPOINT_MAGIC, .grace_ms = grace_ms });
+}
+
+void fixture_touch(const struct fixture *fixture, const char *name)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", fixture->home, name);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
 }
 
 int fixture_wait(struct fixture *fixture)

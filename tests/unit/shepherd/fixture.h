@@ -61,6 +61,12 @@ void fixture_run(struct fixture *fixture);
 /* Sends a command to the shepherd, as soon as one listens. */
 void fixture_stop(struct fixture *fixture, int signal, int64_t grace_ms);
 
+/* The same for a stop that waits until the job has saved its work. */
+void fixture_checkpoint(struct fixture *fixture, int64_t grace_ms);
+
+/* Makes an empty file in the job's directory. */
+void fixture_touch(const struct fixture *fixture, const char *name);
+
 /* Takes the spool directory away, as the agent does, and returns the shepherd's exit status. */
 int fixture_reap(struct fixture *fixture);
 

@@ -90,6 +90,16 @@ static void v1_says_it_in_other_files(void **state)
     free(spec.memory_cgroup);
 }
 
+static void the_kills_of_the_whole_node_are_in_vmstat(void **state)
+{
+    _cleanup_free_ char *dir = put("proc", "vmstat", "nr_free_pages 7\noom_kill 128\npgscan 3\n");
+    _cleanup_free_ char *path = xasprintf("%s/vmstat", dir);
+    assert_int_equal(counts_node_oom_kills(path), 128);
+    free(put("proc", "vmstat", "nr_free_pages 7\n"));
+    assert_int_equal(counts_node_oom_kills(path), -1);
+    assert_int_equal(counts_node_oom_kills("/nonexistent"), -1);
+}
+
 static void without_cgroups_nothing_is_counted(void **state)
 {
     static const struct counts nothing;
@@ -108,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(v2_says_who_was_killed_and_why),
         CASE(v1_says_it_in_other_files),
+        CASE(the_kills_of_the_whole_node_are_in_vmstat),
         CASE(without_cgroups_nothing_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

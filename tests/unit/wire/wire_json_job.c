@@ -99,6 +99,31 @@ static void a_running_job_tells_what_it_has(void **state)
         "\"log\":\"/log\",\"log_bytes\":null", "\"max_rss_bytes\":null");
 }
 
+static void what_a_job_says_of_itself_is_shown(void **state)
+{
+    struct fixture *fixture = *state;
+    char status[] = "epoch \x1b";
+    struct job_usage usage = { .status = status, .checkpointed_ms = 1000000000000 };
+    struct json_job_view view = { .job = fixture->job, .names = fixture->names, .usage = &usage };
+    char reason[] = "waiting for its checkpoint";
+    view.reason_text = reason;
+    fixture->job->state = JOB_STOPPING;
+    _cleanup_json_ json_t *object = json_job_write(&view);
+    assert_true(json_is_null(json_object_get(object, "progress")));
+    assert_string_equal(json_string_value(json_object_get(object, "status")), status);
+    assert_string_equal(
+        json_string_value(json_object_get(object, "checkpointed_at")), "2001-09-09T01:46:40.000Z");
+    assert_string_equal(json_string_value(json_object_get(object, "reason_text")), reason);
+    assert_true(json_is_null(json_object_get(object, "reason")));
+    usage = (struct job_usage){ .valid = USAGE_PROGRESS, .progress_ppm = 250000 };
+    fixture->job->state = JOB_RUNNING;
+    _cleanup_json_ json_t *running = json_job_write(&view);
+    assert_true(json_real_value(json_object_get(running, "progress")) == 0.25);
+    assert_true(json_is_null(json_object_get(running, "status")));
+    assert_true(json_is_null(json_object_get(running, "checkpointed_at")));
+    assert_true(json_is_null(json_object_get(running, "reason_text")));
+}
+
 static void the_word_for_an_end_is_done_failed_or_cancelled(void **state)
 {
     static const struct {
@@ -328,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
+        cmocka_unit_test_setup_teardown(what_a_job_says_of_itself_is_shown, start, stop),
         cmocka_unit_test_setup_teardown(the_word_for_an_end_is_done_failed_or_cancelled, start, stop),
         cmocka_unit_test_setup_teardown(an_event_tells_nothing_of_the_command, start, stop),
         cmocka_unit_test_setup_teardown(the_state_in_an_event_is_the_one_right_after_it, start, stop),

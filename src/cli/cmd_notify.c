@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu notify: what a job says of itself, written to the pipe that it was given. Nobody is connected to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/progress.h"
+#include "base/spool.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/option_text.h"
+
+#define PATIENCE_MS 5000 // while the pipe is full
+
+struct notify_options {
+    const char *progress, *status;
+    bool is_checkpointed;
+};
+
+static struct notify_options *options_of(void *target)
+{
+    return ((struct call *)target)->options;
+}
+
+static int set_progress(void *target, const char *value, struct error *err)
+{
+    uint32_t ppm;
+    if (!progress_parse(value, strlen(value), &ppm)) {
+        (void)error_set(err, -EINVAL, "--progress: '%.40s' is neither from 0 to 1 nor up to 100%%", value);
+        return error_hint(err, "--progress 0.4, or --progress 40%%");
+    }
+    options_of(target)->progress = value;
+    return 0;
+}
+
+static int set_status(void *target, const char *value, struct error *err)
+{
+    for (const char *p = value; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return error_set(err, -EINVAL, "--status: holds a control character (byte 0x%02x)", (unsigned)*p);
+    if (strlen(value) > SPOOL_STATUS_MAX)
+        return error_set(
+            err, -E2BIG, "--status: it has %zu bytes; at most %u", strlen(value), SPOOL_STATUS_MAX);
+    return option_text("--status", value, &options_of(target)->status, err);
+}
+
+static int set_checkpointed(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_checkpointed = true;
+    return 0;
+}
+
+static const struct option_row rows[] = {
+    { 'p', "progress", "N", "how much is done: 0.4, or 40%", set_progress },
+    { 's', "status", "TEXT", "a few words on what it does", set_status },
+    { 'c', "checkpointed", NULL, "its work is saved: it can be ended without loss", set_checkpointed },
+    { 0 },
+};
+
+static int open_pipe(struct error *err)
+{
+    struct stat st;
+    const char *path = getenv("MGPU_NOTIFY");
+    if (path == NULL || path[0] == '\0') {
+        (void)error_set(err, -EINVAL, "MGPU_NOTIFY is not set: this is no job of mgpu");
+        return error_hint(err, "it is for commands that mgpu runs: mgpu run -- ...");
+    }
+    /* Without a reader this does not wait for one. */
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 && errno != ENXIO && errno != ENOENT)
+        return error_set_errno(err, -errno, "cannot open %s", path);
+    if (fd < 0) {
+        (void)error_set(err, -ESRCH, "nobody listens at MGPU_NOTIFY=%s", path);
+        return error_hint(err, "the variable is that of a job that is over, or runs elsewhere");
+    }
+    if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
+        return error_set(err, -EINVAL, "MGPU_NOTIFY=%s is no pipe", path);
+    return take_fd(&fd);
+}
+
+/* So few bytes are written whole or not at all. */
+static int write_whole(int fd, const struct buffer *text, struct error *err)
+{
+    int64_t deadline_ms = clock_boot_ms() + PATIENCE_MS;
+    for (;;) {
+        struct pollfd wanted = { .fd = fd, .events = POLLOUT };
+        ssize_t n = write(fd, text->bytes, text->length);
+        int64_t left_ms = deadline_ms - clock_boot_ms();
+        if (n >= 0)
+            return 0;
+        if (errno != EAGAIN && errno != EINTR)
+            return error_set_errno(err, -errno, "cannot write to MGPU_NOTIFY");
+        if (left_ms <= 0)
+            return error_set(err, -ETIMEDOUT, "nobody reads at MGPU_NOTIFY, and it is full");
+        (void)poll(&wanted, 1, (int)left_ms);
+    }
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct notify_options *options = call->options;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    (void)argc, (void)argv;
+    if (options->progress != NULL)
+        buffer_printf(&text, "PROGRESS=%s\n", options->progress);
+    if (options->status != NULL)
+        buffer_printf(&text, "STATUS=%s\n", options->status);
+    if (options->is_checkpointed)
+        buffer_append_text(&text, "CHECKPOINTED\n");
+    if (text.length == 0) {
+        (void)error_set(err, -EINVAL, "there is nothing to say");
+        return error_hint(err, "mgpu notify --progress 0.4 --status 'epoch 3'");
+    }
+    _cleanup_close_ int fd = open_pipe(err);
+    int r = fd < 0 ? fd : write_whole(fd, &text, err);
+    return r < 0 ? r : EXIT_OK;
+}
+
+const struct command command_notify = {
+    .name = "notify",
+    .usage = "[--progress N] [--status TEXT] [--checkpointed]",
+    .help = "Within a job: say how far it is, or that its work is saved",
+    .detail = "Writes to the pipe that MGPU_NOTIFY names, as echo PROGRESS=0.4 > \"$MGPU_NOTIFY\" does.",
+    .tables = { rows },
+    .options_size = sizeof(struct notify_options),
+    .takes_nothing = true,
+    .run = run,
+};

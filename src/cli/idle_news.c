@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* A wait for the end of the job that is also answered when its level is another one than the one it names:
+ * no change is missed between two requests, and none is told twice. */
+#include "cli/idle_news.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/job_columns.h"
+
+const char *idle_news_level(const json_t *job)
+{
+    const char *level = field_text(job, "idle");
+    return level == NULL ? "none" : level;
+}
+
+char *idle_news_sentence(const json_t *job, enum time_style times)
+{
+    char idle[32], at[64];
+    int64_t id = field_integer(job, "id", 0), now_ms = clock_wall_ms();
+    double idle_s = field_number(job, "idle_s", 0), end_s = field_number(job, "idle_end_s", 0);
+    if (!field_is_known(job, "idle"))
+        return xasprintf("job %" PRId64 " uses its GPUs again", id);
+    format_duration((int64_t)(idle_s * 1000), idle, sizeof(idle));
+    time_format_short(now_ms + (int64_t)((end_s - idle_s) * 1000), now_ms, times, at, sizeof(at));
+    return xasprintf("job %" PRId64 " has not used its GPUs for %s%s%s%s%s", id, idle,
+        field_is(job, "idle", "yields") ? ", and gives way to other jobs" : "",
+        end_s > 0 ? "; it is ended at " : "", end_s > 0 ? at : "", end_s > 0 ? " unless it does" : "");
+}
+
+static void ask(struct idle_news *news)
+{
+    _cleanup_free_ char *request = xasprintf("%s/wait?states=done&idle=%s", news->path, news->level);
+    stream_start(&news->stream, news->stream.client, request);
+}
+
+void idle_news_start(struct idle_news *news, struct client *client, const char *path, enum time_style times)
+{
+    *news = (struct idle_news){ .times = times, .path = xasprintf(API_PATH "/jobs/%s", path) };
+    news->stream.client = client;
+    (void)snprintf(news->level, sizeof(news->level), "none");
+    ask(news);
+}
+
+/* The job at its new level; a job that is over has none. */
+static char *take_answer(struct idle_news *news)
+{
+    const struct http_answer *answer = stream_answer(&news->stream);
+    if (answer->status != 200)
+        return NULL;
+    _cleanup_json_ json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    if (job == NULL || job_is_done(job))
+        return NULL;
+    (void)snprintf(news->level, sizeof(news->level), "%s", idle_news_level(job));
+    return idle_news_sentence(job, news->times);
+}
+
+char *idle_news_advance(struct idle_news *news, bool is_readable)
+{
+    struct error ignored = { 0 };
+    if (news->stream.state == STREAM_IDLE || news->stream.state == STREAM_COMPLETE)
+        return NULL;
+    int r = stream_advance(&news->stream, is_readable, &ignored);
+    char *sentence = r > 0 ? take_answer(news) : NULL;
+    if (sentence != NULL)
+        ask(news);
+    else if (r < 0)
+        news->stream.state = STREAM_IDLE;
+    return sentence;
+}
+
+void idle_news_clear(struct idle_news *news)
+{
+    stream_clear(&news->stream);
+    free(news->path);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stream for each job, so that each lives through a restart of mgpud by itself. Of several that ended
+ * before the first look, the one named first is taken.
+ */
+#include "cli/wait_any.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/job_end.h"
+#include "cli/stream.h"
+
+struct race {
+    struct call *call;
+    const struct strings *jobs;
+    struct stream *streams;
+    struct pollfd *fds;
+};
+
+static void race_clear(struct race *race)
+{
+    for (size_t i = 0; race->streams != NULL && i < race->jobs->count; i++)
+        stream_clear(&race->streams[i]);
+    free(race->streams);
+    free(race->fds);
+}
+
+static void ask(struct race *race, size_t i)
+{
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=done", race->jobs->items[i]);
+    stream_start(&race->streams[i], &race->call->client, path);
+}
+
+/* Until something can be read, a stream has to try again, or the time is up. */
+static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error *err)
+{
+    int wait_ms = -1;
+    if (deadline_ms != JOB_END_FOR_EVER) {
+        int64_t left_ms = deadline_ms - clock_boot_ms();
+        if (left_ms <= 0)
+            return error_set(err, -ETIME, "none of %zu jobs has ended in time", race->jobs->count);
+        wait_ms = left_ms > INT32_MAX ? INT32_MAX : (int)left_ms;
+    }
+    for (size_t i = 0; i < race->jobs->count; i++) {
+        int own_ms = stream_wait_ms(&race->streams[i]);
+        race->fds[i] = (struct pollfd){ .fd = stream_fd(&race->streams[i]), .events = POLLIN };
+        if (own_ms >= 0 && (wait_ms < 0 || own_ms < wait_ms))
+            wait_ms = own_ms;
+    }
+    if (poll(race->fds, (nfds_t)race->jobs->count, wait_ms) < 0 && errno != EINTR)
+        return error_set_errno(err, -errno, "cannot wait");
+    return 0;
+}
+
+/* 1: this job is over; 0: not yet. */
+static int look(struct race *race, size_t i, json_t **ret, struct error *err)
+{
+    int r = stream_advance(&race->streams[i], race->fds[i].revents != 0, err);
+    race->fds[i].revents = 0;
+    if (r <= 0)
+        return r;
+    const struct http_answer *answer = stream_answer(&race->streams[i]);
+    /* The server's own patience is shorter than ours may be. */
+    if (answer->status == 408) {
+        ask(race, i);
+        return 0;
+    }
+    if (answer->status != 200)
+        return client_problem(answer, err);
+    *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is no JSON") : 1;
+}
+
+int wait_any(struct call *call, const struct strings *jobs, int64_t deadline_ms, size_t *ret_which,
+    json_t **ret, struct error *err)
+{
+    _cleanup_(race_clear) struct race race = { .call = call, .jobs = jobs };
+    if (jobs->count > WAIT_ANY_MAX) {
+        (void)error_set(err, -E2BIG, "--any: %zu jobs are named; at most %u", jobs->count, WAIT_ANY_MAX);
+        return error_hint(err, "submit them as an array and wait for that");
+    }
+    race.streams = xcalloc(jobs->count, sizeof(*race.streams));
+    race.fds = xcalloc(jobs->count, sizeof(*race.fds));
+    for (size_t i = 0; i < jobs->count; i++)
+        ask(&race, i);
+    for (;;) {
+        for (size_t i = 0; i < jobs->count; i++) {
+            int r = look(&race, i, ret, err);
+            if (r > 0)
+                *ret_which = i;
+            if (r != 0)
+                return r < 0 ? r : 0;
+        }
+        int r = sleep_until_news(&race, deadline_ms, err);
+        if (r < 0)
+            return r;
+    }
+}

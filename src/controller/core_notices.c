@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What jobs tell somebody outside (`--notify`). A notice is made with the event that it tells of and is a row
+ * of cluster_state in the same transaction, so that a restart forgets none. When that is durable a node tells
+ * it (TELL, TOLD) and the row is changed:
+ *
+ *      WAITING ──TELL──> (telling) ──TOLD ok──> SENT
+ *         └──10 s, 1 min, 10 min, 1 h── TOLD failed ──after the last──> FAILED
+ *      too many of one user in an hour, or switched off: DROPPED at once
+ *
+ * That a notice is being told is known in memory only. After a restart of either side it is told again: at
+ * least once, with the same number (MGPU_NOTICE). Nothing here is waited for by anybody.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "controller/notice.h"
+#include "wire/json_job.h"
+
+#define KIND             "notice"
+#define KEY_SIZE         40
+#define HOUR_MS          3600000
+#define ANSWER_MS        60000 // a node that says nothing for so long after the time has failed
+#define BUSY_MS          5000  // to the next try when a node has too much to do
+#define NODE_TELLING_MAX 8U
+#define USER_TELLING_MAX 2U
+#define KEPT_MAX         1000U // notices that are over, to be shown
+
+static const int64_t pauses_ms[] = { 10000, 60000, 600000, HOUR_MS };
+#define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
+
+/* One that waits. */
+struct open_notice {
+    struct notice *notice;
+    struct notice_user *user;
+    uint64_t batch; // it may be told when this one is durable
+    bool is_telling;
+    uint32_t link; // by whom
+};
+
+/* What is counted for one user. */
+struct notice_user {
+    uint32_t uid;
+    int64_t hour_ms; // when the counting began
+    uint32_t count;  // made in this hour
+    uint32_t n_telling;
+    struct notice_user *next;
+};
+
+struct notices {
+    struct open_notice *open;
+    size_t n_open, capacity;
+    struct notice *over[KEPT_MAX]; // a ring, the oldest at `first`
+    size_t first, n_over;
+    struct notice_user *users;
+};
+
+static struct notices *notices_of(struct core *core)
+{
+    if (core->notices == NULL)
+        core->notices = xcalloc(1, sizeof(*core->notices));
+    return core->notices;
+}
+
+void core_clear_notices(struct core *core)
+{
+    struct notices *notices = core->notices;
+    if (notices == NULL)
+        return;
+    for (size_t i = 0; i < notices->n_open; i++)
+        notice_free(notices->open[i].notice);
+    for (size_t i = 0; i < notices->n_over; i++)
+        notice_free(notices->over[(notices->first + i) % KEPT_MAX]);
+    while (notices->users != NULL) {
+        struct notice_user *next = notices->users->next;
+        free(notices->users);
+        notices->users = next;
+    }
+    free(notices->open);
+    free(notices);
+    core->notices = NULL;
+}
+
+static struct notice_user *find_user(struct notices *notices, uint32_t uid)
+{
+    for (struct notice_user *user = notices->users; user != NULL; user = user->next)
+        if (user->uid == uid)
+            return user;
+    struct notice_user *user = xcalloc(1, sizeof(*user));
+    *user = (struct notice_user){ .uid = uid, .next = notices->users };
+    notices->users = user;
+    return user;
+}
+
+static void count_notice(struct notice_user *user, int64_t made_ms)
+{
+    if (made_ms - user->hour_ms >= HOUR_MS || made_ms < user->hour_ms) {
+        user->hour_ms = made_ms;
+        user->count = 0;
+    }
+    user->count++;
+}
+
+/* --- rows --- */
+
+/* In order of their events. */
+static void write_key(const struct notice *notice, char key[KEY_SIZE])
+{
+    (void)snprintf(key, KEY_SIZE, "%020" PRIu64 ".%u", notice->seq, notice->target);
+}
+
+static void put_row(struct core *core, const struct notice *notice)
+{
+    char key[KEY_SIZE];
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    write_key(notice, key);
+    record_encode(&notice_record, notice, &bytes);
+    store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
+}
+
+static void remove_row(struct core *core, const struct notice *notice)
+{
+    char key[KEY_SIZE];
+    write_key(notice, key);
+    store_batch_remove(core_batch(core)->changes, KIND, key);
+}
+
+/* Takes it over, to be shown; the oldest gives way. */
+static void keep_over(struct core *core, struct notice *notice)
+{
+    struct notices *notices = notices_of(core);
+    if (notices->n_over == KEPT_MAX) {
+        struct notice *oldest = notices->over[notices->first];
+        remove_row(core, oldest);
+        notice_free(oldest);
+        notices->first = (notices->first + 1) % KEPT_MAX;
+        notices->n_over--;
+    }
+    notices->over[(notices->first + notices->n_over++) % KEPT_MAX] = notice;
+}
+
+static void add_open(struct core *core, struct notice *notice, uint64_t batch)
+{
+    struct notices *notices = notices_of(core);
+    if (notices->n_open == notices->capacity) {
+        notices->capacity = notices->capacity == 0 ? 16 : notices->capacity * 2;
+        notices->open = xreallocarray(notices->open, notices->capacity, sizeof(*notices->open));
+    }
+    notices->open[notices->n_open++] =
+        (struct open_notice){ .notice = notice, .user = find_user(notices, notice->uid), .batch = batch };
+}
+
+/* It is not open any more. */
+static void end_notice(struct core *core, size_t i, enum notice_state state, int64_t now_ms)
+{
+    struct notices *notices = core->notices;
+    struct notice *notice = notices->open[i].notice;
+    memmove(&notices->open[i], &notices->open[i + 1], (--notices->n_open - i) * sizeof(*notices->open));
+    notice->state = state;
+    notice->over_ms = now_ms;
+    notice_shrink(notice);
+    put_row(core, notice);
+    keep_over(core, notice);
+}
+
+int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct notice *notice = xcalloc(1, sizeof(*notice));
+    int r = record_decode(&notice_record, bytes, length, notice, err);
+    if (r == 0 && notice->to == NULL)
+        r = error_set(err, -EBADMSG, "it names nobody to tell");
+    if (r < 0) {
+        notice_free(notice);
+        return r;
+    }
+    if (notice->state != NOTICE_DROPPED)
+        count_notice(find_user(notices_of(core), notice->uid), notice->made_ms);
+    if (notice->state == NOTICE_WAITING)
+        add_open(core, notice, 0);
+    else
+        keep_over(core, notice);
+    return 0;
+}
+
+/* --- making them --- */
+
+/* What this event is to those who are to hear of it, and under which wishes; 0: nothing. */
+static enum notify_event classify(
+    const struct job *job, const struct job_event *event, enum job_state before, uint32_t *ret_wishes)
+{
+    bool is_over = job->state == JOB_DONE && before != JOB_DONE;
+    bool is_bad = is_over && (strcmp(json_job_state(job), "failed") == 0 || job->array_failed > 0);
+    *ret_wishes = 0;
+    if (job->array_job != 0)
+        return 0; // its array tells of all of them
+    if (is_over) {
+        *ret_wishes = NOTIFY_END | (is_bad ? NOTIFY_FAIL : 0);
+        return is_bad ? NOTIFY_FAIL : NOTIFY_END;
+    }
+    if (event->type == EVENT_STARTED) {
+        *ret_wishes = NOTIFY_START;
+        return NOTIFY_START;
+    }
+    if (event->type != EVENT_REQUEUED)
+        return 0;
+    bool has_given_way = event->cause == REQUEUE_PREEMPTED;
+    *ret_wishes = NOTIFY_REQUEUE | (has_given_way ? NOTIFY_PREEMPT : 0);
+    return has_given_way ? NOTIFY_PREEMPT : NOTIFY_REQUEUE;
+}
+
+/* Why this one is not told; NULL: it is. The caller frees it. */
+static char *why_dropped(const struct core *core, struct notice_user *user, int64_t now_ms)
+{
+    uint32_t limit = core->options.notices.per_hour;
+    if (core->options.notices.is_off)
+        return xstrdup("mgpud tells nobody: its setting `notices` is off");
+    count_notice(user, now_ms);
+    if (user->count <= limit)
+        return NULL;
+    user->count = limit;
+    return xasprintf("more than %u of this user within an hour", limit);
+}
+
+void core_make_notices(
+    struct core *core, const struct job *job, const struct job_event *event, enum job_state before)
+{
+    uint32_t wishes;
+    if (job->ask.notify.count == 0)
+        return;
+    enum notify_event what = classify(job, event, before, &wishes);
+    if ((notify_events(&job->ask) & wishes) == 0)
+        return;
+    _cleanup_free_ char *json =
+        core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
+    for (uint32_t i = 0; i < job->ask.notify.count; i++) {
+        struct notice *notice = notice_new(job, event, what, i, json);
+        notice->text = why_dropped(core, find_user(notices_of(core), job->uid), event->wall_ms);
+        add_open(core, notice, core_batch(core)->id);
+        if (notice->text != NULL)
+            end_notice(core, core->notices->n_open - 1, NOTICE_DROPPED, event->wall_ms);
+        else
+            put_row(core, notice);
+    }
+}
+
+/* --- telling --- */
+
+static struct core_node *find_link(const struct core *core, uint32_t link)
+{
+    for (size_t i = 0; i < core->n_nodes; i++)
+        if (core->nodes[i].is_up && core->nodes[i].link == link)
+            return &core->nodes[i];
+    return NULL;
+}
+
+/* The node where the job was, else the one with the least to tell. */
+static struct core_node *choose_node(const struct core *core, const struct notice *notice)
+{
+    struct core_node *own = core_find_node(core, notice->node), *best = NULL;
+    if (own != NULL && own->is_up)
+        return own->n_telling < NODE_TELLING_MAX ? own : NULL;
+    for (size_t i = 0; i < core->n_nodes; i++) {
+        struct core_node *node = &core->nodes[i];
+        if (node->is_up && node->n_telling < NODE_TELLING_MAX &&
+            (best == NULL || node->n_telling < best->n_telling))
+            best = node;
+    }
+    return best;
+}
+
+static void send_tell(struct core *core, const struct notice *notice, uint32_t link)
+{
+    struct notify_target target = { 0 };
+    (void)parse_notify(notice->to, &target, NULL);
+    _cleanup_free_ char *to = xstrdup(target.to);
+    struct message_tell tell = {
+        .notice = notice->seq,
+        .target = notice->target,
+        .job = notice->job,
+        .uid = notice->uid,
+        .gid = notice->gid,
+        .way = target.way,
+        .to = to,
+        .subject = notice->subject,
+        .body = target.way == NOTIFY_MAIL ? notice->body : NULL,
+        .json = target.way == NOTIFY_MAIL ? NULL : notice->json,
+        .env = notice->env,
+        .time_ms = core->options.notices.time_ms,
+    };
+    core->effects.send(core->effects.arg, link, &message_tell_record, &tell);
+}
+
+static void begin_telling(struct core *core, struct open_notice *open, int64_t now_ms)
+{
+    bool is_ready = !open->is_telling && open->notice->due_ms <= now_ms && open->batch <= core->durable_batch;
+    if (!is_ready || open->user->n_telling >= USER_TELLING_MAX)
+        return;
+    struct core_node *node = choose_node(core, open->notice);
+    if (node == NULL)
+        return;
+    open->is_telling = true;
+    open->link = node->link;
+    open->notice->due_ms = now_ms + core->options.notices.time_ms + ANSWER_MS;
+    open->user->n_telling++;
+    node->n_telling++;
+    send_tell(core, open->notice, node->link);
+}
+
+static void stop_telling(struct core *core, struct open_notice *open)
+{
+    struct core_node *node = find_link(core, open->link);
+    open->is_telling = false;
+    open->user->n_telling--;
+    if (node != NULL && node->n_telling > 0)
+        node->n_telling--;
+}
+
+/* The try came to nothing. `error` EBUSY: it was none. */
+static void note_failure(struct core *core, size_t i, int32_t error, const char *text, int64_t now_ms)
+{
+    struct notice *notice = core->notices->open[i].notice;
+    if (error == EBUSY) {
+        notice->due_ms = now_ms + BUSY_MS;
+        return;
+    }
+    free(notice->text);
+    notice->text = xstrdup(text != NULL ? text : strerror(error));
+    notice->tries++;
+    if (notice->tries > PAUSES) {
+        end_notice(core, i, NOTICE_FAILED, now_ms);
+        return;
+    }
+    notice->due_ms = now_ms + pauses_ms[notice->tries - 1];
+    put_row(core, notice);
+}
+
+void core_run_notices(struct core *core, int64_t now_ms)
+{
+    struct notices *notices = core->notices;
+    for (size_t i = notices != NULL ? notices->n_open : 0; i > 0; i--) {
+        struct open_notice *open = &notices->open[i - 1];
+        if (!open->is_telling || open->notice->due_ms > now_ms)
+            continue;
+        stop_telling(core, open);
+        note_failure(core, i - 1, ETIMEDOUT, "its node did not say what became of it", now_ms);
+    }
+    for (size_t i = 0; notices != NULL && i < notices->n_open; i++)
+        begin_telling(core, &notices->open[i], now_ms);
+}
+
+int64_t core_next_notice(const struct core *core, int64_t now_ms)
+{
+    const struct notices *notices = core->notices;
+    int64_t next_ms = TIME_NEVER;
+    /* What is due and not told waits for a node, a commit or a TOLD, which ask again. */
+    for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
+        int64_t due_ms = notices->open[i].notice->due_ms;
+        if (due_ms > now_ms && due_ms < next_ms)
+            next_ms = due_ms;
+    }
+    return next_ms;
+}
+
+void core_on_told(struct core *core, const struct core_node *node, const struct message_told *told)
+{
+    struct notices *notices = core->notices;
+    for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
+        struct open_notice *open = &notices->open[i];
+        if (open->notice->seq != told->notice || open->notice->target != told->target)
+            continue;
+        if (open->is_telling && open->link != node->link)
+            return; // another node is at it now
+        if (open->is_telling)
+            stop_telling(core, open);
+        if (told->error != 0) {
+            note_failure(core, i, told->error, told->text, core->now_ms);
+        } else {
+            free(take_ptr(open->notice->text));
+            open->notice->tries++;
+            end_notice(core, i, NOTICE_SENT, core->now_ms);
+        }
+        break;
+    }
+    core_run_notices(core, core->now_ms);
+}
+
+void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms)
+{
+    struct notices *notices = core->notices;
+    for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
+        struct open_notice *open = &notices->open[i];
+        if (!open->is_telling || open->link != link)
+            continue;
+        stop_telling(core, open);
+        open->notice->due_ms = now_ms;
+    }
+}
+
+/* --- reading --- */
+
+static void visit_one(const struct notice *notice, bool is_telling, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+{
+    if (notice->job == job)
+        visit(arg, notice, is_telling);
+}
+
+void core_each_notice(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+{
+    const struct notices *notices = core->notices;
+    if (notices == NULL)
+        return;
+    for (size_t i = 0; i < notices->n_over; i++)
+        visit_one(notices->over[(notices->first + i) % KEPT_MAX], false, job, visit, arg);
+    for (size_t i = 0; i < notices->n_open; i++)
+        visit_one(notices->open[i].notice, notices->open[i].is_telling, job, visit, arg);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything is written when the event happens, so that a notice that is told an hour later still tells of
+ * that event. Names are the users' own: no control character of theirs gets into a line.
+ */
+#include "controller/notice.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "wire/json_job.h"
+#include "wire/message.h"
+
+#define SHOWN_MAX 256U // bytes of a name or path in a line
+
+static const struct record_field fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct notice, seq, 0),
+    RECORD_FIELD(2, RECORD_U32, struct notice, target, 0),
+    RECORD_FIELD(3, RECORD_U64, struct notice, job, 0),
+    RECORD_FIELD(4, RECORD_U32, struct notice, uid, 0),
+    RECORD_FIELD(5, RECORD_U32, struct notice, gid, 0),
+    RECORD_FIELD(6, RECORD_U32, struct notice, event, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct notice, to, NOTIFY_TARGET_MAX),
+    RECORD_FIELD(8, RECORD_STRING, struct notice, node, SPEC_NAME_MAX),
+    RECORD_FIELD(9, RECORD_I64, struct notice, made_ms, 0),
+    RECORD_FIELD(10, RECORD_I64, struct notice, due_ms, 0),
+    RECORD_FIELD(11, RECORD_I64, struct notice, over_ms, 0),
+    RECORD_FIELD(12, RECORD_U32, struct notice, state, 0),
+    RECORD_FIELD(13, RECORD_U32, struct notice, tries, 0),
+    RECORD_FIELD(14, RECORD_STRING, struct notice, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(15, RECORD_STRING, struct notice, subject, TELL_TEXT_MAX),
+    RECORD_FIELD(16, RECORD_STRING, struct notice, body, TELL_TEXT_MAX),
+    RECORD_FIELD(17, RECORD_STRING, struct notice, json, TELL_JSON_MAX),
+    RECORD_FIELD(18, RECORD_ENV, struct notice, env, TELL_TEXT_MAX),
+};
+const struct record_type notice_record = RECORD_TYPE(167, "notice", struct notice, fields);
+
+const char *notice_state_name(enum notice_state state)
+{
+    static const char *const names[] = {
+        [NOTICE_WAITING] = "waiting",
+        [NOTICE_SENT] = "sent",
+        [NOTICE_FAILED] = "failed",
+        [NOTICE_DROPPED] = "dropped",
+    };
+    return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "invalid";
+}
+
+/* --- words --- */
+
+/* " after 2h14m", " on gpu1", as far as they are known. */
+static void append_place(struct buffer *out, const struct job *job, const char *before_span)
+{
+    char span[32];
+    if (job->run_ms > 0) {
+        format_duration(job->run_ms, span, sizeof(span));
+        buffer_printf(out, " %s %s", before_span, span);
+    }
+    if (job->node != NULL)
+        buffer_printf(out, " on %s", job->node);
+}
+
+/* "exit 1", "signal 11", or the word of the API for another end. */
+static void append_cause(struct buffer *out, const struct job *job)
+{
+    if (job->end == END_EXIT)
+        buffer_printf(out, "exit %d", job->exit_code);
+    else if (job->end == END_SIGNAL)
+        buffer_printf(out, "signal %u", job->signal);
+    else
+        buffer_append_text(out, job_end_name(job->end));
+}
+
+static void append_end(struct buffer *out, const struct job *job)
+{
+    const char *state = json_job_state(job);
+    bool is_done = strcmp(state, "done") == 0;
+    buffer_printf(out, "%s", state);
+    if (strcmp(state, "failed") == 0) {
+        buffer_append_text(out, " (");
+        append_cause(out, job);
+        buffer_append_text(out, ")");
+    }
+    if (job_is_array(job) && job->array_failed > 0)
+        buffer_printf(out, ", %u of its elements failed", job->array_failed);
+    else
+        append_place(out, job, is_done ? "in" : "after");
+}
+
+char *notice_subject(const struct job *job, const struct job_event *event, enum notify_event what)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *name = text_escape(job->name != NULL ? job->name : "", SHOWN_MAX);
+    buffer_printf(&out, "%s %" PRIu64 " (%s) ", job_is_array(job) ? "array" : "job", job->id, name);
+    if (what == NOTIFY_START)
+        buffer_printf(
+            &out, "started%s%s", job->node != NULL ? " on " : "", job->node != NULL ? job->node : "");
+    else if (what == NOTIFY_PREEMPT)
+        buffer_append_text(&out, "gave way to others and waits again");
+    else if (what == NOTIFY_REQUEUE)
+        buffer_printf(&out, "waits again (%s)", requeue_cause_name(event->cause));
+    else
+        append_end(&out, job);
+    return buffer_take(&out);
+}
+
+static void append_line(struct buffer *out, const char *label, const char *text)
+{
+    if (text == NULL || text[0] == '\0')
+        return;
+    _cleanup_free_ char *shown = text_escape(text, EVENT_TEXT_MAX);
+    buffer_printf(out, "%-10s %s\n", label, shown);
+}
+
+static void append_time(struct buffer *out, const char *label, int64_t wall_ms)
+{
+    char text[64];
+    clock_format_utc(wall_ms, text, sizeof(text));
+    if (wall_ms != 0)
+        append_line(out, label, text);
+}
+
+/* The last lines of a failed command's output, each escaped by itself. */
+static void append_tail(struct buffer *out, const char *tail)
+{
+    if (tail == NULL || tail[0] == '\0')
+        return;
+    buffer_append_text(out, "\nThe last lines of its output:\n\n");
+    for (const char *line = tail; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        _cleanup_free_ char *copy = xstrndup(line, length), *shown = text_escape(copy, USAGE_TAIL_MAX);
+        buffer_printf(out, "    %s\n", shown);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static char *make_body(const struct job *job, enum notify_event what, const char *subject)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    bool is_over = job->state == JOB_DONE;
+    buffer_printf(&out, "%s\n\n", subject);
+    append_line(&out, "command", job->summary);
+    append_line(&out, "node", job->node);
+    append_time(&out, "submitted", job->submitted_ms);
+    append_time(&out, "started", job->started_ms);
+    append_time(&out, "ended", is_over ? job->ended_ms : 0);
+    append_line(&out, "output", job->log_path);
+    append_line(&out, "message", job->text);
+    if (is_over && job->usage != NULL)
+        append_tail(&out, job->usage->tail);
+    buffer_printf(&out, "\nmgpu show %" PRIu64 " tells more; mgpu logs %" PRIu64 " has the output.\n",
+        job->id, job->id);
+    if (what == NOTIFY_FAIL)
+        buffer_printf(&out, "mgpu retry %" PRIu64 " submits it again.\n", job->id);
+    return buffer_take(&out);
+}
+
+/* --- what a command finds --- */
+
+static void add_env(struct strings *env, const char *name, char *value)
+{
+    strings_take(env, xasprintf("%s=%s", name, value != NULL ? value : ""));
+    free(value);
+}
+
+static void make_env(const struct job *job, struct notice *notice)
+{
+    bool is_over = job->state == JOB_DONE;
+    struct strings *env = &notice->env;
+    add_env(env, "MGPU_NOTICE", xasprintf("%" PRIu64 ".%u", notice->seq, notice->target));
+    add_env(env, "MGPU_JOB", xasprintf("%" PRIu64, job->id));
+    add_env(env, "MGPU_EVENT", xstrdup(notify_event_name(notice->event)));
+    add_env(env, "MGPU_STATE", xstrdup(json_job_state(job)));
+    add_env(env, "MGPU_EXIT", is_over ? xasprintf("%d", job->exit_code) : NULL);
+    add_env(env, "MGPU_ENDED_BY", is_over ? xstrdup(job_end_name(job->end)) : NULL);
+    add_env(env, "MGPU_NAME", text_escape(job->name != NULL ? job->name : "", SHOWN_MAX));
+    add_env(env, "MGPU_NODE", xstrdup(job->node));
+    add_env(env, "MGPU_ATTEMPT", xasprintf("%u", job->attempt));
+    add_env(env, "MGPU_LOG", job->log_path != NULL ? text_escape(job->log_path, SPEC_PATH_MAX) : NULL);
+    add_env(env, "MGPU_TEXT", xstrdup(notice->subject));
+}
+
+struct notice *notice_new(const struct job *job, const struct job_event *event, enum notify_event what,
+    uint32_t target, const char *json)
+{
+    struct notice *notice = xcalloc(1, sizeof(*notice));
+    bool fits = json != NULL && strlen(json) <= TELL_JSON_MAX;
+    *notice = (struct notice){
+        .seq = event->seq,
+        .target = target,
+        .job = job->id,
+        .uid = job->uid,
+        .gid = job->gid,
+        .event = what,
+        .to = xstrdup(job->ask.notify.items[target]),
+        .node = xstrdup(job->node),
+        .made_ms = event->wall_ms,
+        .due_ms = event->wall_ms,
+        .json = fits ? xstrdup(json) : NULL,
+        .subject = notice_subject(job, event, what),
+    };
+    notice->body = make_body(job, what, notice->subject);
+    make_env(job, notice);
+    return notice;
+}
+
+void notice_shrink(struct notice *notice)
+{
+    char **texts[] = { &notice->subject, &notice->body, &notice->json };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+    strings_clear(&notice->env);
+}
+
+void notice_free(struct notice *notice)
+{
+    if (notice == NULL)
+        return;
+    record_clear(&notice_record, notice);
+    free(notice);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job told people outside, as its owner sees it. */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "controller/core.h"
+
+/* Adds `notify`, `notify_on` and `notices` to the object of a job. */
+void notices_add(json_t *object, const struct core *core, const struct job *job);

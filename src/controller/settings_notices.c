@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether jobs may tell anybody, and how often. */
+#include "controller/settings_notices.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "controller/controller.h"
+
+#define PER_HOUR_MAX 100000
+#define TIME_MIN_MS  1000
+#define TIME_MAX_MS  600000
+
+static struct notice_settings *settings_of(void *target)
+{
+    return &(*(struct controller_options **)target)->notices;
+}
+
+static int set_notices(void *target, const char *value, struct error *err)
+{
+    bool is_on = strcmp(value, "on") == 0;
+    if (!is_on && strcmp(value, "off") != 0) {
+        (void)error_set(err, -EINVAL, "--notices: there is no '%.40s'", value);
+        return error_hint(err, "one of on, off");
+    }
+    settings_of(target)->is_off = !is_on;
+    return 0;
+}
+
+static int set_per_hour(void *target, const char *value, struct error *err)
+{
+    int64_t number = 0;
+    int r = parse_integer(value, "--notices-per-hour", 1, PER_HOUR_MAX, &number, err);
+    if (r == 0)
+        settings_of(target)->per_hour = (uint32_t)number;
+    return r;
+}
+
+static int set_time(void *target, const char *value, struct error *err)
+{
+    int64_t ms = 0;
+    int r = parse_duration(value, "--notice-time", &ms, err);
+    if (r == 0 && (ms < TIME_MIN_MS || ms > TIME_MAX_MS))
+        r = error_set(err, -ERANGE, "--notice-time: '%.40s' is outside 1s to 10m", value);
+    if (r == 0)
+        settings_of(target)->time_ms = ms;
+    return r;
+}
+
+const struct option_row notices_rows[] = {
+    { 0, "notices", "on|off", "let jobs tell people of their end: mail, commands, URLs", set_notices, "on" },
+    { 0, "notices-per-hour", "N", "so many of one user's jobs at most; more are dropped", set_per_hour,
+        "60" },
+    { 0, "notice-time", "TIME", "end a command, mail or request that takes longer", set_time, "30s" },
+    { 0, NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file holds one number, written and read whole: the boot clock in ms, or SEEN_HELD while the job stands
+ * still. It is on a tmpfs, so that a write for every piece of output costs less than the piece.
+ */
+#include "shepherd/terminal_idle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/spool.h"
+
+#define SEEN_HELD INT64_MAX
+
+/* False when nobody ever made it, or it is not whole. */
+static bool read_seen(int fd, int64_t *ret_ms)
+{
+    return pread(fd, ret_ms, sizeof(*ret_ms), 0) == (ssize_t)sizeof(*ret_ms);
+}
+
+static void write_seen(int fd, int64_t seen_ms)
+{
+    (void)!pwrite(fd, &seen_ms, sizeof(seen_ms), 0);
+}
+
+static int64_t notice_ms(int64_t limit_ms)
+{
+    return limit_ms / 2 < TERMINAL_NOTICE_MAX_MS ? limit_ms / 2 : TERMINAL_NOTICE_MAX_MS;
+}
+
+/* --- who watches the step --- */
+
+void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *spec, int spool_fd)
+{
+    *idle = (struct terminal_idle){ .spool_fd = spool_fd, .timer_fd = -1 };
+    if (spec->is_tty && !spec->is_guest)
+        idle->limit_ms = spec->tty_idle_ms;
+}
+
+void terminal_idle_close(struct terminal_idle *idle)
+{
+    closep(&idle->timer_fd);
+    idle->timer_fd = -1;
+}
+
+static void arm(struct terminal_idle *idle, int64_t at_ms)
+{
+    struct itimerspec when = { .it_value = { .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 } };
+    if (idle->timer_fd < 0)
+        idle->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    (void)timerfd_settime(idle->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static int open_seen(const struct terminal_idle *idle)
+{
+    return openat(idle->spool_fd, SPOOL_TTY_SEEN, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+bool terminal_idle_is_over(struct terminal_idle *idle)
+{
+    int64_t seen_ms = 0;
+    terminal_idle_close(idle);
+    if (idle->limit_ms == 0 || idle->is_held)
+        return false;
+    _cleanup_close_ int fd = open_seen(idle);
+    if (!read_seen(fd, &seen_ms))
+        return false;
+    if (seen_ms == SEEN_HELD) { // by one that died before the job went on
+        seen_ms = clock_boot_ms();
+        write_seen(fd, seen_ms);
+    }
+    if (clock_boot_ms() - seen_ms >= idle->limit_ms)
+        return true;
+    arm(idle, seen_ms + idle->limit_ms);
+    return false;
+}
+
+void terminal_idle_hold(struct terminal_idle *idle, bool is_held)
+{
+    if (idle->limit_ms == 0)
+        return;
+    idle->is_held = is_held;
+    _cleanup_close_ int fd = open_seen(idle);
+    write_seen(fd, is_held ? SEEN_HELD : clock_boot_ms());
+    (void)terminal_idle_is_over(idle);
+}
+
+/* --- T --- */
+
+int terminal_idle_make(void)
+{
+    int fd = open(SPOOL_TTY_SEEN, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    write_seen(fd, clock_boot_ms());
+    return fd;
+}
+
+void terminal_notice_open(struct terminal_notice *notice, const struct launch_spec *spec, int seen_fd)
+{
+    *notice = (struct terminal_notice){ .seen_fd = seen_fd };
+    if (seen_fd >= 0)
+        notice->limit_ms = spec->tty_idle_ms;
+    terminal_notice_byte(notice);
+}
+
+void terminal_notice_byte(struct terminal_notice *notice)
+{
+    int64_t now_ms = clock_boot_ms();
+    if (notice->limit_ms == 0)
+        return;
+    write_seen(notice->seen_fd, now_ms);
+    notice->due_ms = now_ms + notice->limit_ms - notice_ms(notice->limit_ms);
+}
+
+int64_t terminal_notice_wait(const struct terminal_notice *notice)
+{
+    if (notice->limit_ms == 0 || notice->due_ms == INT64_MAX)
+        return -1;
+    int64_t left_ms = notice->due_ms - clock_boot_ms();
+    return left_ms > 0 ? left_ms : 0;
+}
+
+bool terminal_notice_is_due(struct terminal_notice *notice, char *text, size_t size)
+{
+    int64_t now_ms = clock_boot_ms(), before_ms = notice_ms(notice->limit_ms), seen_ms = now_ms;
+    char idle[32], left[32];
+    if (notice->limit_ms == 0 || notice->due_ms > now_ms)
+        return false;
+    (void)read_seen(notice->seen_fd, &seen_ms);
+    if (seen_ms == SEEN_HELD) {
+        notice->due_ms = now_ms + before_ms;
+        return false;
+    }
+    notice->due_ms = seen_ms + notice->limit_ms - before_ms;
+    if (notice->due_ms > now_ms)
+        return false;
+    int64_t left_ms = seen_ms + notice->limit_ms - now_ms;
+    notice->due_ms = INT64_MAX;
+    format_duration(now_ms - seen_ms, idle, sizeof(idle));
+    format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
+    (void)snprintf(text, size,
+        "\r\n[mgpu: nothing was typed or shown here for %s; the job is ended in %s unless a key is "
+        "pressed]\r\n",
+        idle, left);
+    return true;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops that wait until a job has saved its work: which ones they are, and until when. */
+#include "bench.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+#define GRACE_MS 20000
+
+static int one, two, three;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+/* Job 11 runs on the only GPU. */
+static const struct sent *run_first(struct bench *b, bool checkpoint)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.checkpoint = checkpoint;
+    spec->ask.grace_ms = GRACE_MS;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    return launch;
+}
+
+static void requeue(struct bench *b)
+{
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
+    bench_settle(b);
+}
+
+static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b, true);
+    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    int64_t told_ms = b->now_ms;
+    requeue(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM | STOP_CHECKPOINT);
+    assert_in_range(core_checkpoint_until(b->core, 11), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+}
+
+static void a_job_that_promised_nothing_is_not(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b, false);
+    requeue(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
+    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+}
+
+static void a_cancelled_job_is_not_even_while_it_saves(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b, true);
+    requeue(b);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
+    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+}
+
+static void a_stop_that_is_said_again_lasts_no_longer(void **state)
+{
+    struct bench *b = *state;
+    const struct sent launch = *run_first(b, true);
+    requeue(b);
+    int64_t until_ms = core_checkpoint_until(b->core, 11);
+    b->now_ms += 5000;
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    struct known_attempt known = {
+        .job = 11, .attempt = launch.attempt, .token = launch.token, .phase = PHASE_RUNNING
+    };
+    assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->link, 2);
+    assert_int_equal(core_checkpoint_until(b->core, 11), until_ms);
+}
+
+static void the_next_attempt_has_a_grace_of_its_own(void **state)
+{
+    struct bench *b = *state;
+    const struct sent launch = *run_first(b, true);
+    requeue(b);
+    assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    b->now_ms += 60000;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    int64_t told_ms = b->now_ms;
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    bench_settle(b);
+    assert_in_range(core_checkpoint_until(b->core, 11), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_job_that_goes_on_later_is_told_to_save_its_work),
+        CASE(a_job_that_promised_nothing_is_not),
+        CASE(a_cancelled_job_is_not_even_while_it_saves),
+        CASE(a_stop_that_is_said_again_lasts_no_longer),
+        CASE(the_next_attempt_has_a_grace_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

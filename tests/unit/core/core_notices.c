@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* What jobs tell people: when it is made, when it is told, tried again and given up, and what a restart
+ * knows. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "controller/notice.h"
+#include "memory_store.h"
+
+#define SECOND 1000
+#define MINUTE (60 * SECOND)
+
+static int one;
+
+/* The latest row of a notice in the store: encoded, or empty. */
+static struct {
+    struct buffer value;
+    size_t count; // puts of all notices
+} row;
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    buffer_clear(&row.value);
+    row.count = 0;
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+static int close_all(void **state)
+{
+    buffer_clear(&row.value);
+    return bench_close(state);
+}
+
+static void keep_rows(const struct store_batch *batch)
+{
+    for (size_t i = 0; i < batch->n_states; i++) {
+        const struct state_change *change = &batch->states[i];
+        if (strcmp(change->kind, "notice") != 0 || change->is_removal)
+            continue;
+        buffer_clear(&row.value);
+        buffer_append(&row.value, change->value.bytes, change->value.length);
+        row.count++;
+    }
+}
+
+/* As bench_settle, and what is written is seen. */
+static void settle(struct bench *b)
+{
+    bench_turn(b);
+    for (;;) {
+        if (b->flying == NULL) {
+            b->now_ms += 10; // what nobody waits for is committed late
+            core_timer(b->core, b->now_ms, b->now_ms);
+            bench_turn(b);
+        }
+        if (b->flying == NULL)
+            return;
+        struct store_batch *batch = take_ptr(b->flying);
+        uint64_t id = batch->id;
+        keep_rows(batch);
+        store_batch_free(batch);
+        core_on_durable(b->core, id);
+        bench_turn(b);
+    }
+}
+
+static void submit(struct bench *b, uint32_t uid, const char *whom, const char *events)
+{
+    const struct identity owner = { .is_known = true, .uid = uid, .gid = uid };
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    strings_add(&spec->ask.notify, whom);
+    spec->ask.notify_on = xstrdup(events);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    b->n_answers = 0;
+    settle(b);
+}
+
+/* The job runs and ends. */
+static void run(struct bench *b, uint64_t job, int exit_code)
+{
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, job);
+    assert_non_null(launch);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    settle(b);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, exit_code), 0);
+}
+
+static size_t count_tells(const struct bench *b)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < b->n_sent; i++)
+        count += b->sent[i].id == MESSAGE_TELL;
+    return count;
+}
+
+/* The number of the notice that was told last; the bench keeps it in the place of a job. */
+static uint64_t last_told(const struct bench *b)
+{
+    for (size_t i = b->n_sent; i > 0; i--)
+        if (b->sent[i - 1].id == MESSAGE_TELL)
+            return b->sent[i - 1].job;
+    fail_msg("nothing was told");
+    return 0;
+}
+
+static void say_told(struct bench *b, uint64_t notice, int32_t error)
+{
+    char text[] = "nobody there";
+    struct message_told told = { .notice = notice, .error = error, .text = error != 0 ? text : NULL };
+    struct error err;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_TOLD, &told, &err), 0);
+    settle(b);
+}
+
+static void pass_time(struct bench *b, int64_t ms)
+{
+    b->now_ms += ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    settle(b);
+}
+
+static void keep_state(void *arg, const struct notice *notice, bool is_telling)
+{
+    struct notice *last = arg;
+    last->state = notice->state;
+    last->tries = notice->tries;
+    last->target++;
+}
+
+/* `target` counts the notices. */
+static struct notice look(const struct bench *b, uint64_t job)
+{
+    struct notice last = { 0 };
+    core_each_notice(b->core, job, keep_state, &last);
+    return last;
+}
+
+static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    assert_int_equal(count_tells(b), 0);
+    size_t in_batch = 0;
+    for (size_t i = 0; i < b->flying->n_states; i++)
+        in_batch += strcmp(b->flying->states[i].kind, "notice") == 0;
+    assert_int_equal(in_batch, 1); // with its event
+    settle(b);
+    assert_int_equal(count_tells(b), 1);
+    say_told(b, last_told(b), 0);
+    assert_int_equal(look(b, 11).state, NOTICE_SENT);
+}
+
+static void only_what_was_asked_for_is_told(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", "fail");
+    run(b, 11, 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 0);
+    submit(b, 1000, "true", "fail");
+    run(b, 12, 1);
+    settle(b);
+    assert_int_equal(count_tells(b), 1);
+    assert_int_equal(look(b, 11).target, 0);
+}
+
+static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **state)
+{
+    static const int64_t pauses_ms[] = { 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE };
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    settle(b);
+    for (size_t i = 0; i < sizeof(pauses_ms) / sizeof(pauses_ms[0]); i++) {
+        assert_int_equal(count_tells(b), i + 1);
+        say_told(b, last_told(b), EIO);
+        pass_time(b, pauses_ms[i] - SECOND);
+        assert_int_equal(count_tells(b), i + 1);
+        pass_time(b, SECOND);
+    }
+    assert_int_equal(look(b, 11).state, NOTICE_WAITING);
+    say_told(b, last_told(b), EIO);
+    assert_int_equal(look(b, 11).state, NOTICE_FAILED);
+    assert_int_equal(look(b, 11).tries, 5);
+    pass_time(b, 120 * MINUTE);
+    assert_int_equal(count_tells(b), 5);
+}
+
+static void a_node_that_is_busy_costs_no_try(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    settle(b);
+    say_told(b, last_told(b), EBUSY);
+    assert_int_equal(look(b, 11).tries, 0);
+    pass_time(b, 5 * SECOND);
+    assert_int_equal(count_tells(b), 2);
+}
+
+static void a_node_that_never_answers_has_failed(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    settle(b);
+    pass_time(b, 30 * SECOND + 61 * SECOND);
+    assert_int_equal(look(b, 11).tries, 1);
+}
+
+static void a_new_link_has_it_told_again(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    settle(b);
+    uint64_t notice = last_told(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    settle(b);
+    assert_int_equal(count_tells(b), 1); // nobody is there
+    assert_int_equal(bench_hello(b, 2, "boot", 1, NULL, 0), 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 2);
+    assert_int_equal(last_told(b), notice);
+}
+
+static void two_of_a_user_are_told_at_a_time(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t job = 11; job < 15; job++) {
+        submit(b, 1000, "true", NULL);
+        run(b, job, 0);
+        settle(b);
+    }
+    submit(b, 2000, "true", NULL);
+    run(b, 15, 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 3);
+    say_told(b, last_told(b), 0);
+    assert_int_equal(count_tells(b), 3);
+}
+
+static void more_than_the_limit_within_an_hour_are_dropped(void **state)
+{
+    struct bench *b = *state; // the limit is 5
+    for (uint64_t job = 11; job < 17; job++) {
+        submit(b, 1000, "true", NULL);
+        run(b, job, 0);
+        settle(b);
+        if (job < 16)
+            say_told(b, last_told(b), 0);
+    }
+    assert_int_equal(count_tells(b), 5);
+    assert_int_equal(look(b, 16).state, NOTICE_DROPPED);
+    pass_time(b, 61 * MINUTE);
+    submit(b, 1000, "true", NULL);
+    run(b, 17, 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 6);
+}
+
+static void a_start_tells_what_was_not_told(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", NULL);
+    run(b, 11, 0);
+    settle(b);
+    uint64_t notice = last_told(b);
+    struct buffer kept = { 0 };
+    buffer_append(&kept, row.value.bytes, row.value.length);
+    void *fresh = NULL;
+    (void)bench_open(&fresh);
+    struct bench *next = fresh;
+    struct error err;
+    next->now_ms = b->now_ms;
+    assert_int_equal(core_load_state(next->core, "notice", "1", kept.bytes, kept.length, &err), 0);
+    buffer_clear(&kept);
+    assert_int_equal(bench_hello(next, 1, "boot", 1, NULL, 0), 0);
+    settle(next);
+    assert_int_equal(count_tells(next), 1);
+    assert_int_equal(last_told(next), notice);
+    (void)bench_close(&fresh);
+}
+
+static void a_torn_row_is_an_error(void **state)
+{
+    struct bench *b = *state;
+    struct error err;
+    assert_int_equal(core_load_state(b->core, "notice", "1", (const uint8_t *)"\xff\xff", 2, &err), -EBADMSG);
+}
+
+static void no_control_character_of_a_name_is_in_a_subject(void **state)
+{
+    char name[] = "a\nBcc: eve";
+    struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
+    const struct job_event event = { .type = EVENT_ENDED };
+    _cleanup_free_ char *subject = notice_subject(&job, &event, NOTIFY_FAIL);
+    assert_null(strchr(subject, '\n'));
+    assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_notice_is_told_when_its_event_is_durable_and_not_before),
+        TEST(only_what_was_asked_for_is_told),
+        TEST(a_failure_is_tried_again_later_and_later_and_then_given_up),
+        TEST(a_node_that_is_busy_costs_no_try),
+        TEST(a_node_that_never_answers_has_failed),
+        TEST(a_new_link_has_it_told_again),
+        TEST(two_of_a_user_are_told_at_a_time),
+        TEST(more_than_the_limit_within_an_hour_are_dropped),
+        TEST(a_start_tells_what_was_not_told),
+        TEST(a_torn_row_is_an_error),
+        TEST(no_control_character_of_a_name_is_in_a_subject),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
