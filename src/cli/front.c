@@ -48,6 +48,7 @@ int front_go_home(struct call *call, struct error *err)
 int front_run(const struct call *call, const struct command *command, int argc, char **argv)
 {
     struct call other = { .socket = call->socket,
+        .host = call->host,
         .color = call->color,
         .times = call->times,
         .is_json = call->is_json,
