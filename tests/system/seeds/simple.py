@@ -82,6 +82,8 @@ class Master(harness.Instance):
     def close(self):
         with contextlib.suppress(Exception):
             if self.process and self.process.poll() is None:
+                for node in self.nodes.values():  # one that is away could not end its jobs
+                    node.come_back()
                 self.cancel_all()
         for node in self.nodes.values():
             node.close()
@@ -134,6 +136,11 @@ class Node:
         if self.process and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(harness.DEADLINE_S)
+
+    def come_back(self):
+        """Of a node that has joined and left."""
+        if self.process and self.process.poll() is not None and os.path.exists(f'{self.state_dir}/node/tls/node.crt'):
+            self.start()
 
     def close(self):
         self.stop()

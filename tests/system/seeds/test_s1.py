@@ -189,6 +189,7 @@ def test_S1_10_in_any_order(make_master):
 def test_S1_10_a_node_knows_its_master_from_then_on(make_master):
     box = make_master()
     node = box.node('node001').start()
+    box.await_log('Node node001 connected')
     node.stop()
     at = node.command.index('--master-port')
     del node.command[at:at + 2]
@@ -287,6 +288,7 @@ def test_S1_14_a_lost_node(make_master, gate):
     node = box.node('node001').start()
     alias = box.simple_submit(gate.command('exit 5')[2])
     box.await_queue(f'{alias}: running on node001:gpu')
+    box.await_log('Node node001 connected')
     for pid in [node.process.pid, *node.agents()]:
         if 'shepherd' not in harness.process_name(pid):
             os.kill(pid, signal.SIGKILL)
