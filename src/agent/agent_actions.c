@@ -18,6 +18,7 @@
 #define RETRY_FIRST_MS 100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS   5000 // and how far apart they get
 #define UNWATCHED_MS   1000 // how often a shepherd is looked at whose end nothing announces
+#define RELEASED_MS    100  // how often a shepherd is let go that does not go
 #define CHECKING_MS    50   // and an attempt that waits for a look at its GPUs
 
 /* One look at one attempt. */
@@ -50,8 +51,11 @@ static enum next give_back(struct look *look, const char *why)
     struct attempt *attempt = look->attempt;
     free(attempt->why_returned);
     attempt->why_returned = xstrdup(why);
-    if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0)
+    if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
+        if (look->sight.is_ready)
+            (void)effects->release(effects->arg, &attempt->id); // it finds the verdict against it, and ends
         return LOOK_AGAIN;
+    }
     log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
     return retry_later(look);
 }
@@ -144,6 +148,29 @@ static enum next act_say_started(struct look *look)
     return DONE;
 }
 
+static enum next act_say_ready(struct look *look)
+{
+    const struct attempt *attempt = look->attempt;
+    struct message_ready ready = {
+        .job = attempt->id.job,
+        .attempt = attempt->id.attempt,
+        .step = attempt->id.step,
+        .task = attempt->id.task,
+        .token = attempt->token,
+    };
+    tell(look, TOLD_READY, &message_ready_record, &ready);
+    return DONE;
+}
+
+/* Its end, or its hint that it has started, brings us back; the word may have come to one that died. */
+static enum next act_release(struct look *look)
+{
+    struct agent_effects *effects = &look->core->effects;
+    (void)effects->release(effects->arg, &look->attempt->id);
+    agent_core_look_by(look->core, look->attempt, look->boot_ms + RELEASED_MS);
+    return DONE;
+}
+
 static enum next act_say_exited(struct look *look)
 {
     tell(look, TOLD_END, &message_exited_record, &look->sight.exit);
@@ -207,6 +234,8 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
     [ATTEMPT_COMMAND] = act_command,
     [ATTEMPT_KILL] = act_kill,
     [ATTEMPT_SAY_STARTED] = act_say_started,
+    [ATTEMPT_SAY_READY] = act_say_ready,
+    [ATTEMPT_RELEASE] = act_release,
     [ATTEMPT_SAY_EXITED] = act_say_exited,
     [ATTEMPT_SAY_RETURNED] = act_say_returned,
     [ATTEMPT_REMOVE] = act_remove,

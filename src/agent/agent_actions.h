@@ -5,7 +5,7 @@
 #include "agent/agent_core.h"
 
 enum agent_link_state { LINK_DOWN, LINK_GREETED, LINK_OBEYING };
-enum attempt_told { TOLD_NOTHING, TOLD_STARTED, TOLD_END };
+enum attempt_told { TOLD_NOTHING, TOLD_READY, TOLD_STARTED, TOLD_END };
 
 struct attempt {
     struct spool_id id;
@@ -19,6 +19,8 @@ struct attempt {
     int64_t not_before; // what can fail is not tried again earlier
     int64_t retry_ms;   // the next distance between such tries
     char *why_returned; // for RETURNED
+    int64_t lease_ms;   // it ends when we have heard nothing of the controller for so long; 0: never
+    int64_t renewed_ms; // boot clock: until when its shepherd lets it run, as far as it was told
 };
 
 struct agent_core {
@@ -28,6 +30,11 @@ struct agent_core {
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at; // 0: the timer is not armed
+    /* agent/heartbeat.c; all on the boot clock */
+    int64_t heartbeat_ms, timeout_ms; // as the controller said
+    int64_t beat_at;                  // the next heartbeat; 0: none is due
+    int64_t greeted_ms;               // when HELLO was sent
+    int64_t acked_ms;                 // when that was said which the controller has heard last
 };
 
 /* Looks at the attempt and does what the table says; `launch` is there when LAUNCH brought us here. The
@@ -37,6 +44,9 @@ void agent_actions_run(
 
 /* Takes the attempt out of the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);
+
+/* Has agent_core_timer() called by then. */
+void agent_core_arm_by(struct agent_core *core, int64_t boot_ms);
 
 /* Has the attempt looked at again by then. */
 void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);

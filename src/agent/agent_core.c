@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/agent_actions.h"
+#include "agent/heartbeat.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -85,14 +86,19 @@ void agent_core_drop(struct agent_core *core, struct attempt *attempt)
     attempt_free(attempt);
 }
 
-void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+void agent_core_arm_by(struct agent_core *core, int64_t boot_ms)
 {
-    if (attempt->look_at == 0 || boot_ms < attempt->look_at)
-        attempt->look_at = boot_ms;
     if (core->armed_at != 0 && core->armed_at <= boot_ms)
         return;
     core->armed_at = boot_ms;
     core->effects.arm(core->effects.arg, boot_ms);
+}
+
+void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+{
+    if (attempt->look_at == 0 || boot_ms < attempt->look_at)
+        attempt->look_at = boot_ms;
+    agent_core_arm_by(core, boot_ms);
 }
 
 static void raise_want(struct attempt *attempt, enum attempt_want want)
@@ -125,6 +131,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
         core->epoch = welcome->epoch;
     }
     core->link = LINK_OBEYING;
+    heartbeat_begin(core, boot_ms, welcome);
     for (size_t i = core->count; i > 0; i--) // from the end: an attempt may leave the list
         agent_actions_run(core, core->attempts[i - 1], boot_ms, NULL);
     return 0;
@@ -159,7 +166,25 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
         return r;
     attempt->token = launch->token;
     raise_want(attempt, WANT_RUN);
-    agent_actions_run(core, attempt, boot_ms, launch);
+    struct message_launch leased = *launch;
+    heartbeat_lease(core, attempt, &leased);
+    agent_actions_run(core, attempt, boot_ms, &leased);
+    return 0;
+}
+
+/* Said of a part that has reported itself ready; of one that is over, or unknown, it says nothing. */
+static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_go *go = message;
+    struct spool_id id = ID_OF(go);
+    struct attempt *attempt = find(core, &id);
+    if (attempt == NULL)
+        return 0;
+    int r = check_token(attempt, go->token, err);
+    if (r < 0)
+        return r;
+    raise_want(attempt, WANT_GO);
+    agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;
 }
 
@@ -188,7 +213,7 @@ static struct attempt *find_running(
 {
     struct attempt *attempt = find(core, id);
     *ret = attempt != NULL ? check_token(attempt, token, err) : 0;
-    return *ret == 0 && attempt != NULL && attempt->want <= WANT_RUN ? attempt : NULL;
+    return *ret == 0 && attempt != NULL && attempt->want <= WANT_GO ? attempt : NULL;
 }
 
 static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
@@ -281,6 +306,13 @@ static int on_refused(struct agent_core *core, int64_t boot_ms, const void *mess
     return err->code;
 }
 
+static int on_heard(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_heartbeat *heard = message;
+    heartbeat_heard(core, boot_ms, heard->sent_ms);
+    return 0;
+}
+
 /* What the controller may say, and in which state of the link. */
 static const struct {
     uint16_t id;
@@ -289,6 +321,7 @@ static const struct {
 } inputs[] = {
     { MESSAGE_WELCOME, LINK_GREETED, on_welcome },
     { MESSAGE_LAUNCH, LINK_OBEYING, on_launch },
+    { MESSAGE_GO, LINK_OBEYING, on_go },
     { MESSAGE_STOP, LINK_OBEYING, on_stop },
     { MESSAGE_FORGET, LINK_OBEYING, on_forget },
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
@@ -300,6 +333,7 @@ static const struct {
     { MESSAGE_TELL, LINK_OBEYING, on_tell },
     { MESSAGE_REFUSED, LINK_DOWN, on_refused },
     { MESSAGE_REFUSED, LINK_GREETED, on_refused },
+    { MESSAGE_HEARD, LINK_OBEYING, on_heard },
 };
 
 int agent_core_message(
@@ -336,6 +370,16 @@ void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spoo
         agent_actions_run(core, add(core, id, token), boot_ms, NULL);
 }
 
+void agent_core_note_lease(
+    struct agent_core *core, const struct spool_id *id, int64_t lease_ms, int64_t until_ms)
+{
+    struct attempt *attempt = find(core, id);
+    if (attempt == NULL)
+        return;
+    attempt->lease_ms = lease_ms;
+    attempt->renewed_ms = until_ms;
+}
+
 static enum attempt_phase phase_of(const struct attempt_sight *sight)
 {
     if (sight->has_exit)
@@ -360,6 +404,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
     }
     hello.attempts = (struct record_list){ known, core->count };
     core->link = LINK_GREETED;
+    heartbeat_greet(core, boot_ms);
     core->effects.send(core->effects.arg, &message_hello_record, &hello);
     free(known);
 }
@@ -389,10 +434,11 @@ void agent_core_timer(struct agent_core *core, int64_t boot_ms)
             next = attempt->look_at;
         }
     }
-    if (next != 0 && (core->armed_at == 0 || next < core->armed_at)) {
-        core->armed_at = next;
-        core->effects.arm(core->effects.arg, next);
-    }
+    int64_t beat_at = heartbeat_run(core, boot_ms);
+    if (beat_at != 0 && (next == 0 || beat_at < next))
+        next = beat_at;
+    if (next != 0)
+        agent_core_arm_by(core, next);
 }
 
 void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)

@@ -60,6 +60,12 @@ struct agent_effects {
         void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
     /* Tells somebody outside on behalf of a job's owner; agent_core_told() says later what became of it. */
     void (*tell)(void *arg, const struct message_tell *request);
+    /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. */
+    int (*release)(void *arg, const struct spool_id *id);
+    /* Lets the shepherd of the attempt know that it may run until then. */
+    int (*renew)(void *arg, const struct spool_id *id, int64_t until_ms);
+    /* Nobody answers on the link: it is to end, as if the controller had closed it. Not from within. */
+    void (*hang_up)(void *arg);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */
@@ -68,6 +74,11 @@ void agent_core_free(struct agent_core *core);
 
 /* An attempt found on this node at the start, before the link is up. `token` is what its records name. */
 void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, uint64_t token);
+
+/* Of an attempt that was loaded: the lease in its spec, and until when its shepherd lets it run (boot clock).
+ */
+void agent_core_note_lease(
+    struct agent_core *core, const struct spool_id *id, int64_t lease_ms, int64_t until_ms);
 
 /* The link is up: says HELLO. `node` describes the node; its attempts are filled in here. */
 void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node);

@@ -77,6 +77,11 @@ size_t agent_link_backlog(struct agent_link *link)
     return evbuffer_get_length(bufferevent_get_output(link->stream));
 }
 
+void agent_link_end(struct agent_link *link)
+{
+    bufferevent_trigger_event(link->stream, BEV_EVENT_EOF, BEV_TRIG_DEFER_CALLBACKS);
+}
+
 void agent_link_free(struct agent_link *link)
 {
     if (link == NULL)

@@ -26,4 +26,7 @@ void agent_link_send(struct agent_link *link, const struct record_type *type, co
 /* Bytes that the other side has not taken yet. */
 size_t agent_link_backlog(struct agent_link *link);
 
+/* Ends the link soon, as if the other side had closed it. */
+void agent_link_end(struct agent_link *link);
+
 void agent_link_free(struct agent_link *link);

@@ -4,6 +4,8 @@
  * fits is the answer. It holds for a first launch, for a repeated message and for an agent that starts anew
  * and finds the attempt in its spool, because it looks only at what is there.
  *
+ * A part of several stops before its verdict: ready. GO says that all parts are, and lets it settle one.
+ *
  *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> forgotten
  *        └──────────────> verdict nogo ──reported────────────────────────^
  *
@@ -24,7 +26,8 @@ enum answer { NO, YES, ANY };
 #define END_OF_IT   (BIT(WANT_STOP) | BIT(WANT_STOPPED))
 #define FORGET_IT   BIT(WANT_FORGOTTEN)
 #define KEEP_IT     (ANY_WANT & ~FORGET_IT)
-#define NO_OPPOSITE (BIT(WANT_NOTHING) | BIT(WANT_RUN))
+#define RUN_IT      (BIT(WANT_RUN) | BIT(WANT_GO))
+#define NO_OPPOSITE (BIT(WANT_NOTHING) | RUN_IT)
 
 struct row {
     enum answer spec;
@@ -42,7 +45,7 @@ static const struct row rows[] = {
     { ANY, ANY_VERDICT, ANY, YES, NO, FORGET_IT, ATTEMPT_REMOVE, "over, and the controller has it" },
     { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_SAY_EXITED, "over" },
 
-    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "its shepherd lost the race and ends" },
+    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_RELEASE, "its shepherd lost the race and ends" },
     { ANY, VERDICT_NOGO, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "never ran, and the controller has it" },
     { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_SAY_RETURNED, "never ran and never will" },
 
@@ -54,8 +57,8 @@ static const struct row rows[] = {
     { NO, VERDICT_NONE, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "nothing is left of it" },
     { ANY, VERDICT_NONE, ANY, NO, ANY, FORGET_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
     { ANY, VERDICT_NONE, YES, NO, ANY, NO_OPPOSITE, ATTEMPT_WAIT, "its shepherd prepares the start" },
-    { NO, VERDICT_NONE, NO, NO, ANY, BIT(WANT_RUN), ATTEMPT_STAGE, "new here" },
-    { YES, VERDICT_NONE, NO, NO, ANY, BIT(WANT_RUN), ATTEMPT_START, "staged, and nobody is at it" },
+    { NO, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_STAGE, "new here" },
+    { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_START, "staged, and nobody is at it" },
     { ANY, VERDICT_NONE, NO, NO, ANY, BIT(WANT_NOTHING), ATTEMPT_WAIT, "staged: the controller decides" },
 };
 
@@ -66,6 +69,8 @@ static const char *const action_names[ATTEMPT_ACTIONS] = {
     [ATTEMPT_ADOPT] = "adopt",
     [ATTEMPT_SETTLE] = "settle",
     [ATTEMPT_COMMAND] = "command",
+    [ATTEMPT_SAY_READY] = "say ready",
+    [ATTEMPT_RELEASE] = "release",
     [ATTEMPT_KILL] = "kill",
     [ATTEMPT_SAY_STARTED] = "say started",
     [ATTEMPT_SAY_EXITED] = "say exited",
@@ -78,6 +83,17 @@ static bool fits(enum answer wanted, bool is)
     return wanted == ANY || (wanted == YES) == is;
 }
 
+/* What to wait for may be here already, and what is to be said may not be known yet. */
+static enum attempt_action refine(
+    enum attempt_action action, const struct attempt_sight *sight, enum attempt_want want)
+{
+    if (action == ATTEMPT_SAY_EXITED && sight->is_checking)
+        return ATTEMPT_WAIT;
+    if (action == ATTEMPT_WAIT && sight->is_ready)
+        return want == WANT_GO ? ATTEMPT_RELEASE : ATTEMPT_SAY_READY;
+    return action;
+}
+
 enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -86,7 +102,7 @@ enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attem
             fits(row->exit, sight->has_exit) && fits(row->populated, sight->is_populated) &&
             (row->verdict == ANY_VERDICT || row->verdict == (int)sight->verdict) &&
             (row->wants & BIT(want)) != 0)
-            return row->action == ATTEMPT_SAY_EXITED && sight->is_checking ? ATTEMPT_WAIT : row->action;
+            return refine(row->action, sight, want);
     }
     assert(!"an attempt looks like nothing in the table");
     return ATTEMPT_WAIT;

@@ -15,6 +15,7 @@ struct attempt_sight {
     enum spool_verdict verdict; // settled by link(2), never changes once it is there
     bool is_alive;              // a shepherd holds the lock, or one was started and has not ended
     bool is_watched;            // its end will be noticed without looking
+    bool is_ready;              // and that one waits to be let go: a part of several
     bool has_exit;              // the exit record is there, in the spool or as a durable copy
     bool is_populated;          // processes are left in the step's cgroup although the exit record is there
     bool is_checking;           // over, but why it failed is not known yet: its GPUs are being looked at
@@ -26,6 +27,7 @@ struct attempt_sight {
 enum attempt_want {
     WANT_NOTHING, // found in the spool; the controller has not spoken of it yet
     WANT_RUN,     // LAUNCH
+    WANT_GO,      // GO: its parts on other nodes are ready as well
     WANT_STOPPED, // STOP, and the living shepherd has been told
     WANT_STOP,    // STOP
     WANT_FORGOTTEN,
@@ -39,6 +41,8 @@ enum attempt_action {
     ATTEMPT_ADOPT,       // start a shepherd that finishes what a dead one left
     ATTEMPT_SETTLE,      // win "nogo" so that it never runs, then look again
     ATTEMPT_COMMAND,     // tell the living shepherd to stop it
+    ATTEMPT_SAY_READY,   // report that it only waits to be let go
+    ATTEMPT_RELEASE,     // tell the living shepherd to settle the verdict
     ATTEMPT_KILL,        // end what is left in its cgroup, then look again
     ATTEMPT_SAY_STARTED, // report the open gate
     ATTEMPT_SAY_EXITED,  // report the exit record

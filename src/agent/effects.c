@@ -143,6 +143,15 @@ static void read_exit(
         note_usage(effects, id, &sight->exit);
 }
 
+/* What a shepherd that died has left says nothing about the one that took its place. */
+static void read_ready(int dirfd, struct attempt_sight *sight)
+{
+    struct launch_started *ready = &sight->started;
+    if (!sight->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
+        return;
+    sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
+}
+
 static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
 {
     struct effects *effects = arg;
@@ -155,8 +164,10 @@ static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_
     sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
     sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
     sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
-    if (sight->verdict == VERDICT_NONE)
+    if (sight->verdict == VERDICT_NONE) {
+        read_ready(dirfd, sight);
         return;
+    }
     read_exit(effects, id, dirfd, sight);
     if (sight->verdict == VERDICT_GO && lease_is(dirfd))
         sight->is_alive = lease_is_alive(dirfd);
@@ -250,6 +261,12 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
     return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
 
+static int effect_release(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    return launcher_release(effects->parts.launcher, id);
+}
+
 static int effect_set_terms(
     void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
@@ -325,6 +342,21 @@ static void effect_tell(void *arg, const struct message_tell *request)
     tellers_tell(effects->parts.tellers, request);
 }
 
+static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct effects *effects = arg;
+    struct spool_renewed renewed = { .magic = SPOOL_RENEWED_MAGIC, .until_ms = until_ms };
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    return dirfd < 0 ? dirfd : file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+}
+
+static void effect_hang_up(void *arg)
+{
+    struct effects *effects = arg;
+    if (effects->link != NULL)
+        agent_link_end(effects->link);
+}
+
 static void effect_arm(void *arg, int64_t boot_ms)
 {
     struct effects *effects = arg;
@@ -351,6 +383,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .watch = effect_watch,
         .settle_nogo = effect_settle_nogo,
         .command = effect_command,
+        .release = effect_release,
         .kill = effect_kill,
         .set_terms = effect_set_terms,
         .remove = effect_remove,
@@ -361,6 +394,8 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .arm = effect_arm,
         .look = effect_look,
         .tell = effect_tell,
+        .renew = effect_renew,
+        .hang_up = effect_hang_up,
     };
     effects->parts = *parts;
     effects->kills = lease_kills_new(parts->base);
@@ -454,6 +489,16 @@ static void guard_again(const struct effects *effects, const struct spool_id *id
         log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
 }
 
+/* What was written to "renewed" since does not matter: the next HEARD is later. */
+static void note_lease(const struct effects *effects, const struct spool_id *id, int dirfd)
+{
+    struct launch_spec spec;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return;
+    agent_core_note_lease(effects->core, id, spec.lease_ms, spec.lease_until_ms);
+    record_clear(&launch_spec_record, &spec);
+}
+
 int effects_load(struct effects *effects, struct error *err)
 {
     int spoolfd = launcher_spool_fd(effects->parts.launcher);
@@ -480,6 +525,7 @@ int effects_load(struct effects *effects, struct error *err)
             (void)spool_remove(spoolfd, entry->d_name);
         else
             agent_core_load(effects->core, clock_boot_ms(), &id, token);
+        note_lease(effects, &id, dirfd);
     }
     (void)closedir(dir);
     (void)effects->parts.confine->list(effects->parts.cells, on_cell, effects);

@@ -321,6 +321,7 @@ void gpu_watch_usages(const struct gpu_watch *watch, struct record_list *ret)
             .attempt = watched->id.attempt,
             .token = watched->spec.token,
             .usage = { usage, 1 },
+            .task = watched->id.task,
         };
     }
 }

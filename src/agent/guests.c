@@ -222,7 +222,7 @@ void guests_find(struct guests *guests, const struct spool_id *id)
 static int read_host(const struct guests *guests, const struct message_open_guest *request,
     struct launch_spec *ret, struct error *err)
 {
-    struct spool_id host = { request->job, request->attempt, 0, 0 };
+    struct spool_id host = { request->job, request->attempt, 0, request->task };
     _cleanup_close_ int dirfd = open_entry(guests, &host);
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
@@ -274,7 +274,9 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
     spec->is_output_default = false;
     spec->is_guest = true;
+    spec->is_gated = false;
     spec->time_limit_ms = 0; // it ends with the job
+    spec->lease_ms = 0;
     spec->warn_signal = 0;
     spec->tty_idle_ms = 0;
     replace_text(&spec->notify, NULL); // it says things where the job does
@@ -304,7 +306,7 @@ static int stage(struct guests *guests, const struct message_open_guest *request
     int r = read_host(guests, request, &spec, err);
     if (r < 0)
         return r;
-    *ret_id = (struct spool_id){ .job = request->job, .attempt = request->attempt };
+    *ret_id = (struct spool_id){ .job = request->job, .attempt = request->attempt, .task = request->task };
     _cleanup_close_ int dirfd = make_entry(guests, ret_id, err);
     r = dirfd;
     if (dirfd >= 0) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/gpu_env.h"
+#include "agent/rendezvous.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/spool.h"
@@ -69,6 +70,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     if (!node->has_joined)
         strings_set_env(env, "MGPU_SOCKET", socket);
     strings_set_env(env, "MGPU_NOTIFY", pipe);
+    rendezvous_set(env, launch);
 }
 
 static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
@@ -95,7 +97,7 @@ char *launch_expand_path(
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     for (const char *p = pattern; *p != '\0'; p++) {
-        if (*p != '%' || p[1] == '\0' || strchr("jnaAh%", p[1]) == NULL) {
+        if (*p != '%' || p[1] == '\0' || strchr("jnaAhr%", p[1]) == NULL) {
             buffer_append(&path, p, 1);
             continue;
         }
@@ -108,6 +110,7 @@ char *launch_expand_path(
             buffer_printf(&path, "%" PRIu64, launch->array_job != 0 ? launch->array_job : launch->job);
             break;
         case 'n': append_name(&path, name); break;
+        case 'r': buffer_printf(&path, "%u", launch->task); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;
         }
@@ -136,11 +139,28 @@ static char *user_log(const char *dir, const struct launch_node *node, uid_t uid
     return node->is_root ? xasprintf("%s/%u/%s", dir, uid, name) : xasprintf("%s/%s", dir, name);
 }
 
+/* Nodes may share the directory: two parts write one file only when neither it nor the pattern tells them
+ * apart on purpose, as with a device. */
+static bool is_one_for_all(const char *pattern)
+{
+    if (strncmp(pattern, "/dev/", 5) == 0)
+        return true;
+    for (const char *p = strchr(pattern, '%'); p != NULL && p[1] != '\0'; p = strchr(p + 2, '%'))
+        if (p[1] == 'h' || p[1] == 'r')
+            return true;
+    return false;
+}
+
 static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
     const struct user *user, const struct launch_node *node, struct launch_spec *ret)
 {
     if (job->output != NULL) {
         ret->output = launch_expand_path(job->output, launch, job_name, node->name);
+        if (launch->task == 0 || is_one_for_all(job->output))
+            return;
+        char *path = ret->output;
+        ret->output = xasprintf("%s.%u", path, launch->task);
+        free(path);
         return;
     }
     _cleanup_free_ char *name = log_name(launch);
@@ -301,6 +321,9 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
         .notify = notify_path(launch, node),
+        .is_gated = launch->peers.count > 0,
+        .lease_ms = launch->lease_ms,
+        .lease_until_ms = launch->lease_until_ms,
     };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);

@@ -496,6 +496,12 @@ int launcher_command(struct launcher *launcher, const struct spool_id *id, uint3
     return send_command(launcher, id, &command);
 }
 
+int launcher_release(struct launcher *launcher, const struct spool_id *id)
+{
+    struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1 };
+    return send_command(launcher, id, &go);
+}
+
 int launcher_set_terms(
     struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {

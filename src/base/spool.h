@@ -40,6 +40,8 @@
 #define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage_meter.h)
 #define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
+#define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
+#define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
 #define SPOOL_NOTIFY    "notify"
 #define SPOOL_NOTICE    "notice"              // struct spool_notice
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
@@ -62,6 +64,7 @@ struct spool_command {
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one
 /* A stop whose signal is the one that the spec has for it, and which ends when the job says CHECKPOINTED. */
 #define SPOOL_CHECKPOINT_MAGIC 0x6d67706eU
+#define SPOOL_GO_MAGIC         0x6d677070U // to one that waits to be let go: settle the verdict now
 
 /* Host byte order: it never leaves the boot. */
 struct spool_terms {
@@ -92,6 +95,13 @@ struct spool_notice {
     char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Fills the struct up: there is no padding
 };
 #define SPOOL_NOTICE_MAGIC 0x6d67706fU
+
+/* The attempt may run until then: the node has heard of the controller since its spec was written. */
+struct spool_renewed {
+    uint32_t magic;   // SPOOL_RENEWED_MAGIC
+    int64_t until_ms; // boot clock
+};
+#define SPOOL_RENEWED_MAGIC 0x6d677071U
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);

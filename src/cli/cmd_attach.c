@@ -34,7 +34,13 @@ static int set_keys(void *target, const char *value, struct error *err)
     return terminal_options_set_keys(&options_of(target)->terminal, value, err);
 }
 
+static int set_rank(void *target, const char *value, struct error *err)
+{
+    return terminal_options_set_rank(&options_of(target)->terminal, value, err);
+}
+
 static const struct option_row rows[] = {
+    { 0, "rank", "N", "of a job on several nodes: on node N, from 0 on (0)", set_rank },
     { 'r', "read-only", NULL, "look, and do not type", set_read_only },
     { 0, "detach-keys", "KEYS", "keys that leave: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
     { 0 },

@@ -61,7 +61,13 @@ static int set_keys(void *target, const char *value, struct error *err)
     return terminal_options_set_keys(&options_of(target)->terminal, value, err);
 }
 
+static int set_rank(void *target, const char *value, struct error *err)
+{
+    return terminal_options_set_rank(&options_of(target)->terminal, value, err);
+}
+
 static const struct option_row rows[] = {
+    { 0, "rank", "N", "of a job on several nodes: on node N, from 0 on (0)", set_rank },
     { 'T', "tty", NULL, "on a terminal of its own (as when this is typed on one)", set_tty },
     { 0, "no-tty", NULL, "not on a terminal", set_no_tty },
     { 'C', "chdir", "DIR", "run there instead of in the job's directory", set_directory },
@@ -145,7 +151,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         r = make_body(options, is_tty, argc - 1, argv + 1, &body, err);
     if (r < 0)
         return r;
-    struct session_options session = { .path = jobs.items[0], .exec = body, .is_tty = is_tty };
+    struct session_options session = {
+        .path = jobs.items[0], .rank = options->terminal.rank, .exec = body, .is_tty = is_tty
+    };
     int status = -1;
     uint64_t position = 0;
     r = detach_keys_parse(&session.keys, options->terminal.detach_keys, err);

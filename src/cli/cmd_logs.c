@@ -21,20 +21,21 @@
 #include "cli/field.h"
 #include "cli/follow.h"
 #include "cli/job_columns.h"
+#include "cli/labelled.h"
 #include "cli/log_tail.h"
 #include "cli/selector.h"
 #include "cli/stream.h"
 #include "cli/talk.h"
+#include "job/job_nodes.h"
 
 #define FOLLOWED_MAX    64U
 #define REASK_MS        250
 #define READ_PATIENT_MS 10000
 #define LINES_MAX       1000000000
-#define LINE_BYTES_MAX  (64U << 10) // a longer line of several jobs is broken there
 
 struct logs_options {
-    bool is_follow, is_strip, is_raw, has_lines;
-    int64_t lines;
+    bool is_follow, is_strip, is_raw, has_lines, has_rank;
+    int64_t lines, rank;
 };
 
 static struct logs_options *options_of(void *target)
@@ -53,6 +54,12 @@ static int set_lines(void *target, const char *value, struct error *err)
 {
     options_of(target)->has_lines = true;
     return parse_integer(value, "-n", 0, LINES_MAX, &options_of(target)->lines, err);
+}
+
+static int set_rank(void *target, const char *value, struct error *err)
+{
+    options_of(target)->has_rank = true;
+    return parse_integer(value, "--rank", 0, JOB_NODES_MAX - 1, &options_of(target)->rank, err);
 }
 
 static int set_strip(void *target, const char *value, struct error *err)
@@ -76,59 +83,30 @@ static const struct option_row follow_rows[] = {
 
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and what follows them", set_lines },
+    { 0, "rank", "N", "of a job on several nodes: only the output on node N, from 0 on", set_rank },
     { 0, "raw", NULL, "every byte, also when a terminal's output is not printed on a terminal", set_raw },
     { 0, "strip", NULL, "leave out colours and other terminal control sequences", set_strip },
     { 0 },
 };
 
-/* One job's output on its way. */
+/* One job's output on its way, or that of its part on one node. */
 struct log {
     const char *job;
+    size_t rank;
     struct call *call;
     struct stream stream;
     struct escapes escapes;
-    struct buffer line; // with several jobs: the line that is not complete yet
+    struct labelled lines; // with several
     bool is_prefixed;
     bool is_stripped;
+    bool is_last; // what is asked now was asked when the job was over
     bool is_over;
 };
 
-static int write_out(const void *bytes, size_t length)
+static int write_out(void *arg, const void *bytes, size_t length)
 {
     int r = write_all(STDOUT_FILENO, bytes, length);
     return r < 0 ? r : 0;
-}
-
-static int flush_line(struct log *log)
-{
-    char prefix[64];
-    if (log->line.length == 0)
-        return 0;
-    int n = snprintf(prefix, sizeof(prefix), "%s: ", log->job);
-    int r = write_out(prefix, (size_t)n);
-    if (r == 0)
-        r = write_out(log->line.bytes, log->line.length);
-    if (r == 0 && log->line.bytes[log->line.length - 1] != '\n')
-        r = write_out("\n", 1);
-    log->line.length = 0;
-    return r;
-}
-
-static int write_lines(struct log *log, const uint8_t *bytes, size_t length)
-{
-    while (length > 0) {
-        const uint8_t *newline = memchr(bytes, '\n', length);
-        size_t part = newline == NULL ? length : (size_t)(newline - bytes) + 1;
-        size_t room = LINE_BYTES_MAX - log->line.length;
-        part = part < room ? part : room;
-        buffer_append(&log->line, bytes, part);
-        bytes += part;
-        length -= part;
-        int r = newline != NULL || log->line.length == LINE_BYTES_MAX ? flush_line(log) : 0;
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 static int take_bytes(void *target, const void *bytes, size_t length)
@@ -142,14 +120,14 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     }
     if (length == 0)
         return 0;
-    return log->is_prefixed ? write_lines(log, bytes, length) : write_out(bytes, length);
+    return log->is_prefixed ? labelled_take(&log->lines, bytes, length) : write_out(NULL, bytes, length);
 }
 
 static void ask(struct log *log, int delay_ms)
 {
     const struct logs_options *options = log->call->options;
-    _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%s/log%s", log->job, options->is_follow ? "?follow=1&wait=1" : "");
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log%stask=%zu", log->job,
+        options->is_follow ? "?follow=1&wait=1&" : "?", log->rank);
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
@@ -171,8 +149,8 @@ static int start(struct log *log, struct error *err)
     const struct logs_options *options = log->call->options;
     log->is_stripped = is_to_be_stripped(log);
     if (options->has_lines) {
-        int r =
-            log_tail_find(&log->call->client, log->job, (uint64_t)options->lines, &log->stream.offset, err);
+        int r = log_tail_find(
+            &log->call->client, log->job, log->rank, (uint64_t)options->lines, &log->stream.offset, err);
         if (r < 0)
             return r;
     }
@@ -183,20 +161,23 @@ static int start(struct log *log, struct error *err)
 }
 
 /* The job's own object, to know whether the end of the log is the end of the job. */
-static int finish_follow(struct log *log, struct error *err)
+static int finish_follow(struct log *log, bool is_absent, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
     int r = client_get(&log->call->client, path, &job, err);
     if (r < 0)
         return r;
-    if (!job_is_done(job)) {
+    /* "None" may have been the answer just before a part was heard of. */
+    bool is_too_early = is_absent && log->rank > 0 && !log->is_last;
+    if (!job_is_done(job) || is_too_early) {
         ask(log, REASK_MS);
+        log->is_last = job_is_done(job);
         return 0;
     }
     log->is_over = true;
-    r = flush_line(log);
-    if (isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
+    r = labelled_flush(&log->lines);
+    if (log->rank == 0 && isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
         follow_report(log->call, "logs", job);
     return r;
 }
@@ -207,12 +188,13 @@ static int on_complete(struct log *log, struct error *err)
     const struct http_answer *answer = stream_answer(&log->stream);
     bool is_good = answer->status == 200 || answer->status == 206;
     bool is_past_end = answer->status == 416; // of a range that begins where the log ends
-    if (!is_good && !is_past_end && !(answer->status == 404 && options->is_follow && log->stream.offset > 0))
+    bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || log->rank > 0);
+    if (!is_good && !is_past_end && !is_late)
         return client_problem(answer, err);
     if (options->is_follow)
-        return finish_follow(log, err);
+        return finish_follow(log, answer->status == 404, err);
     log->is_over = true;
-    return flush_line(log);
+    return labelled_flush(&log->lines);
 }
 
 static int advance(struct log *log, bool is_readable, struct error *err)
@@ -261,27 +243,90 @@ static int run_logs(struct log *logs, size_t count, struct error *err)
 static void clear(struct log *log)
 {
     stream_clear(&log->stream);
-    buffer_clear(&log->line);
+    labelled_clear(&log->lines);
+}
+
+struct log_list {
+    struct log *items;
+    size_t count;
+};
+
+/* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. */
+static int count_parts(struct call *call, const char *job, size_t *ret, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    _cleanup_json_ json_t *object = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
+    *ret = 1;
+    if (options->has_rank)
+        return 0;
+    int r = client_get(&call->client, path, &object, err);
+    if (r < 0)
+        return r;
+    size_t parts = json_array_size(json_object_get(object, "parts"));
+    int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
+    if (parts == 0 && asked > 1 && options->is_follow)
+        parts = (size_t)asked;
+    *ret = parts > 0 ? parts : 1;
+    return 0;
+}
+
+static int add_job(
+    struct call *call, const char *job, bool is_one_of_several, struct log_list *list, struct error *err)
+{
+    const struct logs_options *options = call->options;
+    size_t parts;
+    int r = count_parts(call, job, &parts, err);
+    if (r < 0)
+        return r;
+    list->items = xreallocarray(list->items, list->count + parts, sizeof(*list->items));
+    for (size_t i = 0; i < parts; i++) {
+        struct log *log = &list->items[list->count++];
+        *log = (struct log){ .job = job,
+            .rank = options->has_rank ? (size_t)options->rank : i,
+            .call = call,
+            .is_prefixed = is_one_of_several || parts > 1,
+            .lines = { .put = write_out } };
+        char *label = log->lines.label;
+        if (parts > 1 && is_one_of_several)
+            (void)snprintf(label, sizeof(log->lines.label), "%.40s %zu", job, log->rank);
+        else if (parts > 1)
+            (void)snprintf(label, sizeof(log->lines.label), "%zu", log->rank);
+        else
+            (void)snprintf(label, sizeof(log->lines.label), "%.40s", job);
+    }
+    return 0;
 }
 
 /* At once when they are followed, else one after another. */
+static int print_list(struct log_list *list, bool is_follow, struct error *err)
+{
+    size_t at_once = is_follow ? list->count : 1;
+    int r = 0;
+    if (is_follow && list->count > FOLLOWED_MAX)
+        return error_set(
+            err, -E2BIG, "-f: the outputs on %zu nodes are more than %u at once", list->count, FOLLOWED_MAX);
+    for (size_t from = 0; r == 0 && from < list->count; from += at_once) {
+        for (size_t i = 0; r == 0 && i < at_once; i++)
+            r = start(&list->items[from + i], err);
+        if (r == 0)
+            r = run_logs(&list->items[from], at_once, err);
+    }
+    return r;
+}
+
 static int print_logs(struct call *call, const struct strings *jobs, struct error *err)
 {
     const struct logs_options *options = call->options;
-    size_t at_once = options->is_follow ? jobs->count : 1;
+    struct log_list list = { 0 };
     int r = 0;
-    for (size_t from = 0; r == 0 && from < jobs->count; from += at_once) {
-        _cleanup_free_ struct log *logs = xcalloc(at_once, sizeof(*logs));
-        for (size_t i = 0; r == 0 && i < at_once; i++) {
-            logs[i] =
-                (struct log){ .job = jobs->items[from + i], .call = call, .is_prefixed = jobs->count > 1 };
-            r = start(&logs[i], err);
-        }
-        if (r == 0)
-            r = run_logs(logs, at_once, err);
-        for (size_t i = 0; i < at_once; i++)
-            clear(&logs[i]);
-    }
+    for (size_t i = 0; r == 0 && i < jobs->count; i++)
+        r = add_job(call, jobs->items[i], jobs->count > 1, &list, err);
+    if (r == 0)
+        r = print_list(&list, options->is_follow, err);
+    for (size_t i = 0; i < list.count; i++)
+        clear(&list.items[i]);
+    free(list.items);
     return r;
 }
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node drain|resume; for operators. Jobs that run there go on; nothing new starts. The other actions are
- * in node_admit.c. */
+/* mgpu node drain|resume|fence; for operators. Jobs that run on a drained node go on; nothing new starts. Of
+ * a node that is fenced somebody has made sure that nothing runs there any more. The other actions are in
+ * node_admit.c. */
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/exit_code.h"
@@ -12,6 +16,8 @@
 #include "cli/node_admit.h"
 #include "cli/outage.h"
 #include "cli/outage_wait.h"
+
+#define NAME_MAX_SHOWN 100
 
 static int run(struct call *call, const char *action, int argc, char **argv, struct error *err)
 {
@@ -47,6 +53,58 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
     return run(call, "resume", argc, argv, err);
 }
 
+struct fence_options {
+    struct outage_options outage; // the first: its options are shared
+    bool is_yes;
+};
+
+static int set_yes(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct fence_options *)((struct call *)target)->options)->is_yes = true;
+    return 0;
+}
+
+static const struct option_row fence_rows[] = {
+    { 'y', "yes", NULL, "do not ask", set_yes },
+    { 0 },
+};
+
+static bool is_confirmed(int argc, char **argv)
+{
+    char answer[8] = "";
+    (void)fprintf(stderr, "Have you made sure that");
+    for (int i = 0; i < argc; i++) {
+        _cleanup_free_ char *name = text_escape(argv[i], NAME_MAX_SHOWN);
+        (void)fprintf(stderr, "%s %s", i > 0 ? "," : "", name);
+    }
+    (void)fprintf(
+        stderr, " %s off? A job that still runs there will run twice. [y/N] ", argc > 1 ? "are" : "is");
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int run_fence(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct fence_options *options = call->options;
+    if (argc > 0 && !options->is_yes && isatty(STDIN_FILENO) != 1) {
+        (void)error_set(err, -EINVAL, "cannot ask whether it is off: standard input is no terminal");
+        return error_hint(err, "add -y when you have made sure");
+    }
+    if (argc > 0 && !options->is_yes && !is_confirmed(argc, argv))
+        return error_set(err, -ECANCELED, "nothing was fenced");
+    return run(call, "fence", argc, argv, err);
+}
+
+static const struct command fence_command = {
+    .name = "node fence",
+    .usage = "[OPTIONS] NODE...",
+    .help = "Say that these nodes are off: what ran there has ended (operators)",
+    .tables = { outage_reason_rows, fence_rows },
+    .options_size = sizeof(struct fence_options),
+    .complete_operand = complete_nodes,
+    .run = run_fence,
+};
+
 static const struct command drain_command = {
     .name = "node drain",
     .usage = "[OPTIONS] NODE...",
@@ -66,12 +124,12 @@ static const struct command resume_command = {
     .run = run_resume,
 };
 
-static const struct command *const actions[] = { &drain_command, &resume_command, &node_token_command,
-    &node_forget_command, NULL };
+static const struct command *const actions[] = { &drain_command, &resume_command, &fence_command,
+    &node_token_command, &node_forget_command, NULL };
 
 const struct command command_node = {
     .name = "node",
-    .usage = "drain|resume|forget NODE... | token",
+    .usage = "drain|resume|fence|forget NODE... | token",
     .help = "Take nodes out of use and put them back; let machines join",
     .actions = actions,
 };

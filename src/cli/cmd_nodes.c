@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/away_text.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/exit_code.h"
@@ -36,8 +37,15 @@ static char *render_state(const struct view *view, const json_t *node, enum colo
     bool is_up = json_is_true(json_object_get(node, "up"));
     const char *state = field_text(node, "state");
     state = state != NULL ? state : is_up ? "up" : "down";
-    *color = strcmp(state, "up") == 0 ? COLOR_GREEN : strcmp(state, "down") == 0 ? COLOR_RED : COLOR_MAGENTA;
-    return outage_text(view, node, state);
+    bool is_lost = strcmp(state, "down") == 0 || strcmp(state, "unreachable") == 0;
+    *color = strcmp(state, "up") == 0 ? COLOR_GREEN : is_lost ? COLOR_RED : COLOR_MAGENTA;
+    _cleanup_free_ char *text = outage_text(view, node, state), *since = away_since(view, node);
+    int64_t stopping = field_integer(node, "stopping", 0);
+    if (since != NULL && strcmp(state, "unreachable") == 0)
+        return xasprintf("%s %s", text, since);
+    if (stopping > 0)
+        return xasprintf("%s, ending %" PRId64 " that nobody wants", text, stopping);
+    return take_ptr(text);
 }
 
 static char *render_memory(const struct view *view, const json_t *node, enum color *color)
@@ -63,7 +71,8 @@ static char *render_since(const struct view *view, const json_t *node, enum colo
 
 static const struct list_column columns[] = {
     { "node", "NODE", "its name", "name", false, 0, NULL },
-    { "state", "STATE", "up, down or drained, and why", "state", false, 1, render_state },
+    { "state", "STATE", "up, unreachable, down, drained or fenced, and why", "state", false, 1,
+        render_state },
     { "gpus", "GPUS", "GPUs it has", "gpus", true, 0, NULL },
     { "drained", "DRAINED", "GPUs that mgpu has taken out of use", "gpus_drained", true, 0, NULL },
     { "cpus", "CPUS", "CPUs it has", "cpus", true, 0, NULL },

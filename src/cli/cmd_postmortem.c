@@ -53,6 +53,8 @@ static const char *advice_of(const json_t *job)
         { END_OOM,
             "Nothing was wrong with its command but its memory: ask for more with -M, or let it use less." },
         { END_REBOOT, "Its node went down with it. Nothing is known of what it did last." },
+        { END_NODE_LOST, "Its node was lost while it ran. With --requeue-on node-lost it would have gone on "
+                         "elsewhere." },
         { END_START_FAILED, "Its command never ran." },
         { END_SETUP_FAILED, "The setup command failed, so its command never ran." },
         { END_DEADLINE,

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/commands.h"
 #include "cli/enforced.h"
 #include "cli/exit_code.h"
@@ -176,6 +177,8 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", saves its work when told to");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", queued again when its time is up");
+    if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
+        buffer_append_text(&text, ", queued again when its node is lost");
     if (field_integer(page->job, "retry", 0) > 0)
         buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
@@ -218,6 +221,9 @@ static void print_tries(const struct page *page)
     print_count(page, "retried", "retries", " of these, because it had failed");
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
+    _cleanup_free_ char *away = away_text(&page->view, page->job);
+    if (away != NULL)
+        print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)
     {
         if (!field_is(event, "type", "requeued"))
@@ -358,6 +364,23 @@ static void print_viewers(const struct page *page)
         print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
 }
 
+/* Of a job on several nodes: each part, what it came to, and where its output is. */
+static void print_parts(const struct page *page)
+{
+    size_t rank = 0;
+    const json_t *part = NULL;
+    json_array_foreach(json_object_get(page->job, "parts"), rank, part)
+    {
+        _cleanup_free_ char *node = field_shown(part, "node"), *state = field_shown(part, "state");
+        _cleanup_free_ char *log =
+            field_is_known(part, "log") ? field_shown(part, "log") : xstrdup("no output");
+        (void)fprintf(page->out, "%-10s %zu: %s, %s", rank == 0 ? "ranks" : "", rank, node, state);
+        if (field_is_known(part, "exit_code"))
+            (void)fprintf(page->out, ", exit %" PRId64, field_integer(part, "exit_code", 0));
+        (void)fprintf(page->out, ", %s\n", log);
+    }
+}
+
 static void print_grants(const struct page *page)
 {
     size_t index = 0;
@@ -366,6 +389,7 @@ static void print_grants(const struct page *page)
     if (!field_is_known(page->job, "node"))
         return;
     print_line(page, "where", where);
+    print_parts(page);
     json_array_foreach(json_object_get(page->job, "granted"), index, gpu)
     {
         _cleanup_free_ char *uuid = field_shown(gpu, "uuid");

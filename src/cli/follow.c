@@ -26,6 +26,7 @@
 #include "base/parse.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/follow_parts.h"
 #include "cli/idle_news.h"
 #include "cli/job_columns.h"
 #include "cli/raw_terminal.h"
@@ -53,6 +54,8 @@ struct follow {
     enum phase phase;
     json_t *job; // as last heard of
     struct stream channels[CHANNELS];
+    struct follow_parts parts; // its outputs on further nodes
+    struct labelled first;     // and then that on the first one
     struct waiting_line line;
     struct buffer pending; // output that stdout has not taken yet, from `written` on
     size_t written;
@@ -77,6 +80,23 @@ static int take_output(void *target, const void *bytes, size_t length)
     return 0;
 }
 
+static int take_first(void *target, const void *bytes, size_t length)
+{
+    struct follow *follow = target;
+    return follow->parts.count > 0 ? labelled_take(&follow->first, bytes, length)
+                                   : take_output(target, bytes, length);
+}
+
+/* As many as it has nodes, or will have when that is what it asked for. */
+static void listen_to_parts(struct follow *follow)
+{
+    size_t count = json_array_size(json_object_get(follow->job, "parts"));
+    if (count == 0)
+        count = (size_t)field_integer(follow->job, "nodes", 1);
+    if (!follow->options->is_until_start)
+        follow_parts_open(&follow->parts, count, take_output, follow);
+}
+
 static void open_channel(struct follow *follow, enum channel channel, const char *what)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "%s", follow->id, what);
@@ -94,7 +114,7 @@ static void listen_to_log(struct follow *follow, int delay_ms)
 {
     struct stream *log = &follow->channels[CHANNEL_LOG];
     open_channel(follow, CHANNEL_LOG, "/log?follow=1&wait=1");
-    log->sink = take_output;
+    log->sink = take_first;
     log->sink_target = follow;
     log->retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
@@ -273,6 +293,7 @@ static int on_watch(struct follow *follow, struct error *err)
     }
     follow->phase = FOLLOW_RUNNING;
     tell_idleness(follow);
+    listen_to_parts(follow);
     watch(follow);
     return 0;
 }
@@ -282,6 +303,8 @@ static bool is_log_short(const struct follow *follow)
 {
     if (follow->phase != FOLLOW_DONE)
         return true;
+    if (follow->parts.count > 0)
+        return false; // log_bytes are those of all
     return (int64_t)follow->channels[CHANNEL_LOG].offset < field_integer(follow->job, "log_bytes", 0);
 }
 
@@ -299,7 +322,7 @@ static int on_log(struct follow *follow, struct error *err)
     /* While the job goes on the end of the log is not its end; afterwards a file that was cut, moved away or
      * written by nobody is not waited for. */
     if (!is_log_short(follow))
-        return 0;
+        return labelled_flush(&follow->first);
     if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
         talk_line("%" PRId64 " bytes of the output could not be read; see: mgpu logs %" PRIu64,
             field_integer(follow->job, "log_bytes", 0) - (int64_t)follow->channels[CHANNEL_LOG].offset,
@@ -376,7 +399,8 @@ static bool is_over(const struct follow *follow)
     if (follow->is_left || (follow->options->is_until_start && follow->phase != FOLLOW_QUEUED))
         return true;
     bool is_written = follow->pending.length == 0;
-    bool is_log_over = follow->is_stdout_gone || (is_log_read(follow) && is_written);
+    bool is_read = is_log_read(follow) && follow_parts_are_over(&follow->parts);
+    bool is_log_over = follow->is_stdout_gone || (is_read && is_written);
     return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over);
 }
 
@@ -390,7 +414,7 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = follow->pending.length > 0;
     int wait_ms = least(waiting_line_wait_ms(&follow->line), patience_left_ms(follow->options->patience));
-    struct pollfd fds[CHANNELS + 3] = {
+    struct pollfd fds[CHANNELS + 3 + FOLLOW_PARTS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
         [CHANNELS + 2] = { .fd = follow->raw.is_set ? STDIN_FILENO : -1, .events = POLLIN },
@@ -400,7 +424,9 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
         wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
-    if (poll(fds, CHANNELS + 3, wait_ms) < 0 && errno != EINTR)
+    struct pollfd *part_fds = &fds[CHANNELS + 3];
+    wait_ms = least(wait_ms, follow_parts_poll(&follow->parts, has_output, part_fds));
+    if (poll(fds, CHANNELS + 3 + follow->parts.count, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     if (fds[CHANNELS].revents != 0)
         on_signal(follow, signal_fd);
@@ -413,7 +439,7 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         if (r < 0)
             return r;
     }
-    return 0;
+    return follow_parts_advance(&follow->parts, part_fds, follow->phase == FOLLOW_DONE, err);
 }
 
 static void paint(struct follow *follow)
@@ -485,6 +511,8 @@ static void follow_clear(struct follow *follow)
     raw_terminal_restore(&follow->raw);
     for (size_t i = 0; i < CHANNELS; i++)
         stream_clear(&follow->channels[i]);
+    follow_parts_clear(&follow->parts);
+    labelled_clear(&follow->first);
     buffer_clear(&follow->pending);
     json_decref(follow->job);
 }
@@ -498,11 +526,14 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
         follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
     follow.id = (uint64_t)field_integer(job, "id", 0);
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
+    follow.parts = (struct follow_parts){ .call = call, .job = follow.id };
+    follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.patience_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call);
     watch(&follow);
     if (!options->is_until_start)
         listen_to_log(&follow, 0);
+    listen_to_parts(&follow);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r == 0)

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/field.h"
 #include "cli/gpu_past.h"
 #include "cli/outage_text.h"
@@ -141,6 +142,9 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
         _cleanup_free_ char *trouble = field_shown(gpu, "trouble");
         return xasprintf("lost: %s", trouble);
     }
+    _cleanup_free_ char *since = away_since(view, gpu);
+    if (since != NULL)
+        return xasprintf("node_down %s", since);
     return outage_text(view, gpu, state == NULL ? "-" : state);
 }
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/away_text.h"
 #include "cli/field.h"
 #include "cli/progress_text.h"
 #include "cli/ps_arrays.h"
@@ -120,33 +121,56 @@ const char *job_glyph(const struct screen *screen, const json_t *job)
     return screen->is_utf8 ? looks[look_of(job)].glyph : looks[look_of(job)].plain_glyph;
 }
 
-/* Runs of neighbours are joined, but the order stays: it is the job's own numbering of its GPUs. */
-static void append_indexes(struct buffer *out, const json_t *granted)
+static bool is_on(const json_t *gpu, const char *node, const char *first)
+{
+    const char *own = field_text(gpu, "node");
+    return strcmp(own != NULL ? own : first, node) == 0;
+}
+
+/* Those on `node`. Runs of neighbours are joined, but the order stays: it is the job's own numbering of its
+ * GPUs. */
+static void append_indexes(
+    struct buffer *out, const json_t *granted, const char *node, const char *first_node)
 {
     size_t count = json_array_size(granted);
+    const char *separator = ":";
     for (size_t i = 0; i < count;) {
-        int64_t first = field_integer(json_array_get(granted, i), "index", 0), last = first;
+        const json_t *gpu = json_array_get(granted, i);
+        int64_t first = field_integer(gpu, "index", 0), last = first;
         size_t next = i + 1;
-        while (next < count && field_integer(json_array_get(granted, next), "index", 0) == last + 1) {
+        if (!is_on(gpu, node, first_node)) {
+            i++;
+            continue;
+        }
+        while (next < count && is_on(json_array_get(granted, next), node, first_node) &&
+               field_integer(json_array_get(granted, next), "index", 0) == last + 1) {
             last++;
             next++;
         }
-        buffer_printf(out, i == 0 ? ":%" PRId64 : ",%" PRId64, first);
+        buffer_printf(out, "%s%" PRId64, separator, first);
         if (last > first)
             buffer_printf(out, last == first + 1 ? ",%" PRId64 : "-%" PRId64, last);
+        separator = ",";
         i = next;
     }
 }
 
 char *job_where(const json_t *job)
 {
-    const char *node = field_text(job, "node");
+    const char *first = field_text(job, "node");
+    const json_t *parts = json_object_get(job, "parts"), *granted = json_object_get(job, "granted");
+    size_t count = json_array_size(parts);
     struct buffer out = { 0 };
-    if (node == NULL)
+    if (first == NULL)
         return xstrdup("-");
-    _cleanup_free_ char *shown = text_escape(node, TEXT_MAX);
-    buffer_append_text(&out, shown);
-    append_indexes(&out, json_object_get(job, "granted"));
+    for (size_t i = 0; i < (count > 0 ? count : 1); i++) {
+        const char *node = count > 0 ? field_text(json_array_get(parts, i), "node") : first;
+        if (node == NULL)
+            continue;
+        _cleanup_free_ char *shown = text_escape(node, TEXT_MAX);
+        buffer_printf(&out, "%s%s", i > 0 ? " " : "", shown);
+        append_indexes(&out, granted, node, first);
+    }
     return buffer_take(&out);
 }
 
@@ -239,6 +263,12 @@ static char *outcome_released(const json_t *job)
     return xstrdup("released");
 }
 
+static char *outcome_node_lost(const json_t *job)
+{
+    (void)job;
+    return xstrdup("its node was lost");
+}
+
 char *job_outcome(const json_t *job)
 {
     static char *(*const outcomes[END_KINDS])(const json_t *) = {
@@ -256,6 +286,7 @@ char *job_outcome(const json_t *job)
         [END_GPU_FAULT] = outcome_gpu_fault,
         [END_IDLE_TIMEOUT] = outcome_idle,
         [END_RELEASED] = outcome_released,
+        [END_NODE_LOST] = outcome_node_lost,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -335,10 +366,15 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* What it runs; before that how far it says it is, and for how long it has left its GPUs unused when that is
- * too long. */
+/* That its node is away, or what it runs; before that how far it says it is, and for how long it has left its
+ * GPUs unused when that is too long. */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
+    char *away = away_text(view, job);
+    if (away != NULL) {
+        *color = COLOR_RED;
+        return away;
+    }
     _cleanup_free_ char *idle = usage_idle_mark(view->screen, job);
     _cleanup_free_ char *bar = job_is_done(job) ? NULL : progress_bar(view->screen, job);
     _cleanup_free_ char *command = field_shown(job, "command");

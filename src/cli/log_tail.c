@@ -26,10 +26,10 @@ uint64_t log_tail_in(const void *bytes, uint64_t length, uint64_t lines)
     return 0;
 }
 
-int log_tail_find(
-    struct client *client, const char *job, uint64_t lines, uint64_t *ret_offset, struct error *err)
+int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t lines, uint64_t *ret_offset,
+    struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log", job);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log?task=%zu", job, rank);
     for (uint64_t wanted = FIRST_BYTES;; wanted *= 2) {
         _cleanup_(http_client_freep) struct http_client *http = NULL;
         char range[64];

@@ -45,6 +45,11 @@ const struct option_row outage_wait_rows[] = {
     { 0 },
 };
 
+const struct option_row outage_reason_rows[] = {
+    { 0, "reason", "TEXT", "how you know, for those who read it later", set_reason },
+    { 0 },
+};
+
 const struct option_row outage_rows[] = {
     { 0, "reason", "TEXT", "why, for those who wait", set_reason },
     { 0, "until", "TIME", "put back by itself then: 18:00, 'Fri 18:00', +2h", set_until },

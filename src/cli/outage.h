@@ -17,7 +17,8 @@ struct outage_options {
 };
 
 extern const struct option_row outage_rows[];
-extern const struct option_row outage_wait_rows[]; // of drain
+extern const struct option_row outage_reason_rows[]; // of fence, which has no end
+extern const struct option_row outage_wait_rows[];   // of drain
 
 /* Adds reason and end to `body` and sends it. The result is the exit status, or a negative errno. */
 int outage_post(struct call *call, const char *path, json_t *body, struct error *err);

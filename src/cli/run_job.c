@@ -22,11 +22,11 @@ static int write_out(void *target, const void *bytes, size_t length)
 }
 
 /* A job may be over before anybody can join its terminal: then its log tells the rest. */
-static int print_rest(
-    struct call *call, const char *path, const json_t *job, uint64_t position, struct error *err)
+static int print_rest(struct call *call, const char *path, uint32_t rank, const json_t *job,
+    uint64_t position, struct error *err)
 {
     _cleanup_(stream_clear) struct stream stream = { .sink = write_out, .offset = position };
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log", path);
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log?task=%u", path, rank);
     if (field_is_known(job, "output")) {
         talk_line("the end of the output of job %s is in its file: mgpu logs %s", path, path);
         return 0;
@@ -42,7 +42,9 @@ static int print_rest(
         r = stream_advance(&stream, wanted.revents != 0, err);
     }
     unsigned status = r > 0 ? stream_answer(&stream)->status : 200;
-    return r < 0 ? r : status == 200 || status == 206 ? 0 : client_problem(stream_answer(&stream), err);
+    return r < 0                                             ? r
+           : status == 200 || status == 206 || status == 416 ? 0
+                                                             : client_problem(stream_answer(&stream), err);
 }
 
 /* One attempt. EXIT_OK with *ret_job NULL: the user went away. */
@@ -50,6 +52,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
     bool is_read_only, bool is_from_start, json_t **ret_job, struct error *err)
 {
     struct session_options session = { .path = path,
+        .rank = options->rank,
         .is_tty = true,
         .is_read_only = is_read_only,
         .is_input_shut = isatty(STDIN_FILENO) != 1 && !options->is_interactive,
@@ -70,8 +73,9 @@ static int attach_once(struct call *call, const char *path, const struct termina
     }
     call->client.patience_ms = CLIENT_PATIENT_MS;
     r = job_end_await_attempt(call, path, ret_job, err);
-    return r == 0 && status < 0 && job_is_done(*ret_job) ? print_rest(call, path, *ret_job, position, err)
-                                                         : r;
+    return r == 0 && status < 0 && job_is_done(*ret_job)
+               ? print_rest(call, path, options->rank, *ret_job, position, err)
+               : r;
 }
 
 int run_attached(struct call *call, const char *path, const struct terminal_options *options,

@@ -296,6 +296,20 @@ static int read_mail_user(struct sbatch *sbatch, const char *value, char **ret, 
     return 0;
 }
 
+static int read_requeue(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)value, (void)err;
+    *ret = xstrdup("node-lost");
+    return 0;
+}
+
+static int read_no_requeue(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    (void)sbatch, (void)value, (void)err;
+    *ret = xstrdup("none");
+    return 0;
+}
+
 static const struct row rows[] = {
     { "job-name", "name", NULL, 'J' },
     { "time", "time", read_time, 't' },
@@ -319,6 +333,8 @@ static const struct row rows[] = {
     { "container-mounts", "image-mount", read_mounts, 0 },
     { "mail-type", NULL, read_mail_type, 0 },
     { "mail-user", NULL, read_mail_user, 0 },
+    { "requeue", "requeue-on", read_requeue, 0, true },
+    { "no-requeue", "requeue-on", read_no_requeue, 0, true },
     { 0 },
 };
 

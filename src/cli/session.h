@@ -18,6 +18,7 @@ enum session_result {
 struct session_options {
     uint64_t job;
     const char *path;   // job as the API's paths have it
+    uint32_t rank;      // of a job on several nodes: on which
     const json_t *exec; // body of an exec, or NULL: the job's own terminal
     bool is_tty;        // the other side has a terminal
     bool is_read_only;

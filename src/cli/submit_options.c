@@ -158,6 +158,14 @@ static int set_on_timeout(void *target, const char *value, struct error *err)
     return set(target, "requeue_on_timeout", "--on-timeout", is_requeue ? "yes" : "no", err);
 }
 
+static int set_requeue_on(void *target, const char *value, struct error *err)
+{
+    bool is_lost = strcmp(value, "node-lost") == 0;
+    if (!is_lost && strcmp(value, "none") != 0)
+        return error_set(err, -EINVAL, "--requeue-on: '%.60s' is neither node-lost nor none", value);
+    return set(target, "requeue_on_node_lost", "--requeue-on", is_lost ? "yes" : "no", err);
+}
+
 static int set_max_requeues(void *target, const char *value, struct error *err)
 {
     return set(target, "max_requeues", "--max-requeues", value, err);
@@ -354,6 +362,8 @@ const struct option_row submit_rows[] = {
     { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (10s)", set_grace },
     { 0, "on-timeout", "kill|requeue", "when its time is up: end it, or queue it again (kill)",
         set_on_timeout },
+    { 0, "requeue-on", "node-lost|none", "queue it again when its node is lost or starts anew (none)",
+        set_requeue_on },
     { 0, "max-requeues", "N", "so often at most (10)", set_max_requeues },
     { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
     { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },

@@ -4,13 +4,24 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "cli/detach_keys.h"
+#include "job/job_nodes.h"
 
 int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err)
 {
     struct detach_keys keys;
     options->detach_keys = value;
     return detach_keys_parse(&keys, value, err);
+}
+
+int terminal_options_set_rank(struct terminal_options *options, const char *value, struct error *err)
+{
+    int64_t rank;
+    int r = parse_integer(value, "--rank", 0, JOB_NODES_MAX - 1, &rank, err);
+    if (r == 0)
+        options->rank = (uint32_t)rank;
+    return r;
 }
 
 int terminal_options_set_ctrl_c(struct terminal_options *options, const char *value, struct error *err)

@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/ask.h"
+#include "cli/away_text.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/table.h"
@@ -305,7 +306,7 @@ static char *situation(const json_t *job)
 }
 
 /* For a job that does not wait any more: where it is or how it ended. */
-static void print_past(const json_t *job, FILE *out)
+static void print_past(const struct view *view, const json_t *job, FILE *out)
 {
     _cleanup_free_ char *name = field_shown(job, "name"), *state = field_shown(job, "state");
     _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job), *id = job_id(job);
@@ -316,13 +317,16 @@ static void print_past(const json_t *job, FILE *out)
     else
         (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
+    _cleanup_free_ char *away = away_text(view, job);
+    if (away != NULL)
+        (void)fprintf(out, "Its %s; it keeps what it holds until its end is proven.\n", away);
 }
 
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out)
 {
     size_t count = json_array_size(json_object_get(why, "reasons"));
     if (job != NULL && !field_is(job, "state", "queued")) {
-        print_past(job, out);
+        print_past(view, job, out);
         return;
     }
     _cleanup_free_ char *start = situation(job);

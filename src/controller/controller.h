@@ -51,6 +51,7 @@ struct controller_options {
     struct health_settings health;
     struct idle_policy idle;
     struct notice_settings notices;
+    struct loss_settings loss;
     int64_t max_time_ms, default_time_ms; // 0: none
     struct core_account *accounts;        // of users and groups with limits of their own
     size_t n_accounts;

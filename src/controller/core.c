@@ -38,9 +38,11 @@ void core_free(struct core *core)
     }
     for (size_t i = 0; i < core->n_nodes; i++) {
         free(core->nodes[i].name);
+        free(core->nodes[i].address);
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_watches(&core->nodes[i]);
+        core_clear_unwanted(&core->nodes[i]);
     }
     free(core->nodes);
     core_clear_questions(core);

@@ -46,6 +46,7 @@ struct core_effects {
     void *arg;
     void (*commit)(void *arg, struct store_batch *batch);
     void (*send)(void *arg, uint32_t link, const struct record_type *type, const void *message);
+    void (*close_link)(void *arg, uint32_t link); // soon; nothing that still comes on it counts
     void (*reply)(void *arg, void *request, const struct core_answer *answer);
     void (*publish)(void *arg, const struct job_event *event, const struct job *job);
     void (*fetch_spec)(void *arg, uint64_t job); // core_on_spec() answers
@@ -76,6 +77,13 @@ struct notice_settings {
     int64_t time_ms;   // that one may take
 };
 
+/* When nothing is heard of a node. */
+struct loss_settings {
+    int64_t timeout_ms; // without a word: it is unreachable; 0: it never is
+    int64_t
+        lease_ms; // what may go on elsewhere is given up on a node that hears nothing for so long; 0: never
+};
+
 struct core_options {
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
@@ -88,6 +96,7 @@ struct core_options {
     struct health_settings health;
     struct idle_policy idle;
     struct notice_settings notices;
+    struct loss_settings loss;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
 };
@@ -187,6 +196,11 @@ void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
 void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t reservation, void *request);
 
+/* Somebody has made sure that this node is off, or that nothing of mgpu runs there: its attempts have ended
+ * (END_NODE_LOST). It stays drained until core_drain() resumes it. -EISCONN: it is up. */
+void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, void *request);
+
 /* What an administrator said of this GPU (uuid) or this node (uuid NULL), NULL: nothing. */
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid);
 
@@ -227,6 +241,9 @@ void core_forget(struct core *core, void *request);
 /* HELLO on a link. -EPROTO, -EEXIST (node name is connected already): the caller closes the link. */
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err);
+/* Where other nodes reach the node of this link: the parts of a job are told. Until it is said they are told
+ * its name. A port behind it (10.0.0.1:55804, [fd00::1]:55804) is left out. */
+void core_set_address(struct core *core, uint32_t link, const char *address);
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link);
 /* Any later message; one the agent may not send is refused with -EPROTO and the caller closes the link. */
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
@@ -250,6 +267,11 @@ const struct job_usage *core_usage(const struct core *core, uint64_t job);
 /* Of a job that is to save its work and go back to the queue: when it is killed at the latest; 0: it is no
  * such job. */
 int64_t core_checkpoint_until(const struct core *core, uint64_t job);
+/* Its parts in order of rank, while an attempt on several nodes is active; else NULL. The caller frees the
+ * array, the texts are the core's. */
+struct json_part *core_parts_look(const struct core *core, uint64_t job);
+/* The log of its part of this rank, active or over; NULL: there is none (yet). */
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same of one GPU of it, whatever its others and its CPUs do. */
@@ -286,12 +308,20 @@ char *core_settings_text(const struct core *core);
 struct core_node {
     char *name;
     bool is_up;
+    bool is_unreachable;   // nothing was heard of it for too long
+    int64_t heard_ms;      // boot clock: its last word, or our start
+    int64_t heard_wall_ms; // the same for people
+    int64_t acked_ms;      // boot clock: it has no later word of ours that it was heard
+    struct known_attempt
+        *unwanted; // what still runs there and nobody wants: nothing new starts before its end
+    size_t n_unwanted;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
     uint32_t n_telling;    // notices that it is about to tell
+    char *address;         // where other nodes reach it; NULL: by its name
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
 void core_each_node(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From a job's durable state to what the agents must hear: starting wants LAUNCH, stopping wants STOP,
- * running wants TERMS when they are not those of its LAUNCH any more. Messages may be lost with their link;
+ * running wants TERMS when they are not those of its LAUNCH any more (of an attempt on several nodes:
+ * core_parts.c). Messages may be lost with their link;
  * after the next HELLO the same function says them again, and agents take each of them twice without harm.
  */
 #include <signal.h>
@@ -73,7 +74,46 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
         core_act(core, member);
 }
 
-static void send_launch(struct core *core, struct core_job *entry, uint32_t link)
+#define MEETING_PORT_FIRST 29500U // where the parts of a job may meet
+#define MEETING_PORTS      500U
+
+static void add_peers(const struct core *core, const struct job *job, struct message_launch *launch)
+{
+    struct launch_peer *peers = xcalloc(job_node_count(job), sizeof(*peers));
+    for (size_t rank = 0; rank < job_node_count(job); rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+        const char *address = node != NULL ? node->address : NULL;
+        peers[rank] = (struct launch_peer){
+            .name = xstrdup(job_node_name(job, rank)),
+            .address = xstrdup(address != NULL ? address : job_node_name(job, rank)),
+            .gpus = (uint32_t)job_node_gpus(job, rank),
+        };
+    }
+    launch->peers = (struct record_list){ peers, job_node_count(job) };
+    launch->port = MEETING_PORT_FIRST + (uint32_t)((job->id + job->attempt * 101ULL) % MEETING_PORTS);
+}
+
+static void free_peers(struct record_list *list)
+{
+    struct launch_peer *peers = list->items;
+    for (size_t i = 0; i < list->count; i++)
+        record_clear(&launch_peer_record, &peers[i]);
+    free(peers);
+}
+
+/* What it was given on the node of this rank; the names and UUIDs stay the job's. */
+static struct record_list grants_on(const struct job *job, uint32_t rank)
+{
+    const struct gpu_grant *all = job->grants.items;
+    struct gpu_grant *grants = xcalloc(job->grants.count + 1, sizeof(*grants));
+    struct record_list list = { .items = grants };
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (text_equal(all[i].node != NULL ? all[i].node : job->node, job_node_name(job, rank)))
+            grants[list.count++] = all[i];
+    return list;
+}
+
+bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
     struct core_job *owner = spec_owner(entry);
@@ -81,7 +121,7 @@ static void send_launch(struct core *core, struct core_job *entry, uint32_t link
         if (!owner->is_fetching)
             core->effects.fetch_spec(core->effects.arg, owner->job->id);
         owner->is_fetching = true;
-        return;
+        return false;
     }
     struct job_spec spec = *owner->spec; // borrowed; edits since the submit count
     spec.ask = job->ask;
@@ -90,20 +130,22 @@ static void send_launch(struct core *core, struct core_job *entry, uint32_t link
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
+        .task = rank,
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
+        .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,
+        .lease_ms = job->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
-    struct gpu_grant *grants = xcalloc(job->grants.count + 1, sizeof(*grants)); // those of its first node
-    for (size_t i = 0; i < job->grants.count; i++)
-        if (((const struct gpu_grant *)job->grants.items)[i].node == NULL)
-            grants[launch.gpus.count++] = ((const struct gpu_grant *)job->grants.items)[i];
-    launch.gpus.items = grants;
+    if (job_is_wide(job))
+        add_peers(core, job, &launch);
     core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
-    free(grants);
+    free_peers(&launch.peers);
+    free(launch.gpus.items);
+    return true;
 }
 
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
@@ -112,11 +154,12 @@ int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
 }
 
 /* What differs from what LAUNCH said. */
-static void send_terms(struct core *core, const struct job *job, uint32_t link)
+void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
 {
     struct message_terms terms = {
         .job = job->id,
         .attempt = job->attempt,
+        .task = rank,
         .token = job->token,
         .time_limit_ms = job->ask.time_limit_ms,
         .is_suspended = job->suspended_ms != 0,
@@ -124,12 +167,13 @@ static void send_terms(struct core *core, const struct job *job, uint32_t link)
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
 }
 
-static void send_stop(struct core *core, const struct core_job *entry, uint32_t link)
+void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
     struct message_stop stop = {
         .job = job->id,
         .attempt = job->attempt,
+        .task = rank,
         .token = job->token,
         .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
         .grace_ms = core_stop_grace_ms(core, entry),
@@ -146,15 +190,19 @@ void core_act(struct core *core, struct core_job *entry)
         core_send_await(core, entry);
     if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
         return;
+    if (job_is_wide(job)) {
+        core_parts_act(core, entry);
+        return;
+    }
     const struct core_node *node = core_find_node(core, job->node);
     if (node == NULL || !node->is_up)
         return;
     if (job->state == JOB_STARTING)
-        send_launch(core, entry, node->link);
+        (void)core_send_launch(core, entry, 0, node->link);
     else if (job->state == JOB_STOPPING)
-        send_stop(core, entry, node->link);
+        core_send_stop(core, entry, 0, node->link);
     else if (job->terms > 0)
-        send_terms(core, job, node->link);
+        core_send_terms(core, job, 0, node->link);
     else if (entry->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
         core_drop_spec(core, spec_owner(entry));
 }

@@ -45,9 +45,14 @@ struct batch *core_batch(struct core *core)
 static void send_signal(struct core *core, const struct held *held)
 {
     const struct job *job = core_job(core, held->job);
-    const struct core_node *node = job != NULL ? core_find_node(core, job->node) : NULL;
-    if (node != NULL && node->is_up && job->token == held->signal.token)
-        core->effects.send(core->effects.arg, node->link, &message_signal_record, &held->signal);
+    struct message_signal signal = held->signal;
+    if (job == NULL || job->token != held->signal.token)
+        return;
+    for (signal.task = 0; signal.task < job_node_count(job); signal.task++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, signal.task));
+        if (node != NULL && node->is_up)
+            core->effects.send(core->effects.arg, node->link, &message_signal_record, &signal);
+    }
 }
 
 static void let_go(struct core *core, struct held *held)

@@ -64,7 +64,8 @@ static void apply_mark(struct core *core, const char *node, const char *uuid, bo
 void core_set_mark(struct core *core, const struct cluster_change *change)
 {
     struct cluster_change *mark = find_mark(core, change->node, change->uuid);
-    bool is_set = change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN;
+    bool is_set = change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN ||
+                  change->kind == CHANGE_NODE_FENCE;
     if (mark != NULL) {
         cluster_change_clear(mark);
         *mark = core->marks[--core->n_marks];
@@ -93,7 +94,7 @@ void core_put_change(
     store_batch_put(core_batch(core)->changes, kind, key, &bytes);
 }
 
-static void make_mark(struct core *core, const struct cluster_change *change)
+void core_make_mark(struct core *core, const struct cluster_change *change)
 {
     const char *kind = change->uuid != NULL ? "gpu" : "node";
     _cleanup_free_ char *key =
@@ -128,7 +129,7 @@ void core_run_marks(struct core *core)
             .uuid = xstrdup(mark->uuid),
             .text = xstrdup("its time is over"),
         };
-        make_mark(core, &over);
+        core_make_mark(core, &over);
         cluster_change_clear(&over);
     }
 }
@@ -180,6 +181,8 @@ void core_node_changed(struct core *core, struct core_node *node)
 {
     struct cluster_change change;
     struct buffer bytes = { 0 };
+    if (node->n_unwanted > 0)
+        return; // it is told of when these have ended
     describe_node(core, node, &change);
     record_encode(&cluster_change_record, &change, &bytes);
     if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {
@@ -271,7 +274,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .text = xstrdup(reason),
             .until_ms = until_ms,
         };
-        make_mark(core, &change);
+        core_make_mark(core, &change);
         cluster_change_clear(&change);
         if (is_faulty && node->is_up)
             core_node_changed(core, node);
@@ -289,7 +292,9 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         core_check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
     if (answer.code == 0 && node == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
-    if (answer.code == 0 && (!is_resume || find_mark(core, name, NULL) != NULL)) {
+    const struct cluster_change *mark = find_mark(core, name, NULL);
+    bool is_fenced = mark != NULL && mark->kind == CHANGE_NODE_FENCE; // more than drained
+    if (answer.code == 0 && (is_resume ? mark != NULL : !is_fenced)) {
         struct cluster_change change = {
             .kind = is_resume ? CHANGE_NODE_RESUME : CHANGE_NODE_DRAIN,
             .uid = who->uid,
@@ -297,7 +302,7 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .text = xstrdup(reason),
             .until_ms = until_ms,
         };
-        make_mark(core, &change);
+        core_make_mark(core, &change);
         cluster_change_clear(&change);
     }
     core_reply(core, request, &answer);

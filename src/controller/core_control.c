@@ -33,9 +33,12 @@ static int check_job(
             job_state_name(job->state), control->done);
         return job->state == JOB_STOPPING ? err->code : error_hint(err, "mgpu show %" PRIu64, job->id);
     }
-    const struct core_node *node = core_find_node(core, job->node);
-    if (control->needs_node && (node == NULL || !node->is_up)) {
-        (void)error_set(err, -EHOSTDOWN, "node %s of job %" PRIu64 " is not connected", job->node, job->id);
+    for (size_t rank = 0; control->needs_node && rank < job_node_count(job); rank++) {
+        const char *name = job_node_name(job, rank);
+        const struct core_node *node = core_find_node(core, name);
+        if (node != NULL && node->is_up)
+            continue;
+        (void)error_set(err, -EHOSTDOWN, "node %s of job %" PRIu64 " is not connected", name, job->id);
         return error_hint(err, "mgpu nodes; try again when it is there");
     }
     return 0;

@@ -64,15 +64,19 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     const struct job_usage *usage = core_usage(core, id);
     if (usage == NULL || uuid == NULL || entry->job->state != JOB_RUNNING)
         return 0;
-    const struct gpu_grant *grants = entry->job->grants.items;
+    const struct job *job = entry->job;
+    const struct gpu_grant *grants = job->grants.items;
     const struct usage_gpu *gpus = usage->gpus.items;
-    for (size_t i = 0, own = 0; i < entry->job->grants.count && own < usage->gpus.count; i++) {
-        if (grants[i].node != NULL)
-            continue; // its agent measures those of the first node
-        if (text_equal(grants[i].uuid, uuid))
-            return (int64_t)gpus[own].idle_ms;
-        own++;
-    }
+    size_t at = 0; // in order of rank, and on each node in the order that the job asked for
+    for (size_t rank = 0; rank < job_node_count(job); rank++)
+        for (size_t i = 0; i < job->grants.count && at < usage->gpus.count; i++) {
+            const char *node = grants[i].node != NULL ? grants[i].node : job->node;
+            if (!text_equal(node, job_node_name(job, rank)))
+                continue;
+            if (text_equal(grants[i].uuid, uuid))
+                return (int64_t)gpus[at].idle_ms;
+            at++;
+        }
     return 0;
 }
 

@@ -97,7 +97,9 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
             core_enqueue(core, entry, NULL, false);
         else if (job_state_is_active(entry->job->state))
             core_resume(core, entry);
+        core_parts_load(entry);
     }
+    core_await_nodes(core);
     core_note_settings(core, false);
 }
 

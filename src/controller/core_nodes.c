@@ -33,7 +33,7 @@ static struct core_node *find_link(const struct core *core, uint32_t link)
     return NULL;
 }
 
-static struct core_node *find_or_add(struct core *core, const char *name)
+struct core_node *core_add_node(struct core *core, const char *name)
 {
     struct core_node *node = core_find_node(core, name);
     if (node != NULL)
@@ -41,6 +41,8 @@ static struct core_node *find_or_add(struct core *core, const char *name)
     core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
     node = &core->nodes[core->n_nodes++];
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
+    core_hear(core, node);
+    core_acknowledge(core, node);
     return node;
 }
 
@@ -60,7 +62,8 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;
-    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT;
+    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
+                      event->end != END_NODE_LOST;
     bool goes_back = job->is_requeued && !is_own_end;
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
@@ -71,7 +74,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     core_drop_usage(entry);
 }
 
-static void end_without_record(struct core *core, struct core_job *entry, enum job_end end, const char *text)
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text)
 {
     struct job_event event = {
         .attempt = entry->job->attempt,
@@ -101,43 +104,11 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !is_same_boot)
-        end_without_record(core, entry, END_REBOOT, "its node was started anew while it ran");
+        core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
     else if (is_gone && has_started)
-        end_without_record(core, entry, END_UNKNOWN, "its node has no record of it any more");
+        core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);
-}
-
-/* Attempts that the node knows and no job wants: they are stopped, and forgotten when they report their end.
- */
-static void stop_unwanted(struct core *core, const struct core_node *node)
-{
-    const struct known_attempt *attempts = node->hello.attempts.items;
-    for (size_t i = 0; i < node->hello.attempts.count; i++) {
-        const struct known_attempt *known = &attempts[i];
-        const struct core_job *entry = core_find(core, known->job);
-        /* An entry that a crash left without its token can only be the job's present attempt. */
-        bool is_wanted = entry != NULL && (entry->job->token == known->token ||
-                                              (known->token == 0 && entry->job->attempt == known->attempt));
-        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
-         */
-        if (known->job > core->last_job) {
-            core->last_job = known->job;
-            continue;
-        }
-        if (is_wanted || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
-            continue;
-        struct message_stop stop = {
-            .job = known->job,
-            .attempt = known->attempt,
-            .step = known->step,
-            .task = known->task,
-            .token = known->token,
-            .signal = SIGTERM,
-            .grace_ms = core->options.grace_ms,
-        };
-        core->effects.send(core->effects.arg, node->link, &message_stop_record, &stop);
-    }
 }
 
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
@@ -148,32 +119,67 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
     if (hello->node == NULL || hello->boot_id == NULL)
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
-    struct core_node *node = find_or_add(core, hello->node);
+    core_begin(core, boot_ms, wall_ms);
+    struct core_node *node = core_add_node(core, hello->node);
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
+    core_hear(core, node);
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
     node->is_up = true;
     node->link = link;
     node->n_telling = 0;
-    core_begin(core, boot_ms, wall_ms);
     if (was_up)
         core_stop_telling(core, old_link, core->now_ms);
+    struct message_welcome welcome = { .epoch = core->epoch };
+    core_set_heartbeat(core, &welcome);
+    core_acknowledge(core, node);
+    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
+    core_stop_unwanted(core, node);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
-    struct message_welcome welcome = { .epoch = core->epoch };
-    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
         after = entry->active_after;
-        if (text_equal(entry->job->node, node->name))
+        if (job_rank_on(entry->job, node->name) < 0)
+            continue;
+        if (job_is_wide(entry->job))
+            core_parts_reconcile(core, entry, node);
+        else
             reconcile(core, entry, hello);
     }
     core_resume_leases(core, node);
     core_run_notices(core, core->now_ms);
-    stop_unwanted(core, node);
     return 0;
+}
+
+void core_drop_link(struct core *core, struct core_node *node)
+{
+    node->is_up = false;
+    core_clear_unwanted(node);
+    core_fail_questions(core, node->link);
+    core_stop_telling(core, node->link, core->now_ms);
+    core_run_notices(core, core->now_ms);
+    core_parts_away(core, node);
+    core_node_down(core, node);
+}
+
+static char *without_port(const char *address)
+{
+    const char *first = strchr(address, ':'), *last = strrchr(address, ':');
+    if (address[0] == '[')
+        return xstrndup(address + 1, strcspn(address + 1, "]"));
+    return first != NULL && first == last ? xstrndup(address, (size_t)(first - address)) : xstrdup(address);
+}
+
+void core_set_address(struct core *core, uint32_t link, const char *address)
+{
+    struct core_node *node = find_link(core, link);
+    if (node == NULL)
+        return;
+    free(node->address);
+    node->address = without_port(address);
 }
 
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
@@ -181,12 +187,8 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
-    node->is_up = false;
     core_begin(core, boot_ms, wall_ms);
-    core_fail_questions(core, link);
-    core_stop_telling(core, link, core->now_ms);
-    core_run_notices(core, core->now_ms);
-    core_node_down(core, node);
+    core_drop_link(core, node);
 }
 
 /* What every statement about an attempt begins with. */
@@ -207,6 +209,7 @@ static void forget(struct core *core, const struct core_node *node, const struct
         .token = statement->token,
     };
     core_forget_attempt(core, node->link, &forget);
+    core_settle_unwanted(core, core_find_node(core, node->name), &forget);
 }
 
 /* The job when the statement is about its present attempt and can still change it; else the agent may forget.
@@ -216,7 +219,8 @@ static struct core_job *find_current(
 {
     struct core_job *entry = core_find(core, statement->job);
     bool is_current = entry != NULL && entry->job->token == statement->token &&
-                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state);
+                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
+                      (int)statement->task == job_rank_on(entry->job, node->name);
     if (is_current)
         return entry;
     if (statement->job <= core->last_job)
@@ -224,12 +228,32 @@ static struct core_job *find_current(
     return NULL;
 }
 
+/* Is this the part of a present attempt on several nodes that this node has? */
+static bool is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token)
+{
+    return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
+           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
+}
+
+static void on_ready(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_ready *ready = message;
+    struct core_job *entry = core_find(core, ready->job);
+    if (is_part(entry, node, ready->task, ready->token))
+        core_part_ready(core, entry, ready->task);
+}
+
 static void on_started(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
     struct core_job *entry = core_find(core, started->job);
+    if (is_part(entry, node, started->task, started->token)) {
+        core_part_started(core, entry, started->task, started);
+        return;
+    }
     /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
-    if (entry == NULL || entry->job->token != started->token || entry->job->started_ms != 0 ||
+    if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
+        entry->job->started_ms != 0 ||
         (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
         return;
     struct job_event event = {
@@ -238,15 +262,14 @@ static void on_started(struct core *core, const struct core_node *node, const vo
     core_change(core, entry, &event, NULL);
 }
 
-/* The attempt is proven never to have run: the job goes back to the queue, or ends when that happens too
- * often. */
-static void give_back(struct core *core, struct core_job *entry, const char *text)
+/* The job goes back to the queue, or ends when that happens too often. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text)
 {
     struct job *job = entry->job;
     if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
             job->attempt, text != NULL ? text : "no reason");
-        end_without_record(core, entry, END_START_FAILED, sentence);
+        core_end_attempt(core, entry, END_START_FAILED, sentence);
         return;
     }
     struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
@@ -280,6 +303,12 @@ static void take_fault(struct job_event *event)
         event->text = usage->fault;
 }
 
+void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+{
+    take_fault(event);
+    end_attempt(core, entry, event);
+}
+
 static void on_exited(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -287,8 +316,16 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
+    if (job_is_wide(entry->job) && !core_part_is_lost(entry, record->task)) {
+        core_part_exited(core, entry, record->task, record);
+        return; // it is forgotten with the others
+    }
+    if (job_is_wide(entry->job)) {
+        forget(core, node, &statement);
+        return;
+    }
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        give_back(core, entry, record->text);
+        core_give_back(core, entry, record->text);
     } else {
         struct job_event event = {
             .attempt = record->attempt,
@@ -304,8 +341,7 @@ static void on_exited(struct core *core, const struct core_node *node, const voi
             .text = record->text,
         };
         take_usage(record, &event.usage);
-        take_fault(&event);
-        end_attempt(core, entry, &event);
+        core_close_attempt(core, entry, &event);
         job_usage_free(event.usage.items);
     }
     forget(core, node, &statement);
@@ -319,9 +355,17 @@ static void on_returned(struct core *core, const struct core_node *node, const v
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
+    if (job_is_wide(entry->job) && !core_part_is_lost(entry, returned->task)) {
+        core_part_returned(core, entry, returned->task, returned->text);
+        return;
+    }
+    if (job_is_wide(entry->job)) {
+        forget(core, node, &statement);
+        return;
+    }
     if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)
         return; // it ran: "never executed" cannot be true, and the truth will follow
-    give_back(core, entry, returned->text);
+    core_give_back(core, entry, returned->text);
     forget(core, node, &statement);
 }
 
@@ -365,6 +409,12 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     core_node_changed(core, known);
 }
 
+static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
+{
+    core_acknowledge(core, core_find_node(core, node->name));
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, message);
+}
+
 static void on_process(struct core *core, const struct core_node *node, const void *message)
 {
     core_on_process(core, node, message);
@@ -379,21 +429,24 @@ static const struct {
     uint16_t id;
     void (*handle)(struct core *core, const struct core_node *node, const void *message);
 } handlers[] = {
+    { MESSAGE_READY, on_ready },
     { MESSAGE_STARTED, on_started },
     { MESSAGE_EXITED, on_exited },
     { MESSAGE_RETURNED, on_returned },
     { MESSAGE_GPUS, on_gpus },
     { MESSAGE_PROCESS, on_process },
     { MESSAGE_TOLD, on_told },
+    { MESSAGE_HEARTBEAT, on_heartbeat },
 };
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
     const void *message, struct error *err)
 {
-    const struct core_node *node = find_link(core, link);
+    struct core_node *node = find_link(core, link);
     if (node == NULL)
         return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
     core_begin(core, boot_ms, wall_ms);
+    core_hear(core, node);
     for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
         if (handlers[i].id == id) {
             handlers[i].handle(core, node, message);

@@ -3,25 +3,27 @@
 #pragma once
 
 #include "controller/core.h"
+#include "controller/core_parts.h"
 #include "sched/forecast.h"
 #include "sched/sched.h"
 
 /* A job with what the controller needs around it. */
 struct core_job {
     struct job *job;
-    struct job_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
-    size_t spec_bytes;       // what it counts against RESIDENT_SPECS_MAX
-    uint64_t changed_in;     // batch of its latest change: it may be acted on when that one is durable
-    int64_t grace_ms;        // of the latest cancel; -1: the default
-    int64_t due_ms;          // boot clock: its deadline while it waits, its time limit while it runs
-    int64_t limit_ms;        // the time limit that due_ms follows from
-    size_t timer;            // its place in the heap of those plus 1; 0: none is set
-    bool is_fetching;        // its spec was asked for
-    int64_t stop_ends_ms;    // wall clock: when what is being stopped is killed at the latest
-    uint64_t stop_token;     // of the attempt that this is about
-    bool kills_process;      // a lease: the next stop is meant for its process too
-    struct job_usage *usage; // while it runs: what its agent said last; else NULL
-    uint64_t usage_token;    // of the attempt that this is about
+    struct job_spec *spec;    // while resident; NULL: fetch it from the store when it is needed
+    size_t spec_bytes;        // what it counts against RESIDENT_SPECS_MAX
+    uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
+    int64_t grace_ms;         // of the latest cancel; -1: the default
+    int64_t due_ms;           // boot clock: its deadline while it waits, its time limit while it runs
+    int64_t limit_ms;         // the time limit that due_ms follows from
+    size_t timer;             // its place in the heap of those plus 1; 0: none is set
+    bool is_fetching;         // its spec was asked for
+    int64_t stop_ends_ms;     // wall clock: when what is being stopped is killed at the latest
+    uint64_t stop_token;      // of the attempt that this is about
+    bool kills_process;       // a lease: the next stop is meant for its process too
+    struct job_usage *usage;  // while it runs: what its agent said last; else NULL
+    uint64_t usage_token;     // of the attempt that this is about
+    struct core_parts *parts; // of an attempt on several nodes; else NULL
     struct core_job *array, *members;              // an element's array, while in memory; an array's elements
     struct core_job *member_before, *member_after; // elements of the same array
     struct core_job *before, *after;               // all jobs, in order of id
@@ -129,6 +131,7 @@ struct core {
     struct batch *open;   // gathers changes
     struct batch *flying; // handed to the store, NULL when none is
     struct waiter *waiters;
+    int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core_turn.c. */
@@ -246,6 +249,7 @@ void core_set_mark(struct core *core, const struct cluster_change *change); // o
 void core_put_change(
     struct core *core, const char *kind, const char *key, const struct cluster_change *change);
 void core_clear_marks(struct core *core);
+void core_make_mark(struct core *core, const struct cluster_change *change); // and makes it durable
 int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
     struct error *err);
 /* "node:0", or "0" on the only node. */
@@ -283,6 +287,10 @@ void core_clear_outlook(struct core *core);
 
 /* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);
+/* To the node of this rank. False: its request is not in memory, and was asked for. */
+bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link);
+void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link);
+void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over
 void core_drop_spec(struct core *core, struct core_job *entry);
 
@@ -329,3 +337,25 @@ const struct job *core_lessee(const struct core *core, const struct gpu_process 
 
 /* --- core_nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
+/* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
+void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
+/* It is proven never to have run. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text);
+struct core_node *core_add_node(struct core *core, const char *name); // found, or made and never heard of
+void core_drop_link(struct core *core, struct core_node *node);       // its link is no more
+/* Its attempt is over, which nobody has seen: `text` says how that is known. */
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
+
+/* --- core_unwanted.c: attempts that a node still has and no job wants --- */
+void core_stop_unwanted(struct core *core, struct core_node *node); // after a HELLO
+void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over);
+void core_clear_unwanted(struct core_node *node);
+
+/* --- core_loss.c: nodes that are silent --- */
+void core_hear(struct core *core, struct core_node *node);        // it has said something
+void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
+/* The node's agent is told when to speak. */
+void core_set_heartbeat(const struct core *core, struct message_welcome *welcome);
+void core_run_loss(struct core *core);
+int64_t core_next_loss(const struct core *core); // boot clock; TIME_NEVER
+void core_await_nodes(struct core *core);        // at a start: those that hold jobs have not spoken yet

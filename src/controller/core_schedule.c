@@ -32,25 +32,36 @@ static void write_grants(
     }
 }
 
-/* `node` is no copy: the event must be emptied by gpu_grants_clear() alone. */
+/* In order of rank: the order in which the scheduler took them. */
+static void write_nodes(const struct core *core, const struct allocation *allocation, struct job_event *event)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    for (size_t i = 0; allocation->n_nodes > 1 && i < allocation->n_nodes; i++) {
+        const char *name = cluster->nodes[allocation->nodes[i].node].name;
+        job_nodes_add(&event->nodes, name, core_find_node(core, name)->hello.boot_id);
+    }
+}
+
 static void allocate(struct core *core, struct core_job *entry, const struct allocation *allocation)
 {
     const struct cluster *cluster = sched_cluster(core->sched);
     const struct alloc_node *first = &allocation->nodes[0];
-    char *name = cluster->nodes[first->node].name;
+    const char *name = cluster->nodes[first->node].name;
     const struct core_node *where = core_find_node(core, name);
     struct job_event event = {
         .type = EVENT_ALLOCATED,
         .attempt = entry->job->attempt + 1,
         .token = core->effects.random(core->effects.arg) | 1,
-        .node = name,
-        .boot_id = where->hello.boot_id,
+        .node = xstrdup(name),
+        .boot_id = xstrdup(where->hello.boot_id),
         .cpu_milli = first->cpu_milli,
         .memory = first->memory,
+        .node_lease_ms = entry->job->ask.requeue_on_node_lost ? core->options.loss.lease_ms : 0,
     };
     write_grants(cluster, allocation, &event);
+    write_nodes(core, allocation, &event);
     core_change(core, entry, &event, NULL);
-    gpu_grants_clear(&event.gpus);
+    job_event_clear(&event);
 }
 
 static uint64_t start(void *arg, uint64_t job, const struct allocation *allocation)

@@ -61,6 +61,7 @@ static void entry_free(struct core_job *entry)
     job_free(entry->job);
     job_spec_free(entry->spec);
     core_drop_usage(entry);
+    core_parts_drop(entry);
     free(entry);
 }
 

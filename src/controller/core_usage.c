@@ -23,8 +23,12 @@ void core_take_usages(struct core *core, const struct record_list *usages)
         if (entry == NULL || entry->job->token != items[i].token || items[i].usage.count != 1 ||
             !job_state_is_active(entry->job->state))
             continue;
-        job_usage_free(entry->usage);
-        entry->usage = job_usage_copy(items[i].usage.items);
+        if (job_is_wide(entry->job)) {
+            core_part_usage(core, entry, &items[i]);
+        } else {
+            job_usage_free(entry->usage);
+            entry->usage = job_usage_copy(items[i].usage.items);
+        }
         entry->usage_token = items[i].token;
         core_judge_idleness(core, entry);
     }

@@ -28,6 +28,12 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     links_send(effects->controller->links, link, type, message);
 }
 
+static void close_link(void *arg, uint32_t link)
+{
+    struct effects *effects = arg;
+    links_close(effects->controller->links, link);
+}
+
 static void reply(void *arg, void *request, const struct core_answer *answer)
 {
     struct effects *effects = arg;
@@ -42,6 +48,13 @@ static void log_change(const struct cluster_change *change)
             change->node, change->text);
     if (change->kind == CHANGE_GPU_RETURN)
         log_info("GPU %s of node %s is in use again: %s", change->uuid, change->node, change->text);
+    if (change->kind == CHANGE_NODE_FENCE)
+        log_warning("node %s is fenced%s%s; what ran there has ended", change->node,
+            change->text != NULL ? ": " : "", change->text != NULL ? change->text : "");
+    if (change->kind == CHANGE_NODE_UNREACHABLE)
+        log_warning("node %s is unreachable; its jobs keep what they hold until it is back, or 'mgpu node "
+                    "fence %s' says that it is off",
+            change->node, change->node);
 }
 
 static void publish(void *arg, const struct job_event *event, const struct job *job)
@@ -121,6 +134,7 @@ struct effects *effects_new(struct controller *controller, struct core_effects *
         .arg = effects,
         .commit = commit,
         .send = send_message,
+        .close_link = close_link,
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,

@@ -115,6 +115,8 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     if (link->node == NULL)
         link->node = xstrdup(hello->node);
     close_older(link);
+    if (link->address != NULL)
+        core_set_address(controller->core, link->id, link->address);
     registry_note_link(controller->registry, link->node, link->address, true);
     log_info("node %s is up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node,
         link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
@@ -199,11 +201,24 @@ void links_adopt_node(struct links *links, int fd, const char *node, const char 
     link->address = xstrdup(address);
 }
 
-void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)
+static struct link *find(const struct links *links, uint32_t id)
 {
     struct link *link = links->first;
     while (link != NULL && link->id != id)
         link = link->next;
+    return link;
+}
+
+void links_close(struct links *links, uint32_t id)
+{
+    const struct link *link = find(links, id);
+    if (link != NULL)
+        bufferevent_trigger_event(link->stream, BEV_EVENT_EOF, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+void links_send(struct links *links, uint32_t id, const struct record_type *type, const void *message)
+{
+    const struct link *link = find(links, id);
     if (link == NULL)
         return;
     frame_send(link->stream, type, message);

@@ -19,4 +19,7 @@ void links_adopt(struct links *links, int fd);
 void links_adopt_node(struct links *links, int fd, const char *node, const char *address);
 
 /* Queues one message; dropped when that link has gone (the agent is told again after its next HELLO). */
+/* Ends it soon. Nothing when there is no such link. */
+void links_close(struct links *links, uint32_t id);
+
 void links_send(struct links *links, uint32_t link, const struct record_type *type, const void *message);

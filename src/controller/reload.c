@@ -26,6 +26,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .health = options->health,
         .idle = options->idle,
         .notices = options->notices,
+        .loss = options->loss,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,

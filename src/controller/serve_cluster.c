@@ -89,3 +89,14 @@ void handle_node_resume(struct request *request)
 {
     drain(request, true);
 }
+
+void handle_fence(struct request *request)
+{
+    struct mark_request mark;
+    if (!read_mark(request, &mark))
+        return;
+    request->on_answer = on_done;
+    core_fence(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+        request->name, mark.reason, request);
+    record_clear(&mark_request_record, &mark);
+}

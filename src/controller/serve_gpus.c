@@ -28,6 +28,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     struct json_gpu_view view = {
         .node = node->name,
         .is_node_up = node->is_up,
+        .unreachable_ms = node->is_unreachable ? node->heard_wall_ms : 0,
         .gpu = gpu,
         .jobs = jobs,
         .idle_ms = idle_ms,
@@ -77,7 +78,16 @@ static void add_node(void *arg, const struct core_node *node)
     size_t n_drained = 0;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
         n_drained += gpus[i].uuid != NULL && core_fault(core, node->name, gpus[i].uuid) != NULL;
-    json_t *object = json_node_write(node->name, node->is_up, &node->hello, drain, n_drained);
+    struct json_node_view view = {
+        .name = node->name,
+        .is_up = node->is_up,
+        .unreachable_ms = node->is_unreachable ? node->heard_wall_ms : 0,
+        .hello = &node->hello,
+        .drain = drain,
+        .n_drained = n_drained,
+        .n_stopping = node->n_unwanted,
+    };
+    json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);
     (void)json_array_append_new(listing->array, object);
 }
@@ -90,7 +100,10 @@ static void add_absent(void *arg, const struct registered_node *node)
     const struct message_hello nothing = { 0 };
     if (core_node(core, node->name) != NULL)
         return;
-    json_t *object = json_node_write(node->name, false, &nothing, core_mark(core, node->name, NULL), 0);
+    struct json_node_view view = {
+        .name = node->name, .hello = &nothing, .drain = core_mark(core, node->name, NULL)
+    };
+    json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);
     (void)json_array_append_new(listing->array, object);
 }

@@ -74,6 +74,13 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
     return text;
 }
 
+/* The node may be up again while the job is told of. */
+static int64_t unreachable_ms(const struct core *core, const struct job *job)
+{
+    const struct core_node *node = job_state_is_active(job->state) ? core_node(core, job->node) : NULL;
+    return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
+}
+
 json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
 {
     const struct core *core = serve->controller->core;
@@ -84,6 +91,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
         .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
+        .unreachable_ms = unreachable_ms(core, job),
     };
     char reason[REASON_SIZE] = "";
     view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
@@ -95,7 +103,11 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
         view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
         view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }
-    return json_job_write(&view);
+    struct json_part *parts = core_parts_look(core, job->id);
+    view.parts = parts;
+    json_t *object = json_job_write(&view);
+    free(parts);
+    return object;
 }
 
 void jobs_reply(struct request *request, unsigned status, const struct job *job)

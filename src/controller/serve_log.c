@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "controller/links.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_range.h"
@@ -33,6 +34,7 @@
 
 struct log_reader {
     bool is_follow, is_wait;
+    uint32_t rank; // whose log, of a job on several nodes
     struct range range;
     bool is_counted;     // in the user's share
     bool is_probe;       // opened only to learn the size
@@ -235,12 +237,14 @@ static void open_log(struct request *request, const struct job *job)
 {
     struct log_reader *log = request->work;
     struct controller *controller = request->serve->controller;
-    const struct core_node *node = job->node != NULL ? core_node(controller->core, job->node) : NULL;
+    const char *name = job_node_name(job, log->rank);
+    char *path = core_log_path(controller->core, job, log->rank);
+    const struct core_node *node = name != NULL ? core_node(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
         (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is away",
-            job->node != NULL ? job->node : "(none)", job->id);
-        (void)error_hint(&err, "the file is %s", job->log_path);
+            name != NULL ? name : "(none)", job->id);
+        (void)error_hint(&err, "the file is %s", path);
         request_reply_problem(request, &err);
         return;
     }
@@ -251,7 +255,7 @@ static void open_log(struct request *request, const struct job *job)
         .stream = log->expected,
         .uid = job->uid,
         .gid = job->gid,
-        .path = job->log_path,
+        .path = path,
         .offset = log->is_probe ? 0 : log->range.offset,
         .length = log->is_probe ? 1 : log->range.length,
         .follow = log->is_growing && !log->is_probe,
@@ -274,8 +278,14 @@ static void await_start(struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;
     struct error err = { 0 };
-    if (job->log_path != NULL) {
+    if (core_log_path(request->serve->controller->core, job, log->rank) != NULL) {
         open_log(request, job);
+        return;
+    }
+    if (job_node_count(job) > 0 && log->rank >= job_node_count(job)) {
+        (void)error_set(&err, -ENOENT, "job %" PRIu64 " has %zu node%s: there is no rank %u", job->id,
+            job_node_count(job), job_node_count(job) == 1 ? "" : "s", log->rank);
+        request_reply_problem(request, &err);
         return;
     }
     if (job->ask.lease_pid != 0) {
@@ -291,7 +301,8 @@ static void await_start(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    if (!log->is_follow && !log->is_wait) {
+    bool is_part_late = log->rank > 0 && job->state == JOB_RUNNING;
+    if (is_part_late || (!log->is_follow && !log->is_wait)) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " is %s: there is no output yet", job->id,
             job_state_name(job->state));
         (void)error_hint(&err, "mgpu logs -f %" PRIu64 " waits for it", job->id);
@@ -330,6 +341,11 @@ void handle_log(struct request *request)
     int r = query_get_flag(&request->query, "follow", &log->is_follow, &err);
     if (r == 0)
         r = query_get_flag(&request->query, "wait", &log->is_wait, &err);
+    int64_t rank = 0;
+    const char *task = query_get(&request->query, "task");
+    if (r == 0 && task != NULL)
+        r = parse_integer(task, "task", 0, JOB_NODES_MAX - 1, &rank, &err);
+    log->rank = (uint32_t)rank;
     if (r == 0)
         r = range_parse(http_message_header(&request->message, "range"), &log->range, &err);
     if (r < 0) {

@@ -26,6 +26,7 @@ void handle_resume(struct request *request);       // serve_cluster.c
 void handle_policy(struct request *request);       // serve_cluster.c
 void handle_drain(struct request *request);        // serve_cluster.c
 void handle_node_resume(struct request *request);  // serve_cluster.c
+void handle_fence(struct request *request);        // serve_cluster.c
 void handle_reserve(struct request *request);      // serve_reservations.c
 void handle_reservations(struct request *request); // serve_reservations.c
 void handle_unreserve(struct request *request);    // serve_reservations.c

@@ -38,6 +38,7 @@ struct terminal_client {
     bool is_exec, is_read_only;
     struct terminal_size size;
     uint64_t position;
+    uint64_t rank;            // of a job on several nodes: on which
     struct exec_request wish; // of an exec
     uint64_t expected;        // id of the stream that has not come yet, or 0
     int64_t since_wall_ms;    // 0: not joined yet
@@ -136,6 +137,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     if (client->is_exec) {
         struct message_open_guest message = { .job = job->id,
             .attempt = job->attempt,
+            .task = (uint32_t)client->rank,
             .token = job->token,
             .stream = client->expected,
             .command = client->wish.command,
@@ -149,6 +151,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     }
     struct message_open_terminal message = { .job = job->id,
         .attempt = job->attempt,
+        .task = (uint32_t)client->rank,
         .token = job->token,
         .stream = client->expected,
         .is_read_only = client->is_read_only,
@@ -196,11 +199,16 @@ static const struct core_node *find_node(
     const struct request *request, const struct job *job, struct error *err)
 {
     const struct core *core = request->serve->controller->core;
-    const struct core_node *node = job->node != NULL ? core_node(core, job->node) : NULL;
+    const struct terminal_client *client = request->work;
+    const char *name = job_node_name(job, client->rank);
+    const struct core_node *node = name != NULL ? core_node(core, name) : NULL;
     if (node != NULL && node->is_up)
         return node;
-    (void)error_set(err, -EHOSTDOWN, "node %s, on which job %" PRIu64 " runs, is away",
-        job->node != NULL ? job->node : "(none)", job->id);
+    if (name == NULL)
+        (void)error_set(err, -ENOENT, "job %" PRIu64 " has %zu node%s: there is no rank %" PRIu64, job->id,
+            job_node_count(job), job_node_count(job) == 1 ? "" : "s", client->rank);
+    else
+        (void)error_set(err, -EHOSTDOWN, "node %s, on which job %" PRIu64 " runs, is away", name, job->id);
     return NULL;
 }
 
@@ -254,6 +262,8 @@ void handle_terminal(struct request *request)
     if (r == 0)
         r = query_get_flag(&request->query, "read_only", &client->is_read_only, &err);
     if (r == 0)
+        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
+    if (r == 0)
         r = read_number(request, "rows", SPEC_TTY_MAX, &rows, &err);
     if (r == 0)
         r = read_number(request, "columns", SPEC_TTY_MAX, &columns, &err);
@@ -285,6 +295,8 @@ void handle_exec(struct request *request)
     _cleanup_json_ json_t *body = NULL;
     struct error err = { 0 };
     int r = check_upgrade(request, &err);
+    if (r == 0)
+        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
         r = request_parse_body(request, &body, &err);
     if (r == 0)

@@ -19,6 +19,7 @@
 #include "controller/settings_health.h"
 #include "controller/settings_idle.h"
 #include "controller/settings_keep.h"
+#include "controller/settings_loss.h"
 #include "controller/settings_notices.h"
 #include "controller/settings_time.h"
 #include "controller/settings_outside.h"
@@ -283,6 +284,7 @@ const struct settings_table settings_tables[] = {
     { time_rows, true },
     { notices_rows, true },
     { keep_rows, true },
+    { loss_rows, false },
     { NULL, false },
 };
 

@@ -194,7 +194,6 @@ static int check_rules(const struct job_ask *ask, struct error *err)
         { !has_gpus && ask->idle_ok, "idle_ok is given, but no GPU is asked for", no_gpu },
         { ask->idle_ok && ask->idle_timeout_ms > 0, "idle_ok and idle_timeout contradict each other",
             "give one of them" },
-        { !has_gpus && ask->nodes > 1, "a job without GPUs runs on one node", "leave nodes out" },
         { ask->gpu_share > 0 && ask->gpus != 1, "a part of a GPU is asked for, but several GPUs",
             "ask for -g 0.5, or for whole GPUs; give a memory size to share several: -g 2 -m 8G" },
         { has_ids && ask->gpu_model != NULL, "gpu_ids and gpu_model contradict each other", by_name },

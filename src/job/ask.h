@@ -34,36 +34,37 @@
 #define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
 
 struct job_ask {
-    char *gpu_ids;           // "0,2-3" or "node1:0,1;node2:0": exactly these, in this order; NULL: any
-    char *gpu_model;         // "h200", "a100|h100": only such models; NULL: any
-    char *gpu_allow;         // "0-3,5": only GPUs with these indexes; NULL: any
-    char *after;             // "41:ok,42:any": the jobs it waits for; NULL: none
-    char *array;             // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
-    uint64_t gpu_mem;        // bytes needed on each GPU, which may then be shared; 0: none asked
-    uint64_t memory;         // host memory on each node, bytes; 0: not asked
-    int64_t time_limit_ms;   // 0: none
-    int64_t begin_ms;        // not before, wall clock; 0: at once
-    int64_t deadline_ms;     // start no later than this, wall clock; 0: never too late
-    uint32_t gpus;           // of the whole job
-    uint32_t gpu_share;      // thousandths of its one GPU; 0: no fraction asked
-    uint32_t cpu_milli;      // thousandths of a CPU on each node; 0: not asked
-    uint32_t nodes;          // exactly so many; 0: any number
-    uint32_t gpus_per_node;  // 0: any division
-    int32_t priority;        // higher runs first
-    bool preemptible;        // may be put back into the queue when others need its GPUs
-    bool cancel_if_never;    // given up when what it waits for can never come true
-    bool idle_ok;            // may leave its GPUs unused
-    bool requeue_on_timeout; // goes back to the queue when its time is up
-    int64_t idle_timeout_ms; // ended when it has not used its GPUs for so long; 0: as the site says
-    int64_t tty_idle_ms;     // ended when nothing goes through its terminal for so long; 0: never
-    int64_t grace_ms;        // between SIGTERM and SIGKILL; 0: as the site says
-    char *warn_signal;       // "USR1@60": this signal so many seconds before its time is up; NULL: none
-    char *retry_on;          // "75,137": exit codes after which it is tried again; NULL: none
-    bool checkpoint;         // saves its work when it is told to, and says CHECKPOINTED
-    uint32_t max_requeues;   // so often it goes back to the queue at most; 0: ASK_REQUEUES
-    struct strings notify;   // whom to tell: job/notify.h; empty: nobody
-    char *notify_on;         // of what: "start,end"; NULL: of its end
-    uint32_t retry;          // tries after the first that failed by no fault of its command, or by `retry_on`
+    char *gpu_ids;             // "0,2-3" or "node1:0,1;node2:0": exactly these, in this order; NULL: any
+    char *gpu_model;           // "h200", "a100|h100": only such models; NULL: any
+    char *gpu_allow;           // "0-3,5": only GPUs with these indexes; NULL: any
+    char *after;               // "41:ok,42:any": the jobs it waits for; NULL: none
+    char *array;               // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
+    uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: none asked
+    uint64_t memory;           // host memory on each node, bytes; 0: not asked
+    int64_t time_limit_ms;     // 0: none
+    int64_t begin_ms;          // not before, wall clock; 0: at once
+    int64_t deadline_ms;       // start no later than this, wall clock; 0: never too late
+    uint32_t gpus;             // of the whole job
+    uint32_t gpu_share;        // thousandths of its one GPU; 0: no fraction asked
+    uint32_t cpu_milli;        // thousandths of a CPU on each node; 0: not asked
+    uint32_t nodes;            // exactly so many; 0: any number
+    uint32_t gpus_per_node;    // 0: any division
+    int32_t priority;          // higher runs first
+    bool preemptible;          // may be put back into the queue when others need its GPUs
+    bool cancel_if_never;      // given up when what it waits for can never come true
+    bool idle_ok;              // may leave its GPUs unused
+    bool requeue_on_timeout;   // goes back to the queue when its time is up
+    bool requeue_on_node_lost; // goes back to the queue when its node is lost or started anew
+    int64_t idle_timeout_ms;   // ended when it has not used its GPUs for so long; 0: as the site says
+    int64_t tty_idle_ms;       // ended when nothing goes through its terminal for so long; 0: never
+    int64_t grace_ms;          // between SIGTERM and SIGKILL; 0: as the site says
+    char *warn_signal;         // "USR1@60": this signal so many seconds before its time is up; NULL: none
+    char *retry_on;            // "75,137": exit codes after which it is tried again; NULL: none
+    bool checkpoint;           // saves its work when it is told to, and says CHECKPOINTED
+    uint32_t max_requeues;     // so often it goes back to the queue at most; 0: ASK_REQUEUES
+    struct strings notify;     // whom to tell: job/notify.h; empty: nobody
+    char *notify_on;           // of what: "start,end"; NULL: of its end
+    uint32_t retry; // tries after the first that failed by no fault of its command, or by `retry_on`
     /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
     uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
     uint64_t lease_start; // its start time, without which a pid names nobody
@@ -110,8 +111,9 @@ struct job_ask {
         JOB_ASK_FIELD(70, RECORD_BOOL, base_, checkpoint, "checkpoint", 0),                                  \
         JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
         JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
-        JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0)
-#define ASK_FIELDS         33U                   // rows of it
+        JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0),                               \
+        JOB_ASK_FIELD(80, RECORD_BOOL, base_, requeue_on_node_lost, "requeue_on_node_lost", 0)
+#define ASK_FIELDS         34U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

@@ -72,11 +72,12 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
     if (ask->max_requeues > ASK_REQUEUES_MAX)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
-    if (is_lease &&
-        (ask->retry > 0 || ask->requeue_on_timeout || ask->warn_signal != NULL || ask->checkpoint)) {
+    bool is_requeued = ask->requeue_on_timeout || ask->requeue_on_node_lost;
+    if (is_lease && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
         (void)error_set(
             err, -EINVAL, "a lease is not tried again and gets no signals: mgpu did not start its process");
-        return error_hint(err, "leave out retry, requeue_on_timeout, warn_signal and checkpoint");
+        return error_hint(
+            err, "leave out retry, requeue_on_timeout, requeue_on_node_lost, warn_signal and checkpoint");
     }
     int r = check_warning(ask, err);
     return r == 0 ? check_codes(ask, err) : r;

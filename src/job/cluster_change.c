@@ -63,6 +63,8 @@ static const struct {
     [CHANGE_GPU_POLICY] = { "gpu_policy", .has_node = true, .has_gpu = true, .has_text = true },
     [CHANGE_GPU_DRAIN] = { "gpu_drain", .has_node = true, .has_gpu = true, .has_text = true },
     [CHANGE_GPU_RETURN] = { "gpu_return", .has_node = true, .has_gpu = true },
+    [CHANGE_NODE_UNREACHABLE] = { "node_unreachable", .has_node = true },
+    [CHANGE_NODE_FENCE] = { "node_fence", .has_node = true },
 };
 
 const char *change_kind_name(enum change_kind kind)

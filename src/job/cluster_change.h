@@ -23,9 +23,11 @@ enum change_kind {
     CHANGE_RESERVE,
     CHANGE_UNRESERVE,
     CHANGE_SETTINGS,
-    CHANGE_GPU_POLICY, // `text` says what others on this GPU mean: a foreign_policy, or "default"
-    CHANGE_GPU_DRAIN,  // mgpu takes it out of use: `text` says why, `fault` how bad it is
-    CHANGE_GPU_RETURN, // and puts it back
+    CHANGE_GPU_POLICY,       // `text` says what others on this GPU mean: a foreign_policy, or "default"
+    CHANGE_GPU_DRAIN,        // mgpu takes it out of use: `text` says why, `fault` how bad it is
+    CHANGE_GPU_RETURN,       // and puts it back
+    CHANGE_NODE_UNREACHABLE, // nothing was heard of it since `from_ms`
+    CHANGE_NODE_FENCE, // somebody has made sure that it is off: what ran there has ended; drained as well
     CHANGE_KINDS,
 };
 

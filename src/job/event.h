@@ -64,6 +64,8 @@ struct job_event {
     uint32_t cause;            // preempted, requeued: enum requeue_cause
     int64_t retry_ms;          // requeued: not before this time, wall clock; 0: at once
     uint32_t sent;             // signalled: the signal
+    struct record_list nodes;  // allocated, ended: struct job_node, all of several in order of rank
+    int64_t node_lease_ms;     // allocated: it is over when its node has heard nothing for so long; 0: never
 };
 
 extern const struct record_type job_event_record;

@@ -17,6 +17,7 @@ static bool is_no_fault_of_its_own(const struct job_event *end)
     case END_START_FAILED:
     case END_UNKNOWN:
     case END_REBOOT:
+    case END_NODE_LOST:
     case END_GPU_FAULT: return true;
     default: return false;
     }
@@ -33,10 +34,15 @@ static bool has_code(const struct job_event *end)
     }
 }
 
-static bool wants_requeue(const struct job *job)
+static bool may_requeue(const struct job *job)
 {
     uint32_t max = job->ask.max_requeues != 0 ? job->ask.max_requeues : ASK_REQUEUES;
-    return job->ask.requeue_on_timeout && job->restarts - job->retries < max;
+    return job->restarts - job->retries < max;
+}
+
+static bool is_loss(enum job_end end)
+{
+    return end == END_NODE_LOST || end == END_REBOOT;
 }
 
 static bool wants_retry(const struct job *job, const struct job_event *end)
@@ -57,8 +63,12 @@ bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t ji
 {
     if (job->ask.lease_pid != 0 || job->stop_reason != END_NONE)
         return false;
-    if (end->end == END_TIME_LIMIT && wants_requeue(job)) {
+    if (end->end == END_TIME_LIMIT && job->ask.requeue_on_timeout && may_requeue(job)) {
         end->cause = REQUEUE_TIME_LIMIT;
+        return true;
+    }
+    if (is_loss((enum job_end)end->end) && job->ask.requeue_on_node_lost && may_requeue(job)) {
+        end->cause = REQUEUE_NODE_LOST;
         return true;
     }
     if (!wants_retry(job, end))

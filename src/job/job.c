@@ -34,6 +34,7 @@ void job_free(struct job *job)
     free(job->summary);
     free(job->node);
     free(job->boot_id);
+    job_nodes_free(job->nodes);
     gpu_grants_clear(&job->grants);
     free(job->log_path);
     free(job->text);
@@ -85,8 +86,11 @@ static void on_allocated(struct job *job, const struct job_event *event)
     job->token = event->token;
     job->cpu_milli = event->cpu_milli;
     job->memory = event->memory;
+    job->node_lease_ms = event->node_lease_ms;
     set_text(&job->node, event->node);
     set_text(&job->boot_id, event->boot_id);
+    job_nodes_free(job->nodes);
+    job->nodes = job_nodes_copy(&event->nodes);
     gpu_grants_clear(&job->grants);
     gpu_grants_copy(&job->grants, &event->gpus);
 }
@@ -154,8 +158,10 @@ static void go_back(struct job *job)
     job->started_ms = 0;
     job->cpu_milli = 0;
     job->memory = 0;
+    job->node_lease_ms = 0;
     free(take_ptr(job->node));
     free(take_ptr(job->boot_id));
+    job_nodes_free(take_ptr(job->nodes));
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
@@ -189,6 +195,11 @@ static void on_ended(struct job *job, const struct job_event *event)
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
+    if (event->nodes.count > 0) {
+        struct job_nodes *nodes = job_nodes_copy(&event->nodes);
+        job_nodes_free(job->nodes);
+        job->nodes = nodes;
+    }
     job->run_ms = event->run_ms;
     job->cpu_ms = event->cpu_ms;
     job->max_rss = event->max_rss;
@@ -354,6 +365,11 @@ static bool is_left(const struct job *job, uint32_t index)
     return left != NULL;
 }
 
+static bool starts_with_node(const struct job_event *event)
+{
+    return text_equal(((const struct job_node *)event->nodes.items)->name, event->node);
+}
+
 /* What the event itself gets wrong, or NULL. */
 static const char *find_fault(const struct job *job, const struct job_event *event)
 {
@@ -361,9 +377,13 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
     case EVENT_ALLOCATED:
         if (job_is_array(job))
             return "an array does not run itself";
+        if (event->nodes.count == 1 || (event->nodes.count > 1 && !starts_with_node(event)))
+            return "its nodes are not several, from its first one on";
         return job->hold != 0 ? "it is held" : NULL;
     case EVENT_STOP: return event->reason >= END_KINDS ? "there is no such end" : NULL;
     case EVENT_ENDED:
+        if (event->nodes.count > 0 && event->nodes.count != job_node_count(job))
+            return "its nodes are others";
         return event->end == END_NONE || event->end >= END_KINDS ? "there is no such end" : NULL;
     case EVENT_EDITED:
         if (event->ask.count != 1)
@@ -413,6 +433,15 @@ static const char *find_broken_array_rule(const struct job *job)
     return NULL;
 }
 
+static bool has_stray_grant(const struct job *job)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (grants[i].node != NULL && job_rank_on(job, grants[i].node) < 0)
+            return true;
+    return false;
+}
+
 static const char *find_broken_rule(const struct job *job)
 {
     bool is_active = job_state_is_active(job->state);
@@ -420,10 +449,12 @@ static const char *find_broken_rule(const struct job *job)
         return "an active job has an attempt, a token and a node";
     if (is_active && job->ask.gpus != job->grants.count)
         return "an active job holds as many GPUs as it asked for";
+    if (is_active && has_stray_grant(job))
+        return "an active job holds GPUs on its nodes only";
     if (is_active && job->hold != 0)
         return "an active job is not held";
-    if (job->state == JOB_QUEUED &&
-        (job->grants.count > 0 || job->token != 0 || job->cpu_milli != 0 || job->memory != 0))
+    if (job->state == JOB_QUEUED && (job->grants.count > 0 || job->nodes != NULL || job->token != 0 ||
+                                        job->cpu_milli != 0 || job->memory != 0))
         return "a queued job holds nothing";
     if (job->is_requeued && job->state != JOB_STOPPING)
         return "only a job that stops goes back to the queue";

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "job/event.h"
+#include "job/job_nodes.h"
 #include "job/spec.h"
 #include "job/state.h"
 
@@ -46,9 +47,11 @@ struct job {
     uint64_t token;
     char *node;
     char *boot_id;
+    struct job_nodes *nodes;   // of an attempt on several nodes, `node` the first; NULL: it has one
     struct record_list grants; // struct gpu_grant; kept after the end, to be shown
     uint64_t memory;           // host memory booked on each of its nodes
     uint32_t cpu_milli;        // and thousandths of a CPU
+    int64_t node_lease_ms;     // it is over when its node has heard nothing of us for so long; 0: never
     char *log_path;
     int64_t suspended_ms; // wall clock: since when it stands still; 0: it does not
     uint32_t terms;       // times its running attempt was suspended, continued or given another time limit
@@ -73,6 +76,12 @@ void job_freep(struct job **job);
 static inline bool job_is_array(const struct job *job)
 {
     return job->array_left != NULL;
+}
+
+/* Its attempt has a part on each of several nodes. */
+static inline bool job_is_wide(const struct job *job)
+{
+    return job->nodes != NULL;
 }
 
 /* The state that this event leads to; false when it cannot happen to the job as it is now. */

@@ -72,7 +72,9 @@ struct launch_spec {
     char *notify;                      // the pipe into which it says things, or NULL
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
-    bool is_tty;             // it has a terminal
+    int64_t lease_ms;       // it ends when the node has heard nothing of the controller for so long; 0: never
+    int64_t lease_until_ms; // boot clock: until then at first; later the spool file "renewed" says it
+    bool is_tty;            // it has a terminal
     uint32_t tty_rows, tty_columns; // 0: as usual
     int64_t tty_idle_ms;            // ended when nothing goes through its terminal for so long; 0: never
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
@@ -80,6 +82,8 @@ struct launch_spec {
     bool is_guest;
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
+    /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
+    bool is_gated;
 };
 
 /* spool file "started": the gate is open. */

@@ -25,8 +25,8 @@
  * then waits for the elements that are still open.
  *
  * Resources are held exactly in starting, running and stopping. A job leaves them only by proof: `returned`
- * (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and nothing left running, or a
- * new boot of its node).
+ * (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and nothing left running, a new
+ * boot of its node, somebody who has made sure that the node is off, or a lease of the node that ran out).
  */
 #include "job/state.h"
 
@@ -113,6 +113,7 @@ static const char *const cause_names[REQUEUE_CAUSES] = {
     [REQUEUE_ASKED] = "asked",
     [REQUEUE_TIME_LIMIT] = "time_limit",
     [REQUEUE_FAILED] = "failed",
+    [REQUEUE_NODE_LOST] = "node_lost",
 };
 
 static const char *const end_names[END_KINDS] = {
@@ -131,6 +132,7 @@ static const char *const end_names[END_KINDS] = {
     [END_GPU_FAULT] = "gpu_fault",
     [END_IDLE_TIMEOUT] = "idle_timeout",
     [END_RELEASED] = "released",
+    [END_NODE_LOST] = "node_lost",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

@@ -53,6 +53,7 @@ enum job_end {
     END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
     END_IDLE_TIMEOUT, // it did not use its GPUs for too long; `exit_code` is 124
     END_RELEASED,     // the process of a lease is over; how it ended only its parent knows
+    END_NODE_LOST,    // its node was fenced, or was out of reach for longer than the job's lease of it
     END_KINDS,
 };
 
@@ -62,6 +63,7 @@ enum requeue_cause {
     REQUEUE_ASKED,      // by somebody who may control it
     REQUEUE_TIME_LIMIT, // it used up its time, and asked to go on later
     REQUEUE_FAILED,     // it failed in a way in which it asked to be tried again
+    REQUEUE_NODE_LOST,  // its node was lost, and it asked to go on elsewhere
     REQUEUE_CAUSES,
 };
 

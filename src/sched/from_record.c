@@ -25,7 +25,8 @@ void allocation_of_job(struct cluster *cluster, const struct job *job, struct al
 {
     const struct gpu_grant *grants = job->grants.items;
     *ret = (struct allocation){ .gpus = xcalloc(job->grants.count + 1, sizeof(struct alloc_gpu)) };
-    add_node(ret, cluster_node(cluster, job->node)->position, job);
+    for (size_t rank = 0; rank < job_node_count(job); rank++)
+        add_node(ret, cluster_node(cluster, job_node_name(job, rank))->position, job);
     for (size_t i = 0; i < job->grants.count; i++) {
         struct cluster_node *node =
             cluster_node(cluster, grants[i].node != NULL ? grants[i].node : job->node);

@@ -4,6 +4,7 @@
  *
  *   lock, and no verdict yet            nobody else is here or was here before
  *   I is born and prepares everything   all that can fail fails while nothing has run
+ *   ready                               a part of several waits here until all of them are (ready.c)
  *   verdict "go"                        from now on the agent cannot take the attempt back
  *   `started` is written                proof for an adopter that the gate may be open
  *   gate                                I executes
@@ -34,10 +35,10 @@
 #include "job/event.h"
 #include "job/spec.h"
 #include "shepherd/exec.h"
+#include "shepherd/node_lease.h"
+#include "shepherd/ready.h"
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
-
-#define HINT_SECONDS 1 // a slow agent gets this long to take a hint
 
 /* A fresh inode: the init of a shepherd that died before the verdict may still write to the old one. */
 static int create_status(struct shepherd *shepherd, struct error *err)
@@ -128,25 +129,6 @@ static void dismiss_init(struct shepherd *shepherd)
     shepherd->init_pidfd = -1;
 }
 
-static int write_started(const struct shepherd *shepherd)
-{
-    const struct launch_spec *spec = &shepherd->spec;
-    struct launch_started started = {
-        .job = spec->job,
-        .attempt = spec->attempt,
-        .step = spec->step,
-        .task = spec->task,
-        .token = spec->token,
-        .shepherd_pid = (uint32_t)getpid(),
-        .shepherd_start = process_start_time(getpid()),
-        .init_pid = (uint32_t)shepherd->init_pid,
-        .init_start = process_start_time(shepherd->init_pid),
-        .log_path = shepherd->log_path,
-        .wall_ms = clock_wall_ms(),
-    };
-    return file_write_record(shepherd->spool_fd, SPOOL_STARTED, &launch_started_record, &started, false);
-}
-
 static off_t log_size(int log_fd)
 {
     struct stat st;
@@ -166,7 +148,9 @@ static void start_terminal(struct shepherd *shepherd, struct init_status *ret_fa
 
 static int open_host(const struct shepherd *shepherd)
 {
-    struct spool_id host = { .job = shepherd->id.job, .attempt = shepherd->id.attempt };
+    struct spool_id host = {
+        .job = shepherd->id.job, .attempt = shepherd->id.attempt, .task = shepherd->id.task
+    };
     struct launch_started started;
     char name[SPOOL_NAME_SIZE];
     spool_name(&host, name);
@@ -253,7 +237,7 @@ static void finish_terminal(struct shepherd *shepherd, const struct ending *endi
 static int end_launch(struct shepherd *shepherd, struct ending *ending)
 {
     if (ending->status.step == STEP_NONE) {
-        int r = write_started(shepherd);
+        int r = record_write_started(shepherd, SPOOL_STARTED);
         if (r < 0) {
             ending->status.step = STEP_STARTED;
             ending->status.error = -r;
@@ -286,7 +270,10 @@ static int launch(struct shepherd *shepherd)
     if (r < 0)
         return shepherd_complain(&err);
     prepare_step(shepherd, &ending.status);
-    r = spool_settle(shepherd->spool_fd, VERDICT_GO);
+    if (shepherd->spec.is_gated && ending.status.step == STEP_NONE)
+        ready_wait(shepherd, &ending.status);
+    /* Too late for this node: the job may be running elsewhere by now. */
+    r = spool_settle(shepherd->spool_fd, node_lease_has_passed(shepherd) ? VERDICT_NOGO : VERDICT_GO);
     if (r == VERDICT_GO)
         return end_launch(shepherd, &ending);
     dismiss_init(shepherd);

@@ -21,6 +21,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/process.h"
 #include "job/event.h"
 #include "job/state.h"
 #include "shepherd/orphan_tail.h"
@@ -55,9 +56,10 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
-    enum job_end stopped = ending->is_timed_out  ? END_TIME_LIMIT
-                           : ending->is_tty_idle ? END_IDLE_TIMEOUT
-                                                 : END_CANCELLED;
+    enum job_end stopped = ending->is_lease_over  ? END_NODE_LOST
+                           : ending->is_timed_out ? END_TIME_LIMIT
+                           : ending->is_tty_idle  ? END_IDLE_TIMEOUT
+                                                  : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -149,6 +151,10 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     text[0] = '\0';
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
+    else if (ending->is_lease_over && ending->stop_signal != 0)
+        (void)snprintf(text, size,
+            "its node did not hear of the controller for longer than its lease of %lld s",
+            (long long)(shepherd->spec.lease_ms / 1000));
     else if (judge(ending) == END_IDLE_TIMEOUT)
         describe_idle(&shepherd->spec, text, size);
     else if (status->phase < INIT_EXECUTING)
@@ -178,6 +184,25 @@ static uint64_t count_node_kills(const struct shepherd *shepherd)
 {
     int64_t now = shepherd->node_oom_kills < 0 ? -1 : counts_node_oom_kills(PROC_VMSTAT);
     return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
+}
+
+int record_write_started(const struct shepherd *shepherd, const char *name)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    struct launch_started started = {
+        .job = spec->job,
+        .attempt = spec->attempt,
+        .step = spec->step,
+        .task = spec->task,
+        .token = spec->token,
+        .shepherd_pid = (uint32_t)getpid(),
+        .shepherd_start = process_start_time(getpid()),
+        .init_pid = (uint32_t)shepherd->init_pid,
+        .init_start = process_start_time(shepherd->init_pid),
+        .log_path = shepherd->log_path,
+        .wall_ms = clock_wall_ms(),
+    };
+    return file_write_record(shepherd->spool_fd, name, &launch_started_record, &started, false);
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,

@@ -13,6 +13,7 @@ struct ending {
     bool is_killed;       // by us, or for a user who sent SIGKILL
     bool is_timed_out;    // it was stopped because its time was up
     bool is_tty_idle;     // it was stopped because nobody used its terminal
+    bool is_lease_over;   // it was stopped because its node had lost the controller for too long
     uint32_t stop_signal; // first signal of a stop command that reached the step, 0: none
     struct counts counts; // of the kernel; filled by record_publish()
 };
@@ -20,6 +21,9 @@ struct ending {
 /* The record's contents; `text` gets the failure in words. Nothing in *ret is owned. */
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
     struct launch_exit *ret);
+
+/* Writes who the shepherd and the init are, under this name in the spool: SPOOL_STARTED or SPOOL_READY. */
+int record_write_started(const struct shepherd *shepherd, const char *name);
 
 /* Reserves all the memory and the space in the spool that record_publish needs. */
 int record_reserve(struct shepherd *shepherd);

@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/node_lease.h"
 #include "shepherd/terminal_idle.h"
 #include "shepherd/terms.h"
 #include "shepherd/tree.h"
@@ -59,6 +60,7 @@ struct watch {
     bool is_suspended; // and all of it was told to stand still
     struct terms terms;
     struct terminal_idle idle;
+    struct node_lease lease;
 };
 
 static struct tree step_tree(const struct watch *watch)
@@ -260,6 +262,18 @@ static void keep_idle(struct watch *watch)
     obey(watch, &(struct spool_command){ .signal = SIGHUP, .grace_ms = watch->terms.spec->grace_ms });
 }
 
+/* Whatever else is under way. */
+static void keep_lease(struct watch *watch)
+{
+    if (watch->phase == WATCH_REST || !node_lease_is_over(&watch->lease, watch->shepherd))
+        return;
+    if (!watch->is_executed)
+        on_executed(watch);
+    if (watch->stage == STOP_NONE)
+        watch->ending->is_lease_over = true;
+    obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = node_lease_left_ms(&watch->lease) });
+}
+
 static void on_terms(struct watch *watch)
 {
     int64_t limit_ms = watch->terms.limit_ms;
@@ -442,6 +456,7 @@ enum source {
     SOURCE_LIMIT,
     SOURCE_IDLE,
     SOURCE_NOTIFY,
+    SOURCE_LEASE,
     SOURCES,
 };
 
@@ -460,6 +475,7 @@ static void turn(struct watch *watch)
         [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
         [SOURCE_IDLE] = { is_rest ? -1 : watch->idle.timer_fd, POLLIN, 0 },
+        [SOURCE_LEASE] = { is_rest ? -1 : watch->lease.timer_fd, POLLIN, 0 },
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
@@ -496,6 +512,8 @@ static void turn(struct watch *watch)
         keep_idle(watch);
     if (sources[SOURCE_NOTIFY].revents != 0)
         on_notify(watch);
+    if (sources[SOURCE_LEASE].revents != 0)
+        keep_lease(watch);
 }
 
 /* By the clock of who opened the gate, which may have been another shepherd. */
@@ -526,8 +544,12 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         on_init_gone(&watch);
     else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
+    if (shepherd->early.magic != 0)
+        obey(&watch, &shepherd->early);
+    node_lease_open(&watch.lease, shepherd);
     keep_limit(&watch);
     keep_idle(&watch);
+    keep_lease(&watch);
     settle_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_REST)
@@ -538,6 +560,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     finish_notify(&watch);
     terms_close(&watch.terms);
     terminal_idle_close(&watch.idle);
+    node_lease_close(&watch.lease);
     closep(&watch.events_fd);
     closep(&watch.timer_fd);
     closep(&watch.leader_pidfd);

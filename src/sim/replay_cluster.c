@@ -37,12 +37,14 @@ void replay_note_change(struct replay *replay, const struct cluster_change *chan
     switch (change->kind) {
     case CHANGE_GPU_PAUSE:
     case CHANGE_NODE_DRAIN:
+    case CHANGE_NODE_FENCE:
     case CHANGE_GPU_RESUME:
     case CHANGE_NODE_RESUME:
         mark = find_mark(replay, change->node, change->uuid);
         if (mark != NULL)
             drop(replay->marks, &replay->n_marks, (size_t)(mark - replay->marks));
-        if (change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN)
+        if (change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN ||
+            change->kind == CHANGE_NODE_FENCE)
             keep(&replay->marks, &replay->n_marks, change);
         return;
     case CHANGE_RESERVE: keep(&replay->reservations, &replay->n_reservations, change); return;
@@ -153,6 +155,8 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_GPU_POLICY] = on_remark,
         [CHANGE_GPU_DRAIN] = on_remark,
         [CHANGE_GPU_RETURN] = on_remark,
+        [CHANGE_NODE_UNREACHABLE] = on_remark,
+        [CHANGE_NODE_FENCE] = on_mark,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

@@ -26,7 +26,8 @@ enum column_kind {
     COLUMN_TEXT,
     COLUMN_ASK,
     COLUMN_GRANTS,
-    COLUMN_USAGE
+    COLUMN_USAGE,
+    COLUMN_NODES
 };
 
 struct column {
@@ -92,6 +93,8 @@ static const struct column columns[] = {
     COLUMN(COLUMN_U32, requeue_cause),
     COLUMN(COLUMN_64, suspended_ms),
     COLUMN(COLUMN_U32, terms),
+    COLUMN(COLUMN_NODES, nodes),
+    COLUMN(COLUMN_64, node_lease_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -170,6 +173,12 @@ static int bind_usage(sqlite3_stmt *statement, int index, const struct job_usage
                          : bind_record(statement, index, &job_usage_record, usage);
 }
 
+static int bind_nodes(sqlite3_stmt *statement, int index, const struct job_nodes *nodes)
+{
+    return nodes == NULL ? sqlite3_bind_null(statement, index)
+                         : bind_record(statement, index, &job_nodes_record, nodes);
+}
+
 static int bind_column(sqlite3_stmt *statement, int index, const struct column *column, const void *member)
 {
     switch (column->kind) {
@@ -179,6 +188,7 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
     case COLUMN_ASK: return bind_record(statement, index, &job_ask_record, member);
     case COLUMN_USAGE: return bind_usage(statement, index, *(const struct job_usage *const *)member);
+    case COLUMN_NODES: return bind_nodes(statement, index, *(const struct job_nodes *const *)member);
     case COLUMN_TEXT:
         return sqlite3_bind_text(statement, index, *(const char *const *)member, -1, SQLITE_STATIC);
     default: return bind_grants(statement, index, member);
@@ -236,6 +246,20 @@ static int read_usage(sqlite3_stmt *statement, int index, struct job_usage **ret
     return 0;
 }
 
+static int read_nodes(sqlite3_stmt *statement, int index, struct job_nodes **ret, struct error *err)
+{
+    const void *bytes = sqlite3_column_blob(statement, index);
+    struct job_nodes nodes;
+    if (bytes == NULL)
+        return 0;
+    if (record_decode(&job_nodes_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &nodes, err) <
+        0)
+        return -EUCLEAN;
+    *ret = xcalloc(1, sizeof(nodes));
+    **ret = nodes;
+    return 0;
+}
+
 static int read_column(
     sqlite3_stmt *statement, int index, const struct column *column, void *member, struct error *err)
 {
@@ -257,6 +281,7 @@ static int read_column(
         return r;
     case COLUMN_ASK: return read_ask(statement, index, member, err);
     case COLUMN_USAGE: return read_usage(statement, index, member, err);
+    case COLUMN_NODES: return read_nodes(statement, index, member, err);
     case COLUMN_TEXT: *(char **)member = store_sql_text(statement, index); return 0;
     default: return read_grants(statement, index, member, err);
     }
@@ -294,6 +319,8 @@ struct job *store_row_copy(const struct job *job)
             gpu_grants_copy(member, source);
         else if (columns[i].kind == COLUMN_USAGE)
             *(struct job_usage **)member = job_usage_copy(*(struct job_usage *const *)source);
+        else if (columns[i].kind == COLUMN_NODES && job->nodes != NULL)
+            *(struct job_nodes **)member = job_nodes_copy(&job->nodes->nodes);
     }
     return copy;
 }
@@ -328,6 +355,8 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
     case COLUMN_ASK: return job_ask_equal(a, b);
     case COLUMN_USAGE: return is_same_usage(*(struct job_usage *const *)a, *(struct job_usage *const *)b);
+    case COLUMN_NODES:
+        return job_nodes_equal(*(const struct job_nodes *const *)a, *(const struct job_nodes *const *)b);
     case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);
     default: return is_same_grants(a, b);
     }

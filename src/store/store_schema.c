@@ -24,7 +24,7 @@
 static_assert(JOB_DONE == 5 && EVENT_ALLOCATED == 1 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 &&
                   EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 && END_EXIT == 1 &&
                   END_CANCELLED == 3 && END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 &&
-                  END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 && END_RELEASED == 14,
+                  END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 && END_RELEASED == 14 && END_NODE_LOST == 15,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -151,6 +151,8 @@ static const char usage[] =
     "ALTER TABLE jobs ADD COLUMN requeue_cause INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN suspended_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE jobs ADD COLUMN terms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN nodes BLOB;"
+    "ALTER TABLE jobs ADD COLUMN node_lease_ms INTEGER NOT NULL DEFAULT 0;"
 
     "DROP INDEX jobs_ended;" // `ended` is in that order
     "CREATE TABLE ended (job INTEGER NOT NULL, uid INTEGER NOT NULL,"

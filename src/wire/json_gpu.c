@@ -152,6 +152,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     (void)json_object_set_new(object, "reason", json_text_string(reason(view)));
+    (void)json_object_set_new(object, "unreachable_since", json_text_time(view->unreachable_ms));
     (void)json_object_set_new(object, "fault", fault(view->fault));
     (void)json_object_set_new(object, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
     (void)json_object_set_new(object, "numa", place(gpu->numa));

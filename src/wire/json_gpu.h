@@ -14,6 +14,7 @@
 struct json_gpu_view {
     const char *node;
     bool is_node_up;
+    int64_t unreachable_ms; // wall clock: since when nothing is heard of its node; 0: it is not unreachable
     const struct gpu_state *gpu;
     const struct job *const *jobs; // what holds it or a part of it
     const int64_t *idle_ms;        // for how long each of them has not used it; 0: it does

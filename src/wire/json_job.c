@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "job/alias.h"
 #include "job/idle.h"
+#include "wire/json_parts.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
 
@@ -292,6 +293,11 @@ static json_t *make_suspended_at(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_RUNNING ? view->job->suspended_ms : 0);
 }
 
+static json_t *make_unreachable_since(const struct json_job_view *view)
+{
+    return json_text_time(view->unreachable_ms);
+}
+
 static json_t *make_grace_s(const struct json_job_view *view)
 {
     int64_t ms = view->job->ask.grace_ms;
@@ -311,6 +317,11 @@ static json_t *make_checkpoint(const struct json_job_view *view)
 static json_t *make_requeue_on_timeout(const struct json_job_view *view)
 {
     return json_boolean(view->job->ask.requeue_on_timeout);
+}
+
+static json_t *make_requeue_on_node_lost(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask.requeue_on_node_lost);
 }
 
 static json_t *make_max_requeues(const struct json_job_view *view)
@@ -341,6 +352,11 @@ static json_t *make_node(const struct json_job_view *view)
 static json_t *make_granted(const struct json_job_view *view)
 {
     return json_job_grants(&view->job->grants);
+}
+
+static json_t *make_parts(const struct json_job_view *view)
+{
+    return json_parts_write(view->job, view->parts);
 }
 
 static json_t *make_submitted_at(const struct json_job_view *view)
@@ -538,11 +554,15 @@ static const struct {
     { { "retries", "integer|null", "of those: because it had failed" }, make_retries },
     { { "retry_at", "string|null", "not before this time it is tried again" }, make_retry_at },
     { { "suspended_at", "string|null", "since when it is suspended" }, make_suspended_at },
+    { { "unreachable_since", "string|null", "it runs, and since then nothing is heard of its node" },
+        make_unreachable_since },
     { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
     { { "warn_signal", "string|null", "the signal before its time is up" }, make_warn_signal },
     { { "checkpoint", "boolean", "it saves its work when it is told to, and says so" }, make_checkpoint },
     { { "requeue_on_timeout", "boolean", "goes back to the queue when its time is up" },
         make_requeue_on_timeout },
+    { { "requeue_on_node_lost", "boolean", "goes back to the queue when its node is lost or started anew" },
+        make_requeue_on_node_lost },
     { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },
     { { "retry", "integer|null", "tries after a failed one" }, make_retry },
     { { "retry_on", "string|null", "exit codes after which it is tried again" }, make_retry_on },
@@ -552,6 +572,9 @@ static const struct {
           "GPUs it got: index, uuid, memory (bytes, 0: all), shared, share (thousandths),"
           " node (null: `node`)" },
         make_granted },
+    { { "parts", "array|null",
+          "on several nodes: for each its rank, node, gpus, state, ended_by, exit_code and log" },
+        make_parts },
     { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
     { { "started_at", "string|null", "when the command began" }, make_started_at },
     { { "ended_at", "string|null", "when it was over" }, make_ended_at },
@@ -562,7 +585,7 @@ static const struct {
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
           " time_limit, deadline, dependency, oom, gpu_fault,"
-          " idle_timeout, released" },
+          " idle_timeout, released, node_lost" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },

@@ -10,6 +10,8 @@
 #include "wire/usernames.h"
 
 /* What a job's object is made of besides the job itself. */
+struct json_part;
+
 struct json_job_view {
     const struct job *job;
     struct usernames *names;
@@ -20,6 +22,8 @@ struct json_job_view {
     int64_t eta_ms, eta_latest_ms; // 0: not known
     const struct job_usage *usage; // NULL: nothing was measured
     int64_t idle_end_ms;           // it is ended when that is so long; 0: never
+    const struct json_part *parts; // of an active attempt on several nodes, in order of rank; else NULL
+    int64_t unreachable_ms;        // it runs on a node of which nothing is heard since then; 0: it does not
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "job/job_nodes.h"
 #include "job/cluster_change.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
@@ -49,6 +50,13 @@ static void add_allocated(json_t *object, const struct job_event *event, uint64_
         if (grants[i].node == NULL)
             (void)json_object_set_new(gpu, "node", json_text_string(event->node));
         (void)json_array_append_new(gpus, gpu);
+    }
+    if (event->nodes.count > 0) {
+        json_t *names = json_array();
+        const struct job_node *nodes = event->nodes.items;
+        for (size_t i = 0; i < event->nodes.count; i++)
+            (void)json_array_append_new(names, json_text_string(nodes[i].name));
+        (void)json_object_set_new(object, "nodes", names);
     }
     (void)json_object_set_new(object, "node", json_text_string(event->node));
     (void)json_object_set_new(object, "gpus", gpus);
@@ -266,6 +274,19 @@ static int read_gpus(json_t *object, struct job_event *event, struct error *err)
     return 0;
 }
 
+static int read_nodes(json_t *object, struct job_event *event, struct error *err)
+{
+    json_t *list = json_object_get(object, "nodes"), *item;
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        if (!json_is_string(item) || i >= JOB_NODES_MAX)
+            return error_set(err, -EINVAL, "nodes[%zu] is not a node", i);
+        job_nodes_add(&event->nodes, json_string_value(item), NULL);
+    }
+    return 0;
+}
+
 static int read_change(json_t *object, struct job_event *event, struct error *err)
 {
     _cleanup_json_ json_t *record = json_deep_copy(json_object_get(object, "change"));
@@ -317,6 +338,8 @@ int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_stem,
         r = read_ask(object, ret, err);
     if (r == 0)
         r = read_gpus(object, ret, err);
+    if (r == 0)
+        r = read_nodes(object, ret, err);
     if (r == 0)
         r = read_change(object, ret, err);
     ret->node = xstrdup(json_string_value(json_object_get(object, "node")));

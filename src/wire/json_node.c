@@ -4,9 +4,21 @@
 
 #include "wire/json_text.h"
 
-json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello,
-    const struct cluster_change *drain, size_t n_drained)
+static const char *state_word(const struct json_node_view *view)
 {
+    if (view->drain != NULL && view->drain->kind == CHANGE_NODE_FENCE)
+        return "fenced";
+    if (view->unreachable_ms != 0)
+        return "unreachable";
+    if (view->drain != NULL)
+        return "drained";
+    return view->is_up ? "up" : "down";
+}
+
+json_t *json_node_write(const struct json_node_view *view)
+{
+    const struct message_hello *hello = view->hello;
+    const struct cluster_change *drain = view->drain;
     json_t *features = json_array();
     const struct node_feature *rows = hello->features.items;
     for (size_t i = 0; i < hello->features.count; i++) {
@@ -18,19 +30,18 @@ json_t *json_node_write(const char *name, bool is_up, const struct message_hello
         (void)json_array_append_new(features, feature);
     }
     json_t *object = json_object();
-    (void)json_object_set_new(object, "name", json_text_string(name));
-    (void)json_object_set_new(object, "up", json_boolean(is_up));
-    (void)json_object_set_new(object, "state",
-        json_string(drain != NULL ? "drained"
-                    : is_up       ? "up"
-                                  : "down"));
+    (void)json_object_set_new(object, "name", json_text_string(view->name));
+    (void)json_object_set_new(object, "up", json_boolean(view->is_up));
+    (void)json_object_set_new(object, "state", json_string(state_word(view)));
+    (void)json_object_set_new(object, "unreachable_since", json_text_time(view->unreachable_ms));
+    (void)json_object_set_new(object, "stopping", json_integer((json_int_t)view->n_stopping));
     (void)json_object_set_new(object, "reason", json_text_string(drain != NULL ? drain->text : NULL));
     (void)json_object_set_new(object, "until", json_text_time(drain != NULL ? drain->until_ms : 0));
     (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
     (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
     (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
     (void)json_object_set_new(object, "gpus", json_integer((json_int_t)hello->gpus.count));
-    (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)n_drained));
+    (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)view->n_drained));
     (void)json_object_set_new(object, "version", json_text_string(hello->version));
     (void)json_object_set_new(object, "features", features);
     return object;

@@ -19,7 +19,15 @@ struct json_node_place {
 /* Adds it to what json_node_write() made. */
 void json_node_add_place(json_t *object, const struct json_node_place *place);
 
-/* `hello` is what the node said last; `drain` what an administrator said of it, NULL: nothing; `n_drained`
- * how many of its GPUs mgpu has taken out of use. The caller owns the result. */
-json_t *json_node_write(const char *name, bool is_up, const struct message_hello *hello,
-    const struct cluster_change *drain, size_t n_drained);
+struct json_node_view {
+    const char *name;
+    bool is_up;
+    int64_t unreachable_ms; // wall clock: since when nothing is heard of it; 0: it is not unreachable
+    const struct message_hello *hello;  // what it said last
+    const struct cluster_change *drain; // what an administrator said of it; NULL: nothing
+    size_t n_drained;                   // of its GPUs, by mgpu
+    size_t n_stopping;                  // attempts that are ended before anything new starts there
+};
+
+/* A node as the API shows it. The caller owns the result. */
+json_t *json_node_write(const struct json_node_view *view);

@@ -62,6 +62,7 @@ static const struct record_field attempt_usage_fields[] = {
     RECORD_FIELD(2, RECORD_U32, struct attempt_usage, attempt, 0),
     RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
     RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
+    RECORD_FIELD(14, RECORD_U32, struct attempt_usage, task, 0),
 };
 const struct record_type attempt_usage_record =
     RECORD_TYPE(54, "attempt usage", struct attempt_usage, attempt_usage_fields);
@@ -99,9 +100,18 @@ const struct record_type message_hello_record =
 
 static const struct record_field welcome_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_welcome, epoch, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_welcome, heartbeat_ms, 0),
+    RECORD_FIELD(86, RECORD_I64, struct message_welcome, timeout_ms, 0),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
+
+static const struct record_field peer_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct launch_peer, name, SPEC_NAME_MAX),
+    RECORD_FIELD(2, RECORD_STRING, struct launch_peer, address, 256),
+    RECORD_FIELD(3, RECORD_U32, struct launch_peer, gpus, 0),
+};
+const struct record_type launch_peer_record = RECORD_TYPE(82, "peer", struct launch_peer, peer_fields);
 
 static const struct record_field launch_fields[] = {
     ATTEMPT_FIELDS(struct message_launch),
@@ -111,9 +121,19 @@ static const struct record_field launch_fields[] = {
     RECORD_SUBLIST(9, struct message_launch, spec, 1, &job_spec_record),
     RECORD_FIELD(10, RECORD_U64, struct message_launch, array_job, 0),
     RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
+    RECORD_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),
+    RECORD_FIELD(81, RECORD_U32, struct message_launch, port, 0),
+    RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
+
+static const struct record_field ready_fields[] = { ATTEMPT_FIELDS(struct message_ready) };
+const struct record_type message_ready_record =
+    RECORD_TYPE(MESSAGE_READY, "READY", struct message_ready, ready_fields);
+
+static const struct record_field go_fields[] = { ATTEMPT_FIELDS(struct message_go) };
+const struct record_type message_go_record = RECORD_TYPE(MESSAGE_GO, "GO", struct message_go, go_fields);
 
 static const struct record_field stop_fields[] = {
     ATTEMPT_FIELDS(struct message_stop),
@@ -297,6 +317,14 @@ static const struct record_field probed_fields[] = {
 const struct record_type message_probed_record =
     RECORD_TYPE(MESSAGE_PROBED, "PROBED", struct message_probed, probed_fields);
 
+static const struct record_field heartbeat_fields[] = {
+    RECORD_FIELD(1, RECORD_I64, struct message_heartbeat, sent_ms, 0),
+};
+const struct record_type message_heartbeat_record =
+    RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);
+const struct record_type message_heard_record =
+    RECORD_TYPE(MESSAGE_HEARD, "HEARD", struct message_heartbeat, heartbeat_fields);
+
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
     RECORD_TYPE(MESSAGE_STARTED, "STARTED", struct launch_started, launch_started_fields);
@@ -328,6 +356,10 @@ static const struct record_type *const types[] = {
     &message_refused_record,
     &message_probe_record,
     &message_probed_record,
+    &message_ready_record,
+    &message_go_record,
+    &message_heartbeat_record,
+    &message_heard_record,
 };
 
 const struct record_type *message_type(uint16_t id)

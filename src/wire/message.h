@@ -10,6 +10,10 @@
  *                             <─────── LAUNCH, STOP, FORGET      idempotent, repeated after every HELLO
  *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
  *   GPUS (samples)            ───────>
+ *   READY (a part of several) ───────>                           repeated after every HELLO until GO
+ *                             <─────── GO                         all parts are ready: the gate may open
+ *   HEARTBEAT (sent at)       ───────>
+ *                             <─────── HEARD (the same)          silence of either side ends the link
  *                             <─────── OPEN_LOG (stream id)
  *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
@@ -29,6 +33,7 @@
 
 #include "base/record.h"
 #include "job/event.h"
+#include "job/job_nodes.h"
 #include "job/launch.h"
 #include "job/spec.h"
 #include "job/usage.h"
@@ -70,6 +75,10 @@ enum message_id {
     MESSAGE_REFUSED,
     MESSAGE_PROBE,
     MESSAGE_PROBED,
+    MESSAGE_READY = 180,
+    MESSAGE_GO,
+    MESSAGE_HEARTBEAT = 185,
+    MESSAGE_HEARD,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -148,6 +157,7 @@ struct attempt_usage {
     uint32_t attempt;
     uint64_t token;
     struct record_list usage; // exactly one struct job_usage
+    uint32_t task;
 };
 
 /* One promise of the node: kept or not, and how to get it. Shown by `mgpu doctor`. */
@@ -186,7 +196,22 @@ struct message_hello {
 };
 
 struct message_welcome {
-    uint64_t epoch; // grows with every start of the controller
+    uint64_t epoch;       // grows with every start of the controller
+    int64_t heartbeat_ms; // how often the agent says HEARTBEAT; 0: never
+    int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
+};
+
+/* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
+ * node for reachable, at some time after `sent_ms`. */
+struct message_heartbeat {
+    int64_t sent_ms; // the agent's boot clock
+};
+
+/* A node of an attempt that has several, as its other parts see it. */
+struct launch_peer {
+    char *name;
+    char *address; // where the others reach it
+    uint32_t gpus; // given to the part there
 };
 
 struct message_launch {
@@ -198,6 +223,23 @@ struct message_launch {
     struct record_list spec; // exactly one struct job_spec
     uint64_t array_job;      // it is an element of this array; 0: of none
     uint32_t array_index;
+    /* Of a part: `task` is its rank. It waits for GO at its gate. */
+    struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
+    uint32_t port;            // where the parts may meet, on the first of them
+    int64_t lease_ms;         // it ends when the node has heard nothing for so long; 0: never
+    int64_t lease_until_ms;   // not on the wire: what follows from it on the node's boot clock
+};
+
+struct message_ready { // everything that can fail has gone well: GO would open the gate
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
+
+struct message_go { // every part is ready
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
 };
 
 struct message_stop {
@@ -386,6 +428,11 @@ extern const struct record_type message_joined_record;
 extern const struct record_type message_refused_record;
 extern const struct record_type message_probe_record;
 extern const struct record_type message_probed_record;
+extern const struct record_type message_ready_record;
+extern const struct record_type message_go_record;
+extern const struct record_type launch_peer_record;
+extern const struct record_type message_heartbeat_record;
+extern const struct record_type message_heard_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

@@ -23,6 +23,7 @@ static const struct problem rows[] = {
     { ETIMEDOUT, 408, "timeout", "The time is up" },
     { EALREADY, 409, "already_done", "It is over already" },
     { ENOTCONN, 409, "not_running", "The job does not run" },
+    { EISCONN, 409, "node_up", "The node is up" },
     { ENOTTY, 409, "no_terminal", "The job has no terminal" },
     { EEXIST, 409, "key_conflict", "The submit key belongs to another request" },
     { E2BIG, 413, "too_large", "The request is too large" },

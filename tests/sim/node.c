@@ -4,18 +4,26 @@
 #include "node.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "job/state.h"
 
-#define USAGES_MAX 64U
-#define IDLE_MS    3000
+#define USAGES_MAX    64U
+#define IDLE_MS       3000
+#define LEASE_LATE_MS 1500
 
-void node_init(struct node *node, struct world *world)
+void node_init(struct node *node, struct world *world, size_t number)
 {
     *node = (struct node){ .world = world };
+    (void)snprintf(node->name, sizeof(node->name), "n%zu", number);
+}
+
+void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16])
+{
+    (void)snprintf(uuid, 16, "GPU-%.5s-%u", node->name, index % 100);
 }
 
 void node_clear(struct node *node)
@@ -38,8 +46,8 @@ static void break_rule(struct node *node, const char *rule, uint64_t job)
 static struct spooled *find(const struct node *node, const struct spool_id *id)
 {
     struct spooled *entry = node->spool;
-    while (
-        entry != NULL && (entry->is_removed || entry->id.job != id->job || entry->id.attempt != id->attempt))
+    while (entry != NULL && (entry->is_removed || entry->id.job != id->job ||
+                                entry->id.attempt != id->attempt || entry->id.task != id->task))
         entry = entry->next;
     return entry;
 }
@@ -48,16 +56,25 @@ static struct spooled *add(struct node *node, const struct spool_id *id, uint64_
 {
     struct spooled *entry = xcalloc(1, sizeof(*entry));
     *entry = (struct spooled){ .id = *id, .token = token, .next = node->spool };
-    entry->exit_code = (int32_t)(id->job * 7 % 5);
+    entry->exit_code = (int32_t)((id->job * 7 + id->task * (id->job % 3)) % 5);
     node->spool = entry;
     return entry;
+}
+
+bool node_is_frozen(const struct node *node)
+{
+    return node->world->now_ms < node->frozen_until_ms;
 }
 
 static void look(void *arg, uint64_t life, void *object)
 {
     struct node *node = arg;
-    const struct spooled *entry = object;
-    if (node->core != NULL && node->life == life)
+    struct spooled *entry = object;
+    if (node->core == NULL || node->life != life)
+        return;
+    if (node_is_frozen(node))
+        world_later(node->world, node->frozen_until_ms - node->world->now_ms, look, node, life, entry, NULL);
+    else
         agent_core_look(node->core, node->world->now_ms, &entry->id);
 }
 
@@ -82,8 +99,10 @@ static void write_exit(struct node *node, struct spooled *entry)
     entry->exit = (struct launch_exit){
         .job = entry->id.job,
         .attempt = entry->id.attempt,
+        .task = entry->id.task,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
+               : entry->is_lost    ? END_NODE_LOST
                : entry->is_stopped ? END_CANCELLED
                                    : END_EXIT,
         .exit_code = entry->is_stopped ? 143 : entry->exit_code,
@@ -111,6 +130,30 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         write_exit(node, entry);
 }
 
+static bool is_mine(const struct spooled *entry, uint64_t shepherd)
+{
+    return !entry->is_removed && entry->shepherd == shepherd;
+}
+
+/* The shepherd's own timer, which may be late, by less than the controller's margin; and killing takes a
+ * while too. When the shepherd dies, the one that adopts looks at once. */
+static void on_lease(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    if (!is_mine(entry, shepherd) || !entry->is_running || entry->lease_ms == 0)
+        return;
+    if (node->world->now_ms < entry->lease_until_ms) {
+        int64_t left_ms = entry->lease_until_ms - node->world->now_ms;
+        world_later(node->world, left_ms + world_between(node->world, 0, LEASE_LATE_MS), on_lease, node,
+            shepherd, entry, NULL);
+        return;
+    }
+    entry->is_lost = entry->has_status = true;
+    entry->is_running = false;
+    write_exit(node, entry);
+}
+
 static void execute(struct node *node, struct spooled *entry)
 {
     entry->is_gated = false;
@@ -120,12 +163,10 @@ static void execute(struct node *node, struct spooled *entry)
     check_gpus(node, entry);
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
-    world_later(node->world, world_between(node->world, 1, 400), on_command_end, node, 0, entry, NULL);
-}
-
-static bool is_mine(const struct spooled *entry, uint64_t shepherd)
-{
-    return !entry->is_removed && entry->shepherd == shepherd;
+    node->executed(node->arg, entry);
+    int64_t most_ms = entry->lease_ms > 0 ? 8000 : 400;
+    world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
+    on_lease(node, entry->shepherd, entry);
 }
 
 static void on_gate(void *arg, uint64_t shepherd, void *object)
@@ -146,14 +187,45 @@ static void on_started_record(void *arg, uint64_t shepherd, void *object)
     world_later(node->world, world_between(node->world, 0, 2), on_gate, node, shepherd, entry, NULL);
 }
 
+/* One in many fails for good, as when its directory is missing. */
+static void refuse(struct node *node, struct spooled *entry)
+{
+    entry->verdict = VERDICT_GO;
+    write_exit(node, entry);
+    entry->exit.end = END_START_FAILED;
+    entry->exit.exit_code = 125;
+    entry->exit.started_wall_ms = 0;
+}
+
+static void on_verdict(void *arg, uint64_t shepherd, void *object);
+
+static void on_prepared(void *arg, uint64_t shepherd, void *object)
+{
+    struct node *node = arg;
+    struct spooled *entry = object;
+    bool is_at_gate = is_mine(entry, shepherd) && entry->n_parts > 0 && entry->verdict == VERDICT_NONE;
+    if (!is_at_gate) {
+        on_verdict(arg, shepherd, object);
+    } else if (world_one_in(node->world, 40)) {
+        refuse(node, entry);
+    } else {
+        entry->is_ready = entry->was_ready = true;
+        hint(node, entry);
+    }
+}
+
 static void on_verdict(void *arg, uint64_t shepherd, void *object)
 {
     struct node *node = arg;
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
+    bool has_passed = entry->lease_ms > 0 && entry->lease_until_ms <= node->world->now_ms;
+    if (entry->n_parts > 0 && !entry->is_ready && entry->verdict != VERDICT_NOGO)
+        return; // it was let go twice
+    entry->is_ready = false;
     if (entry->verdict == VERDICT_NONE)
-        entry->verdict = VERDICT_GO;
+        entry->verdict = has_passed ? VERDICT_NOGO : VERDICT_GO;
     if (entry->verdict == VERDICT_NOGO) {
         entry->shepherd = 0;
         hint(node, entry);
@@ -170,7 +242,8 @@ static void on_adopted(void *arg, uint64_t shepherd, void *object)
     struct spooled *entry = object;
     if (!is_mine(entry, shepherd))
         return;
-    if (entry->is_running)
+    on_lease(node, shepherd, entry);
+    if (entry->is_running || entry->has_exit)
         return; // on_command_end finds this shepherd alive
     write_exit(node, entry);
 }
@@ -180,7 +253,7 @@ static void on_adopted(void *arg, uint64_t shepherd, void *object)
 static void send_message(void *arg, const struct record_type *type, const void *message)
 {
     struct node *node = arg;
-    node->send(node->send_arg, type, message);
+    node->send(node->arg, type, message);
 }
 
 static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
@@ -192,10 +265,12 @@ static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *
     sight->has_spec = entry->has_spec;
     sight->verdict = entry->verdict;
     sight->is_alive = sight->is_watched = entry->shepherd != 0;
+    sight->is_ready = entry->is_ready;
     sight->has_exit = entry->has_exit;
     if (entry->has_started)
-        sight->started =
-            (struct launch_started){ .job = id->job, .attempt = id->attempt, .token = entry->token };
+        sight->started = (struct launch_started){
+            .job = id->job, .attempt = id->attempt, .task = id->task, .token = entry->token
+        };
     if (entry->has_exit)
         sight->exit = entry->exit;
 }
@@ -211,9 +286,14 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
         entry = add(node, &id, launch->token);
     const struct gpu_grant *grants = launch->gpus.items;
     entry->n_gpus = launch->gpus.count;
+    entry->n_parts = (uint32_t)launch->peers.count;
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
         entry->is_sharing = grants[i].slot > 0;
+    }
+    if (!entry->has_spec) {
+        entry->lease_ms = launch->lease_ms;
+        entry->lease_until_ms = launch->lease_until_ms;
     }
     entry->has_spec = true;
     return 0;
@@ -230,7 +310,7 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
     if (entry->shepherd != 0)
         return 0;
     entry->shepherd = ++node->last_shepherd;
-    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_verdict, node,
+    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_prepared, node,
         entry->shepherd, entry, NULL);
     return 0;
 }
@@ -263,6 +343,18 @@ static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_
         return entry->is_gated ? -EAGAIN : 0;
     entry->is_stopped = true;
     world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
+    return 0;
+}
+
+static int release(void *arg, const struct spool_id *id)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, id);
+    if (entry == NULL || entry->shepherd == 0)
+        return -EAGAIN;
+    if (entry->is_ready)
+        world_later(
+            node->world, world_between(node->world, 0, 3), on_verdict, node, entry->shepherd, entry, NULL);
     return 0;
 }
 
@@ -307,18 +399,37 @@ static void open_log(void *arg, const struct message_open_log *request)
 {
 }
 
-static void on_timer(void *arg, uint64_t life, void *object)
+static void on_timer(void *arg, uint64_t number, void *object)
 {
     struct node *node = arg;
-    if (node->core != NULL && node->life == life)
+    if (node->core == NULL || node->last_timer != number)
+        return;
+    if (node_is_frozen(node))
+        world_later(
+            node->world, node->frozen_until_ms - node->world->now_ms, on_timer, node, number, NULL, NULL);
+    else
         agent_core_timer(node->core, node->world->now_ms);
+}
+
+static int renew(void *arg, const struct spool_id *id, int64_t until_ms)
+{
+    struct spooled *entry = find(arg, id);
+    if (entry != NULL && until_ms > entry->lease_until_ms)
+        entry->lease_until_ms = until_ms;
+    return entry != NULL ? 0 : -ENOENT;
+}
+
+static void hang_up(void *arg)
+{
+    struct node *node = arg;
+    node->hang_up(node->arg);
 }
 
 static void arm(void *arg, int64_t boot_ms)
 {
     struct node *node = arg;
     int64_t delay = boot_ms - node->world->now_ms;
-    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, node->life, NULL, NULL);
+    world_later(node->world, delay > 0 ? delay : 0, on_timer, node, ++node->last_timer, NULL, NULL);
 }
 
 void node_start_agent(struct node *node)
@@ -334,16 +445,22 @@ void node_start_agent(struct node *node)
         .command = command,
         .kill = kill_left_overs,
         .set_terms = set_terms,
+        .release = release,
         .remove = remove_attempt,
         .save_epoch = save_epoch,
         .open_log = open_log,
         .arm = arm,
+        .hang_up = hang_up,
+        .renew = renew,
     };
     node->life++;
+    node->frozen_until_ms = 0;
     node->core = agent_core_new(&effects, node->epoch);
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
-        if (!entry->is_removed)
+        if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
+            agent_core_note_lease(node->core, &entry->id, entry->lease_ms, 0);
+        }
 }
 
 void node_kill_agent(struct node *node)
@@ -352,12 +469,40 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
+void node_power_off(struct node *node)
+{
+    node_kill_agent(node);
+    node->is_off = true;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_removed = true;
+        entry->is_running = entry->is_gated = false;
+        entry->shepherd = 0;
+    }
+}
+
+void node_power_on(struct node *node)
+{
+    node->is_off = false;
+    node->boot++;
+}
+
+bool node_is_leaderless(const struct node *node)
+{
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed && entry->is_running && entry->shepherd == 0)
+            return true;
+    return false;
+}
+
 void node_kill_shepherd(struct node *node)
 {
+    if (node_is_frozen(node))
+        return; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;
         entry->shepherd = 0;
+        entry->is_ready = false;
         entry->is_gated = false; // its init sees the gate close and leaves without executing anything
         hint(node, entry);
         return;
@@ -388,9 +533,11 @@ static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
 {
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
         struct condition *condition = &node->conditions[i];
+        char uuid[16];
+        node_gpu_uuid(node, i, uuid);
         gpus[i] = (struct gpu_state){
             .index = i,
-            .uuid = xasprintf("GPU-%u", i),
+            .uuid = xstrdup(uuid),
             .memory_bytes = 24ULL << 30,
             .is_lost = condition->is_lost,
             .is_unclean = condition->is_unclean,
@@ -416,13 +563,14 @@ void node_usages(struct node *node)
             .job = entry->id.job,
             .attempt = entry->id.attempt,
             .token = entry->token,
+            .task = entry->id.task,
             .usage = { &usage[count], 1 },
         };
         count++;
     }
     describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS }, .usages = { usages, count } };
-    node->send(node->send_arg, &message_gpus_record, &message);
+    node->send(node->arg, &message_gpus_record, &message);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
         free(gpus[i].uuid);
 }
@@ -430,7 +578,7 @@ void node_usages(struct node *node)
 void node_sample(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
-    if (node->core == NULL)
+    if (node->core == NULL || node_is_frozen(node))
         return;
     describe(node, gpus);
     struct message_gpus message = { .gpus = { gpus, NODE_GPUS } };
@@ -443,26 +591,15 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char name[] = "box", boot[] = "boot-1";
-    struct message_hello hello = { .protocol = LINK_PROTOCOL, .node = name, .boot_id = boot, .cpus = 2 };
+    char boot[24];
+    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64, node->boot);
+    struct message_hello hello = {
+        .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
+    };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)
         free(gpus[i].uuid);
-}
-
-uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code)
-{
-    uint32_t executions = 0, latest = 0;
-    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
-        if (entry->id.job != job || entry->executions == 0)
-            continue;
-        executions += entry->executions;
-        if (entry->id.attempt > latest)
-            *ret_exit_code = entry->exit.exit_code;
-        latest = entry->id.attempt > latest ? entry->id.attempt : latest;
-    }
-    return executions;
 }
 
 size_t node_left_over(const struct node *node)

@@ -16,17 +16,22 @@ struct spooled {
     uint64_t token;
     uint32_t gpus[NODE_GPUS];
     size_t n_gpus;
-    bool is_sharing; // it has a part of each of its GPUs, and others may have the rest
+    uint32_t n_parts; // of its attempt, when these are several
+    bool is_ready;    // its shepherd waits to be let go
+    bool was_ready;   // or one of them did
+    bool is_sharing;  // it has a part of each of its GPUs, and others may have the rest
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
     enum spool_verdict verdict;
-    uint64_t shepherd; // generation of the living shepherd, 0: none
-    bool is_gated;     // the user's init waits at the gate
-    bool is_running;   // the command was executed and has not ended
-    bool is_stopped;   // a stop was asked for
-    bool is_suspended; // its command stands still
-    bool is_overdue;   // and would have ended by now
-    int32_t exit_code; // what the command returns
+    uint64_t shepherd;                // generation of the living shepherd, 0: none
+    bool is_gated;                    // the user's init waits at the gate
+    bool is_running;                  // the command was executed and has not ended
+    bool is_stopped;                  // a stop was asked for
+    bool is_suspended;                // its command stands still
+    bool is_overdue;                  // and would have ended by now
+    bool is_lost;                     // it was ended because its lease was over
+    int64_t lease_ms, lease_until_ms; // 0: it has none
+    int32_t exit_code;                // what the command returns
     uint32_t executions;
     struct launch_exit exit;
     struct spooled *next;
@@ -40,30 +45,42 @@ struct condition {
 
 struct node {
     struct world *world;
+    char name[8];
     struct condition conditions[NODE_GPUS];
     struct agent_core *core; // NULL while the agent is dead
     uint64_t life;           // of the agent; what was meant for an earlier one is lost
+    uint64_t last_timer;     // the one that counts
+    int64_t frozen_until_ms; // its agent is stopped until then
     uint64_t epoch;          // durable on the node
+    uint64_t boot;           // grows with every start of the machine
+    bool is_off;             // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;
     char *broken; // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
-    void *send_arg;
+    void (*executed)(void *arg, const struct spooled *entry);                     // its command
+    void (*hang_up)(void *arg);                                                   // the agent wants to
+    void *arg;
 };
 
-void node_init(struct node *node, struct world *world);
+void node_init(struct node *node, struct world *world, size_t number); // its name is "n" and this
 void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
-void node_kill_shepherd(struct node *node); // a living one, if there is any
-void node_hello(struct node *node);         // the link is up
-void node_usages(struct node *node);        // says how long what runs has been idle, as chance has it
-void node_ail(struct node *node);           // something happens to one of its GPUs
-void node_heal(struct node *node);          // nothing ails any of them
-void node_sample(struct node *node);        // the agent tells how they are
+bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
+void node_kill_shepherd(struct node *node);       // a living one, if there is any
+void node_power_off(struct node *node);           // everything on it ends, and the spool is gone
+void node_power_on(struct node *node);
+void node_hello(struct node *node);  // the link is up
+void node_usages(struct node *node); // says how long what runs has been idle, as chance has it
+void node_ail(struct node *node);    // something happens to one of its GPUs
+void node_heal(struct node *node);   // nothing ails any of them
+void node_sample(struct node *node); // the agent tells how they are
 
-/* The attempts that ran a command for this job, in all; and the exit code of the latest. */
-uint32_t node_executions(const struct node *node, uint64_t job, int32_t *ret_exit_code);
+bool node_is_frozen(const struct node *node);
+
+/* Where its GPU `index` is, in words that no other GPU has. */
+void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);
 size_t node_left_over(const struct node *node); // spool entries that were not removed

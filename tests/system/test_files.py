@@ -112,11 +112,11 @@ def test_lines_for_slurm(box, place):
     first = box.submit('-g', '0', 'true')
     write(place, 'slurm.sh', '#!/bin/bash\n#SBATCH --job-name=train --gres=gpu:2\n#SBATCH -t 30\n#SBATCH --output=%x-%j.out\n'
                              f'#SBATCH --dependency=afterok:{first}\n#SBATCH --partition=gpu -A lab\n#SBATCH --ntasks=1\n'
-                             '#SBATCH -c 1 --mem=100\n#SBATCH --licenses ALL\necho $MGPU_NUM_GPUS\n')
+                             '#SBATCH -c 1 --mem=100 --requeue\n#SBATCH --licenses ALL\necho $MGPU_NUM_GPUS\n')
     ids, done = submit(box, place, 'slurm.sh')
     job = box.job(ids[0])
     assert (job['name'], job['gpus'], job['time_limit_s']) == ('train', 2, 1800), job
-    assert job['memory'] == 100 << 20, job
+    assert job['memory'] == 100 << 20 and job['requeue_on_node_lost'], job
     assert done.err.count('\n') == 1, done
     assert 'left out, because it means nothing here: --partition (line 6), -A (line 6), --licenses (line 9)' in done.err
 

@@ -29,6 +29,7 @@ struct node {
     uint64_t saved_epoch;
     unsigned tells;
     int64_t armed_at;
+    int releases;
     uint16_t sent[SENT_MAX];
     size_t sent_count;
     char text[EVENT_TEXT_MAX]; // of the last RETURNED
@@ -112,6 +113,13 @@ static int node_command(void *arg, const struct spool_id *which, uint32_t signal
     return node->command_fails;
 }
 
+static int node_release(void *arg, const struct spool_id *which)
+{
+    struct node *node = arg;
+    node->releases++;
+    return 0;
+}
+
 static void node_kill(void *arg, const struct spool_id *which)
 {
     struct node *node = arg;
@@ -184,8 +192,7 @@ static struct node *node_new(uint64_t epoch)
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
-        node_open_guest, node_arm };
-    effects.tell = node_tell;
+        node_open_guest, node_arm, .tell = node_tell, .release = node_release };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -212,7 +219,9 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
     struct message_launch launch = { .job = 5, .attempt = 1, .token = token, .spec = { &spec, 1 } };
     struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
     struct message_forget forget = { .job = 5, .attempt = 1, .token = token };
+    struct message_go go = { .job = 5, .attempt = 1, .token = token };
     const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
+                          : which == MESSAGE_GO   ? (const void *)&go
                           : which == MESSAGE_STOP ? (const void *)&stop
                                                   : (const void *)&forget;
     return agent_core_message(node->core, now, which, message, &err);
@@ -315,6 +324,46 @@ static void a_stop_before_the_verdict_returns_the_attempt(void **state)
     assert_int_equal(node->removes, 0); // its shepherd still ends
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
+    node_free(node);
+}
+
+static void a_part_that_is_ready_says_so_until_it_is_let_go(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->sent_count, 0);
+    node->spool.is_ready = true;
+    agent_core_look(node->core, 0, &id);
+    assert_sent(node, MESSAGE_READY);
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_sent(node, MESSAGE_HELLO);
+    (void)welcome(node, 1);
+    assert_sent(node, MESSAGE_READY);
+    assert_int_equal(node->releases, 0);
+    (void)order(node, MESSAGE_GO, 0, TOKEN);
+    assert_int_equal(node->releases, 1);
+    (void)order(node, MESSAGE_GO, 0, TOKEN);
+    gate_opens(node);
+    assert_sent(node, MESSAGE_STARTED);
+    (void)order(node, MESSAGE_GO, 0, TOKEN);
+    assert_int_equal(node->starts, 1);
+    node_free(node);
+}
+
+static void a_part_that_is_stopped_while_it_waits_never_runs(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->spool.is_ready = true;
+    agent_core_look(node->core, 0, &id);
+    assert_sent(node, MESSAGE_READY);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_int_equal(node->releases, 1); // it finds that out, and ends
+    assert_sent(node, MESSAGE_RETURNED);
+    (void)order(node, MESSAGE_GO, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     node_free(node);
 }
 
@@ -637,6 +686,8 @@ int main(void)
         cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
         cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
+        cmocka_unit_test(a_part_that_is_ready_says_so_until_it_is_let_go),
+        cmocka_unit_test(a_part_that_is_stopped_while_it_waits_never_runs),
         cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
         cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
         cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),

@@ -274,6 +274,66 @@ static void a_message_without_a_command_is_refused(void **state)
     assert_string_equal(err.message, "the job has no command");
 }
 
+static void add_peers(struct request *request, struct launch_peer peers[2])
+{
+    static char first[] = "gpu1", second[] = "gpu2", address[] = "10.0.0.1", other[] = "10.0.0.2";
+    peers[0] = (struct launch_peer){ .name = first, .address = address, .gpus = 2 };
+    peers[1] = (struct launch_peer){ .name = second, .address = other, .gpus = 2 };
+    request->launch.peers = (struct record_list){ peers, 2 };
+    request->launch.port = 29511;
+    request->launch.task = 1;
+}
+
+static void a_part_is_told_where_the_others_are(void **state)
+{
+    struct request *request = *state;
+    struct launch_peer peers[2];
+    add_peers(request, peers);
+    make(request);
+    const struct strings *env = &request->spec.gpu_env;
+    assert_true(request->spec.is_gated);
+    assert_string_equal(strings_get_env(env, "MASTER_ADDR"), "10.0.0.1");
+    assert_string_equal(strings_get_env(env, "MASTER_PORT"), "29511");
+    assert_string_equal(strings_get_env(env, "PET_NNODES"), "2");
+    assert_string_equal(strings_get_env(env, "PET_NODE_RANK"), "1");
+    assert_string_equal(strings_get_env(env, "PET_NPROC_PER_NODE"), "2");
+    assert_string_equal(strings_get_env(env, "MGPU_NODELIST"), "gpu1,gpu2");
+    assert_string_equal(strings_get_env(env, "MGPU_HOSTS"), "10.0.0.1:2,10.0.0.2:2");
+    assert_null(strings_get_env(env, "WORLD_SIZE")); // its launcher says how many processes there are
+}
+
+static void a_job_on_one_node_is_told_nothing_of_others(void **state)
+{
+    struct request *request = *state;
+    make(request);
+    assert_false(request->spec.is_gated);
+    assert_null(strings_get_env(&request->spec.gpu_env, "MASTER_ADDR"));
+    assert_null(strings_get_env(&request->spec.gpu_env, "PET_NNODES"));
+}
+
+static void parts_write_files_of_their_own(void **state)
+{
+    static const struct {
+        const char *pattern, *path;
+    } rows[] = {
+        { "/data/out.log", "/data/out.log.1" },
+        { "/data/%j.%r.log", "/data/42.1.log" },
+        { "/data/%h.log", "/data/box.log" },
+        { "/data/%%h.log", "/data/%h.log.1" },
+        { "/dev/null", "/dev/null" },
+    };
+    struct request *request = *state;
+    struct launch_peer peers[2];
+    add_peers(request, peers);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        free(request->job.output);
+        request->job.output = xstrdup(rows[i].pattern);
+        record_clear(&launch_spec_record, &request->spec);
+        make(request);
+        assert_string_equal(request->spec.output, rows[i].path);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -294,6 +354,9 @@ int main(void)
         CASE(a_group_that_is_not_the_users_is_not_given),
         CASE(a_setup_gets_a_shell_that_understands_it),
         CASE(a_message_without_a_command_is_refused),
+        CASE(a_part_is_told_where_the_others_are),
+        CASE(a_job_on_one_node_is_told_nothing_of_others),
+        CASE(parts_write_files_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ static const struct {
     { "signal", { "", "x", "USR1@", "NOSUCH@60", "USR1@x", "999" } },
     { "grace", { "", "x", "-5", "4y" } },
     { "on-timeout", { "", "x", "park", "killed" } },
+    { "requeue-on", { "", "x", "node-los", "node-lost,none" } },
     { "max-requeues", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry-on", { "", "x", "256", "-1", "1,,2", "1;2" } },

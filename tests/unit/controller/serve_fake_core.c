@@ -152,6 +152,17 @@ int64_t core_checkpoint_until(const struct core *core, uint64_t id)
     return job != NULL && job->ask.checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
+struct json_part *core_parts_look(const struct core *core, uint64_t job)
+{
+    return NULL;
+}
+
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+{
+    const struct job_node *node = job_node(job, rank);
+    return rank == 0 ? job->log_path : node != NULL ? node->log_path : NULL;
+}
+
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
@@ -303,6 +314,15 @@ const struct gpu_state *core_gpu_state(const struct core *core, const struct all
 
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request)
+{
+    struct core_answer answer = { 0 };
+    if (core_node(core, node) == NULL)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", node);
+    reply_later(request, &answer);
+}
+
+void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const char *reason, void *request)
 {
     struct core_answer answer = { 0 };
     if (core_node(core, node) == NULL)

@@ -20,16 +20,25 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     assert_true(bench->n_sent < BENCH_MAX);
     struct sent *sent = &bench->sent[bench->n_sent++];
     *sent = (struct sent){ .id = type->id, .link = link };
-    if (type->id == MESSAGE_WELCOME)
+    if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
         return;
     const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
     sent->job = launch->job;
     sent->attempt = launch->attempt;
     sent->token = launch->token;
+    sent->task = launch->task;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_STOP)
         sent->signal = ((const struct message_stop *)message)->signal;
+    if (type->id == MESSAGE_LAUNCH && launch->peers.count > 0)
+        (void)snprintf(sent->meeting, sizeof(sent->meeting), "%s:%u",
+            ((const struct launch_peer *)launch->peers.items)->address, launch->port);
+}
+
+static void close_link(void *arg, uint32_t link)
+{
+    ((struct bench *)arg)->closed = link;
 }
 
 static void reply(void *arg, void *request, const struct core_answer *answer)
@@ -82,6 +91,7 @@ int bench_open(void **state)
         .arg = bench,
         .commit = commit,
         .send = send_message,
+        .close_link = close_link,
         .reply = reply,
         .publish = publish,
         .fetch_spec = fetch_spec,
@@ -89,6 +99,8 @@ int bench_open(void **state)
         .arm = arm,
         .random = random_number,
     };
+    bench->options = options;
+    bench->effects = effects;
     bench->core = core_new(&options, &effects);
     struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 19 };
     core_load_summary(bench->core, &summary);
@@ -98,6 +110,24 @@ int bench_open(void **state)
     bench->n_published = 0;
     *state = bench;
     return 0;
+}
+
+void bench_restart(struct bench *bench, struct job *job)
+{
+    struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    core_free(bench->core);
+    store_batch_free(take_ptr(bench->flying));
+    bench->core = core_new(&bench->options, &bench->effects);
+    core_load_summary(bench->core, &summary);
+    core_load_job(bench->core, job);
+    core_load_end(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
+}
+
+void bench_configure(struct bench *bench)
+{
+    core_configure(bench->core, bench->now_ms, bench->now_ms, &bench->options);
+    bench_settle(bench);
 }
 
 int bench_close(void **state)

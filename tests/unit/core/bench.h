@@ -25,6 +25,8 @@ struct sent {
     uint64_t token;
     uint32_t n_gpus;
     uint32_t signal; // of a STOP
+    uint32_t task;
+    char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 
 struct bench {
@@ -38,6 +40,9 @@ struct bench {
     size_t n_published;
     uint64_t fetched; // latest job whose spec was asked for
     uint64_t asked;   // latest job whose end was asked for
+    uint32_t closed;  // the link that was closed last
+    struct core_options options;
+    struct core_effects effects;
     int64_t armed_ms;
     int64_t now_ms;
     uint64_t last_random;
@@ -45,6 +50,9 @@ struct bench {
 
 int bench_open(void **state);
 int bench_close(void **state);
+/* Another core with the same options takes over, and knows of this job only, which it owns. */
+void bench_restart(struct bench *bench, struct job *job);
+void bench_configure(struct bench *bench); // what its options say now holds from now on
 
 /* A request for this many GPUs by `uid`; `key` may be NULL. The request's address is its name in answers. */
 void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *key, void *request);

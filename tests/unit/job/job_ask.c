@@ -100,7 +100,6 @@ static void every_contradiction_is_told_with_a_hint(void **state)
         { { .idle_ok = true }, "idle_ok is given, but no GPU" },
         { { .gpus = 1, .idle_ok = true, .idle_timeout_ms = 60000 }, "idle_ok and idle_timeout" },
         { { .gpu_share = 500 }, "gpu_share is asked for, but no GPU" },
-        { { .nodes = 2 }, "runs on one node" },
         { { .gpus = 2, .gpu_share = 500 }, "several GPUs" },
         { { .gpus = 1, .gpu_ids = TEXT("0"), .gpu_model = TEXT("h200") }, "gpu_ids and gpu_model" },
         { { .gpus = 1, .gpu_ids = TEXT("0"), .gpu_allow = TEXT("0") }, "gpu_ids and gpu_allow" },

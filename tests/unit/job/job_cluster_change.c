@@ -71,6 +71,8 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
         { { .kind = CHANGE_GPU_DRAIN, .node = TEXT("n"), .uuid = TEXT("G"), .text = TEXT("Xid 79") },
             "gpu_drain" },
         { { .kind = CHANGE_GPU_RETURN, .node = TEXT("n"), .uuid = TEXT("G") }, "gpu_return" },
+        { { .kind = CHANGE_NODE_UNREACHABLE, .node = TEXT("n"), .from_ms = 1 }, "node_unreachable" },
+        { { .kind = CHANGE_NODE_FENCE, .node = TEXT("n") }, "node_fence" },
     };
     for (size_t i = 0; i < CHANGE_KINDS; i++) {
         const struct cluster_change empty = { .kind = rows[i].good.kind };

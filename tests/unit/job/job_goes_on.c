@@ -25,7 +25,8 @@ static void without_a_wish_no_end_is_followed_by_another_try(void **state)
 
 static void what_is_no_fault_of_the_command_is_tried_again(void **state)
 {
-    static const enum job_end ends[] = { END_START_FAILED, END_UNKNOWN, END_REBOOT, END_GPU_FAULT };
+    static const enum job_end ends[] = { END_START_FAILED, END_UNKNOWN, END_REBOOT, END_GPU_FAULT,
+        END_NODE_LOST };
     struct job job = { .state = JOB_RUNNING, .ask = { .retry = 1 } };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         struct job_event event = ended(ends[i], 125);
@@ -55,6 +56,20 @@ static void a_job_that_was_stopped_is_not_tried_again(void **state)
     struct job_event lost = ended(END_REBOOT, 125), timed_out = ended(END_TIME_LIMIT, 143);
     assert_false(job_goes_on_after(&job, &lost, 0));
     assert_false(job_goes_on_after(&job, &timed_out, 0));
+}
+
+static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **state)
+{
+    struct job job = { .state = JOB_RUNNING, .ask = { .requeue_on_node_lost = true, .max_requeues = 2 } };
+    struct job_event lost = ended(END_NODE_LOST, 125), reboot = ended(END_REBOOT, 125),
+                     failed = ended(END_EXIT, 1);
+    assert_true(job_goes_on_after(&job, &lost, 0));
+    assert_int_equal(lost.cause, REQUEUE_NODE_LOST);
+    assert_int_equal(lost.retry_ms, 0);
+    assert_true(job_goes_on_after(&job, &reboot, 0));
+    assert_false(job_goes_on_after(&job, &failed, 0));
+    job.restarts = 2;
+    assert_false(job_goes_on_after(&job, &lost, 0));
 }
 
 static void tries_are_counted(void **state)
@@ -103,6 +118,7 @@ int main(void)
         cmocka_unit_test(what_is_no_fault_of_the_command_is_tried_again),
         cmocka_unit_test(a_failing_command_is_tried_again_only_for_a_named_exit_code),
         cmocka_unit_test(a_job_that_was_stopped_is_not_tried_again),
+        cmocka_unit_test(a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node),
         cmocka_unit_test(tries_are_counted),
         cmocka_unit_test(requeues_after_the_time_limit_are_bounded_on_their_own),
         cmocka_unit_test(the_wait_doubles_and_differs),

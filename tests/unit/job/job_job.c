@@ -372,6 +372,8 @@ static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **st
     event.memory = 7;
     gpu_grants_add(&event.gpus, 0, "GPU-0", 1, 0)->share = 500;
     gpu_grants_add(&event.gpus, 0, "GPU-1", 1, 0)->node = xstrdup("b");
+    job_nodes_add(&event.nodes, "a", "boot-a");
+    job_nodes_add(&event.nodes, "b", "boot-b");
     apply(job, event);
     const struct gpu_grant *grants = job->grants.items;
     assert_int_equal(grants[0].share, 500);
@@ -381,6 +383,43 @@ static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **st
     apply(job, make_event(EVENT_RETURNED, 1));
     assert_int_equal(job->cpu_milli, 0);
     assert_int_equal(job->memory, 0);
+}
+
+static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state)
+{
+    struct job *job = *state;
+    struct job_event event = make_event(EVENT_ALLOCATED, 1);
+    event.token = 1;
+    event.node = xstrdup("a");
+    gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0);
+    gpu_grants_add(&event.gpus, 0, "GPU-1", 0, 0)->node = xstrdup("b");
+    job_nodes_add(&event.nodes, "a", "boot-a");
+    job_nodes_add(&event.nodes, "b", "boot-b");
+    apply(job, event);
+    assert_true(job_is_wide(job));
+    assert_int_equal(job_node_count(job), 2);
+    assert_string_equal(job_node_name(job, 1), "b");
+    assert_string_equal(job_node_boot(job, 1), "boot-b");
+    assert_int_equal(job_rank_on(job, "b"), 1);
+    assert_int_equal(job_rank_on(job, "c"), -1);
+    assert_int_equal(job_node_gpus(job, 1), 1);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_false(job_is_wide(job));
+    assert_int_equal(job_node_count(job), 0);
+}
+
+static void several_nodes_begin_with_the_one_that_the_event_names(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    struct job_event event = make_event(EVENT_ALLOCATED, 1);
+    event.token = 1;
+    event.node = xstrdup("a");
+    job_nodes_add(&event.nodes, "b", "boot-b");
+    assert_int_equal(job_apply(job, &event, &err), -EPROTO);
+    job_nodes_add(&event.nodes, "a", "boot-a");
+    assert_int_equal(job_apply(job, &event, &err), -EPROTO);
+    job_event_clear(&event);
 }
 
 /* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */
@@ -440,6 +479,8 @@ int main(void)
         with_job(a_held_job_does_not_start_until_every_hold_is_gone),
         with_job(an_edit_replaces_the_request_while_the_job_waits),
         with_job(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back),
+        with_job(an_attempt_on_several_nodes_knows_them_in_order_of_rank),
+        with_job(several_nodes_begin_with_the_one_that_the_event_names),
         cmocka_unit_test(no_order_of_events_breaks_the_invariant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

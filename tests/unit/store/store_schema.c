@@ -196,8 +196,11 @@ static void gpus_of_several_nodes_are_booked_where_they_are(void **state)
     struct job_event event = { .type = EVENT_ALLOCATED, .attempt = 1, .token = 1, .node = TEXT("a") };
     gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0);
     gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0)->node = xstrdup("b");
+    job_nodes_add(&event.nodes, "a", "boot-a");
+    job_nodes_add(&event.nodes, "b", "boot-b");
     fixture_apply(fixture, job, &event);
-    gpu_grants_clear(&event.gpus);
+    event.node = NULL;
+    job_event_clear(&event);
     fixture_commit_all(fixture);
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM gpu_alloc WHERE node = 'b'"), 1);
     assert_int_equal(fixture_fsck(fixture), 0);

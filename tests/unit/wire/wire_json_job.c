@@ -71,6 +71,27 @@ static void assert_shown(const struct fixture *fixture, const char *const *parts
 
 #define SHOWN(...) assert_shown(*state, (const char *const[]){ __VA_ARGS__, NULL })
 
+static void a_job_on_several_nodes_tells_of_its_parts(void **state)
+{
+    struct fixture *fixture = *state;
+    struct record_list nodes = { 0 };
+    SHOWN("\"parts\":null");
+    job_nodes_add(&nodes, "gpu1", "boot-1");
+    job_nodes_add(&nodes, "gpu2", "boot-2");
+    struct job_node *items = nodes.items;
+    items[1].log_path = xstrdup("/logs/7.t1.log");
+    items[1].end = END_EXIT;
+    items[1].exit_code = 3;
+    fixture->job->nodes = job_nodes_copy(&nodes);
+    fixture->job->state = JOB_DONE;
+    fixture->job->end = END_EXIT;
+    SHOWN("\"rank\":0,\"node\":\"gpu1\",\"gpus\":0,\"state\":\"returned\",\"ended_by\":null",
+        "\"rank\":1,\"node\":\"gpu2\",\"gpus\":0,\"state\":\"failed\",\"ended_by\":\"exit\",\"exit_code\":3,"
+        "\"log\":\"/logs/7.t1.log\"");
+    struct job_nodes owner = { .nodes = nodes };
+    record_clear(&job_nodes_record, &owner);
+}
+
 static void a_queued_job_tells_why_it_waits(void **state)
 {
     SHOWN("{\"id\":42,\"alias\":\"B358D7EB\",\"user\":\"root\",\"uid\":0,\"name\":\"python3\",\"state\":"
@@ -242,7 +263,8 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
         "\"power_limit_w\":null,\"energy_joules\":null,\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,"
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
-        "\"processes\":null,\"policy\":null,\"state\":\"free\",\"reason\":null,\"fault\":null,\"until\":null,"
+        "\"processes\":null,\"policy\":null,\"state\":\"free\",\"reason\":null,\"unreachable_since\":null,"
+        "\"fault\":null,\"until\":null,"
         "\"numa\":0,"
         "\"pcie_switch\":0,"
         "\"links\":[],\"idle_s\":null,\"wasted\":false,"
@@ -342,15 +364,48 @@ static void a_node_tells_its_features(void **state)
         { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
     };
     struct message_hello hello = { .cpus = 4, .features = { .items = features, .count = 1 } };
-    _cleanup_json_ json_t *object = json_node_write("box", true, &hello, NULL, 0);
+    _cleanup_json_ json_t *object =
+        json_node_write(&(struct json_node_view){ .name = "box", .is_up = true, .hello = &hello });
     _cleanup_free_ char *text = json_text_format(object);
     assert_non_null(strstr(
         text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));
 }
 
+static void the_word_for_a_node_is_the_most_urgent_one(void **state)
+{
+    struct message_hello hello = { .cpus = 4 };
+    struct cluster_change drain = { .kind = CHANGE_NODE_DRAIN }, fence = { .kind = CHANGE_NODE_FENCE };
+    const struct {
+        bool is_up;
+        int64_t unreachable_ms;
+        const struct cluster_change *mark;
+        const char *word;
+    } cases[] = {
+        { true, 0, NULL, "up" },
+        { false, 0, NULL, "down" },
+        { true, 0, &drain, "drained" },
+        { false, 1000, NULL, "unreachable" },
+        { false, 1000, &drain, "unreachable" },
+        { false, 1000, &fence, "fenced" },
+        { true, 0, &fence, "fenced" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct json_node_view view = { .name = "box",
+            .is_up = cases[i].is_up,
+            .unreachable_ms = cases[i].unreachable_ms,
+            .hello = &hello,
+            .drain = cases[i].mark };
+        _cleanup_json_ json_t *object = json_node_write(&view);
+        assert_string_equal(json_string_value(json_object_get(object, "state")), cases[i].word);
+        assert_int_equal(
+            json_is_null(json_object_get(object, "unreachable_since")), cases[i].unreachable_ms == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_word_for_a_node_is_the_most_urgent_one),
         cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
         cmocka_unit_test_setup_teardown(what_a_job_says_of_itself_is_shown, start, stop),
@@ -362,6 +417,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
+        cmocka_unit_test_setup_teardown(a_job_on_several_nodes_tells_of_its_parts, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

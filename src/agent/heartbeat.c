@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent says HEARTBEAT every few seconds, with its own time, and the controller says that time back. So
+ * the newest HEARD tells, on this node's clock alone, of a moment after which the controller still took this
+ * node for reachable: `acked_ms`. Delays, and clocks that differ, only make that moment earlier than it was.
+ *
+ * That is also the moment from which the leases count that attempts have of this node. The agent only writes
+ * down until when an attempt may run; its shepherd keeps the time, so that a stopped agent ends no lease
+ * late.
+ *
+ * A connection can look alive for hours when the other machine has gone. One that brings no HEARD for as long
+ * as the controller waits for us is given up, and dialled anew.
+ */
+#include "agent/heartbeat.h"
+
+#include "base/log.h"
+
+#define RENEWALS 4 // of a lease, at most, while it lasts
+
+void heartbeat_greet(struct agent_core *core, int64_t boot_ms)
+{
+    core->greeted_ms = boot_ms;
+    core->beat_at = 0;
+}
+
+void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct message_welcome *welcome)
+{
+    core->heartbeat_ms = welcome->heartbeat_ms;
+    core->timeout_ms = welcome->timeout_ms;
+    core->beat_at = welcome->heartbeat_ms > 0 ? boot_ms + welcome->heartbeat_ms : 0;
+    heartbeat_heard(core, boot_ms, core->greeted_ms);
+    if (core->beat_at != 0)
+        agent_core_arm_by(core, core->beat_at);
+}
+
+/* A shepherd looks only when its time is over: it is told seldom, at the price of a part of the lease. */
+static void renew(struct agent_core *core, struct attempt *attempt)
+{
+    int64_t until_ms = core->acked_ms + attempt->lease_ms;
+    if (attempt->lease_ms == 0 || attempt->want == WANT_FORGOTTEN ||
+        until_ms - attempt->renewed_ms < attempt->lease_ms / RENEWALS)
+        return;
+    if (core->effects.renew(core->effects.arg, &attempt->id, until_ms) == 0)
+        attempt->renewed_ms = until_ms;
+}
+
+void heartbeat_heard(struct agent_core *core, int64_t boot_ms, int64_t sent_ms)
+{
+    if (sent_ms > boot_ms || sent_ms <= core->acked_ms)
+        return;
+    core->acked_ms = sent_ms;
+    for (size_t i = 0; i < core->count; i++)
+        renew(core, core->attempts[i]);
+}
+
+void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct message_launch *launch)
+{
+    launch->lease_until_ms = launch->lease_ms > 0 ? core->acked_ms + launch->lease_ms : 0;
+    if (attempt->lease_ms != 0)
+        return; // a repeated LAUNCH: what is in the spool stays
+    attempt->lease_ms = launch->lease_ms;
+    attempt->renewed_ms = launch->lease_until_ms;
+}
+
+static bool is_silent(const struct agent_core *core, int64_t boot_ms)
+{
+    return core->timeout_ms > 0 && boot_ms - core->acked_ms > core->timeout_ms + core->heartbeat_ms;
+}
+
+int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms)
+{
+    if (core->link != LINK_OBEYING || core->beat_at == 0)
+        return 0;
+    if (is_silent(core, boot_ms)) {
+        log_warning("the controller has not answered for %lld s: it is dialled anew",
+            (long long)((boot_ms - core->acked_ms) / 1000));
+        core->beat_at = 0;
+        core->effects.hang_up(core->effects.arg);
+        return 0;
+    }
+    if (boot_ms >= core->beat_at) {
+        struct message_heartbeat heartbeat = { .sent_ms = boot_ms };
+        core->effects.send(core->effects.arg, &message_heartbeat_record, &heartbeat);
+        core->beat_at = boot_ms + core->heartbeat_ms;
+    }
+    return core->beat_at;
+}

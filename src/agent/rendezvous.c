@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MGPU_ is for everybody. MASTER_ADDR and MASTER_PORT are what torch.distributed and others read; PET_ is
+ * what torchrun takes for options that its command line does not give, so that `torchrun train.py` alone does
+ * the right thing on each node. RANK, LOCAL_RANK and WORLD_SIZE are not set: they name processes, and how
+ * many processes there are on a node is its launcher's to say.
+ */
+#include "agent/rendezvous.h"
+
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+static void set_number(struct strings *env, const char *name, uint64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    strings_set_env(env, name, text);
+}
+
+/* "n1,n2"; with `slots` "n1:2,n2:2", as mpirun --host takes it. */
+static char *list_nodes(const struct record_list *list, bool has_slots)
+{
+    struct buffer text = { 0 };
+    const struct launch_peer *peers = list->items;
+    for (size_t i = 0; i < list->count; i++) {
+        buffer_printf(&text, "%s%s", i > 0 ? "," : "", has_slots ? peers[i].address : peers[i].name);
+        if (has_slots)
+            buffer_printf(&text, ":%u", peers[i].gpus > 0 ? peers[i].gpus : 1);
+    }
+    return buffer_take(&text);
+}
+
+void rendezvous_set(struct strings *env, const struct message_launch *launch)
+{
+    const struct launch_peer *peers = launch->peers.items;
+    if (launch->task >= launch->peers.count)
+        return;
+    _cleanup_free_ char *names = list_nodes(&launch->peers, false);
+    _cleanup_free_ char *hosts = list_nodes(&launch->peers, true);
+    uint32_t processes = peers[launch->task].gpus > 0 ? peers[launch->task].gpus : 1;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        { "MGPU_NNODES", launch->peers.count },
+        { "MGPU_NODE_RANK", launch->task },
+        { "NNODES", launch->peers.count },
+        { "NODE_RANK", launch->task },
+        { "MASTER_PORT", launch->port },
+        { "PET_NNODES", launch->peers.count },
+        { "PET_NODE_RANK", launch->task },
+        { "PET_NPROC_PER_NODE", processes },
+        { "PET_MASTER_PORT", launch->port },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        set_number(env, numbers[i].name, numbers[i].value);
+    strings_set_env(env, "MGPU_NODELIST", names);
+    strings_set_env(env, "MGPU_HOSTS", hosts);
+    strings_set_env(env, "MASTER_ADDR", peers[0].address);
+    strings_set_env(env, "PET_MASTER_ADDR", peers[0].address);
+}

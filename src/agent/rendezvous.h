@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* What a part of a job on several nodes is told of the others, in words that launchers know. */
+#pragma once
+
+#include "base/strings.h"
+#include "wire/message.h"
+
+/* Sets nothing when the launch is no part. */
+void rendezvous_set(struct strings *env, const struct message_launch *launch);

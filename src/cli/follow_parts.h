@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The outputs of a job on its further nodes, followed beside that of the first (follow.c). Each is a stream
+ * of its own, so that a node that is away keeps back nobody else's lines.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/call.h"
+#include "cli/labelled.h"
+#include "cli/stream.h"
+
+#define FOLLOW_PARTS_MAX 64U // nodes whose output is followed
+
+struct part_log {
+    struct stream stream;
+    struct labelled lines;
+    uint32_t rank;
+    bool is_last; // what is asked now was asked when the job was over
+    bool is_over;
+};
+
+struct follow_parts {
+    struct call *call;
+    uint64_t job;
+    struct part_log *items; // of the ranks from 1 on
+    size_t count;
+};
+
+/* Begins to follow ranks 1 to `count` - 1, as far as that has not begun; lines go to `put`. */
+void follow_parts_open(struct follow_parts *parts, size_t count,
+    int (*put)(void *arg, const void *bytes, size_t length), void *arg);
+
+/* Fills in one descriptor for each; the milliseconds until one has something to do by itself, -1: none. */
+int follow_parts_poll(const struct follow_parts *parts, bool is_held, struct pollfd *fds);
+
+/* Reads what is there. `is_job_over`: what then ends has ended for good. */
+int follow_parts_advance(
+    struct follow_parts *parts, const struct pollfd *fds, bool is_job_over, struct error *err);
+
+bool follow_parts_are_over(const struct follow_parts *parts);
+void follow_parts_clear(struct follow_parts *parts);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes of which nothing is heard. Silence proves nothing: the jobs of such a node stay what they are, and
+ * their GPUs stay booked. It is only called unreachable, and its link, which may look alive, is given up, so
+ * that the node says HELLO when it can, which reconciles everything.
+ *
+ * Three things prove that an attempt is over which nobody has seen to end: the node has started anew (its
+ * next HELLO says so), somebody has made sure that it is off (core_fence), or the attempt's lease has run
+ * out: its shepherd ends it when the node has heard nothing of us for that long, whatever happens to the
+ * agent. The node counts from when it said what we heard last, we from when we heard it, and a margin longer.
+ *
+ * All of it runs on the boot clock. When we ourselves were away (stopped, or the machine slept), the silence
+ * was ours: every node gets its whole time again.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core_private.h"
+
+#define BEATS_PER_TIMEOUT 6U
+#define HEARTBEAT_MAX_MS  5000
+#define HEARTBEAT_MIN_MS  100
+#define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
+#define LEASE_DRIFT       100   // one part in so many by which two clocks may differ
+
+static int64_t silent_at_ms(const struct core *core, const struct core_node *node)
+{
+    return node->heard_ms + core->options.loss.timeout_ms;
+}
+
+static void look_by(struct core *core, int64_t boot_ms)
+{
+    if (core->loss_ms == 0 || boot_ms < core->loss_ms)
+        core->loss_ms = boot_ms;
+}
+
+void core_hear(struct core *core, struct core_node *node)
+{
+    node->heard_ms = core->boot_ms;
+    node->heard_wall_ms = core->now_ms;
+    node->is_unreachable = false;
+    if (core->options.loss.timeout_ms > 0)
+        look_by(core, silent_at_ms(core, node));
+}
+
+void core_acknowledge(struct core *core, struct core_node *node)
+{
+    node->acked_ms = core->boot_ms;
+}
+
+void core_set_heartbeat(const struct core *core, struct message_welcome *welcome)
+{
+    int64_t beat_ms = core->options.loss.timeout_ms / BEATS_PER_TIMEOUT;
+    beat_ms = beat_ms < HEARTBEAT_MAX_MS ? beat_ms : HEARTBEAT_MAX_MS;
+    welcome->timeout_ms = core->options.loss.timeout_ms;
+    welcome->heartbeat_ms = beat_ms > HEARTBEAT_MIN_MS ? beat_ms : HEARTBEAT_MIN_MS;
+}
+
+void core_await_nodes(struct core *core)
+{
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after)
+        for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
+            (void)core_add_node(core, job_node_name(entry->job, rank));
+    for (size_t i = 0; i < core->n_marks; i++)
+        (void)core_add_node(core, core->marks[i].node);
+}
+
+/* When nothing of this attempt can run there any more, if the node stays away. */
+static int64_t lease_over_ms(const struct core_node *node, const struct job *job)
+{
+    int64_t lease_ms = job->node_lease_ms;
+    int64_t margin_ms = lease_ms < LEASE_MARGIN_MS ? lease_ms : LEASE_MARGIN_MS;
+    return node->acked_ms + lease_ms + lease_ms / LEASE_DRIFT + margin_ms;
+}
+
+static bool is_on(const struct core_job *entry, const struct core_node *node)
+{
+    return job_rank_on(entry->job, node->name) >= 0;
+}
+
+/* Of a job on several nodes the part there, and with it perhaps the attempt. */
+static void end_there(
+    struct core *core, struct core_job *entry, const struct core_node *node, const char *text)
+{
+    if (job_is_wide(entry->job))
+        core_part_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
+    else
+        core_end_attempt(core, entry, END_NODE_LOST, text);
+}
+
+static void end_lease(struct core *core, struct core_job *entry, const struct core_node *node)
+{
+    char lease[32];
+    format_duration(entry->job->node_lease_ms, lease, sizeof(lease));
+    _cleanup_free_ char *text =
+        xasprintf("its node %s was out of reach for longer than its lease of %s", node->name, lease);
+    end_there(core, entry, node, text);
+}
+
+static void look_at_leases(struct core *core, const struct core_node *node)
+{
+    struct core_job *after = NULL;
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+        after = entry->active_after;
+        if (!is_on(entry, node) || entry->job->node_lease_ms == 0)
+            continue;
+        if (lease_over_ms(node, entry->job) <= core->boot_ms)
+            end_lease(core, entry, node);
+        else
+            look_by(core, lease_over_ms(node, entry->job));
+    }
+}
+
+int64_t core_next_loss(const struct core *core)
+{
+    return core->loss_ms != 0 ? core->loss_ms : TIME_NEVER;
+}
+
+static void lose(struct core *core, struct core_node *node)
+{
+    struct cluster_change change = {
+        .kind = CHANGE_NODE_UNREACHABLE, .node = node->name, .from_ms = node->heard_wall_ms
+    };
+    if (node->is_up) {
+        core->effects.close_link(core->effects.arg, node->link);
+        core_drop_link(core, node);
+    }
+    node->is_unreachable = true;
+    core_change_cluster(core, &change);
+}
+
+static void look(struct core *core, struct core_node *node)
+{
+    bool is_watched = !node->is_unreachable && core->options.loss.timeout_ms > 0;
+    if (is_watched && silent_at_ms(core, node) <= core->boot_ms)
+        lose(core, node);
+    else if (is_watched)
+        look_by(core, silent_at_ms(core, node));
+    if (!node->is_up)
+        look_at_leases(core, node);
+}
+
+void core_run_loss(struct core *core)
+{
+    int64_t late_ms = core->boot_ms - core->loss_ms;
+    if (core->loss_ms == 0 || late_ms < 0)
+        return;
+    bool were_we_away = late_ms > core->options.loss.timeout_ms / 4;
+    core->loss_ms = 0;
+    for (size_t i = 0; i < core->n_nodes; i++) {
+        struct core_node *node = &core->nodes[i];
+        if (were_we_away && !node->is_unreachable)
+            node->heard_ms = core->boot_ms;
+        look(core, node);
+    }
+}
+
+static void end_all(struct core *core, const struct core_node *node, const char *reason)
+{
+    struct core_job *after = NULL;
+    _cleanup_free_ char *text = reason != NULL
+                                    ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
+                                    : xasprintf("its node %s was fenced", node->name);
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+        after = entry->active_after;
+        if (is_on(entry, node))
+            end_there(core, entry, node, text);
+    }
+}
+
+void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *name, const char *reason, void *request)
+{
+    struct core_answer answer = { 0 };
+    core_begin(core, boot_ms, wall_ms);
+    const struct core_node *node = core_find_node(core, name);
+    answer.code = core_check_admin(core, who, "fence nodes", 0, &answer.err);
+    if (answer.code == 0 && node == NULL) {
+        answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
+    } else if (answer.code == 0 && node->is_up) {
+        (void)error_set(
+            &answer.err, -EISCONN, "node %.100s is up: its jobs run, and mgpu can end them", name);
+        answer.code = error_hint(&answer.err, "drain it, and cancel its jobs");
+    }
+    if (answer.code == 0) {
+        struct cluster_change change = {
+            .kind = CHANGE_NODE_FENCE, .uid = who->uid, .node = xstrdup(name), .text = xstrdup(reason)
+        };
+        core_make_mark(core, &change);
+        cluster_change_clear(&change);
+        end_all(core, node, reason);
+    }
+    core_reply(core, request, &answer);
+}

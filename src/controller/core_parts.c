@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All or nothing. Each node prepares its part up to the gate; when all are ready they are let go, and not
+ * before:
+ *
+ *   unheard ──LAUNCH──> asked ──READY──> ready ──GO, when all are──> released ──STARTED──> started
+ *                         │                │                            │                    │
+ *                         v                v                            v                    v
+ *                     returned         returned                 ended, returned, lost    ended, lost
+ *
+ * That a part has started proves that all were ready: so a controller that starts anew, and finds one that
+ * runs, lets the others go. The job runs from the start of rank 0 on. The first part that is over in any
+ * other way than with exit status 0 has the others stopped, and the attempt is over when all are: with the
+ * end of that first one, or back in the queue when none of them ever ran. Nobody's exit record is forgotten
+ * before, so that what was heard can be heard again.
+ */
+#include "controller/core_parts.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "job/usage_merge.h"
+#include "wire/json_parts.h"
+
+#define EXIT_CODE_LOST 125
+
+static const char *const state_names[PART_STATES] = {
+    [PART_UNHEARD] = "starting",
+    [PART_ASKED] = "starting",
+    [PART_READY] = "ready",
+    [PART_RELEASED] = "starting",
+    [PART_STARTED] = "running",
+    [PART_RETURNED] = "returned",
+    [PART_ENDED] = "done",
+    [PART_LOST] = "lost",
+};
+
+static void part_clear(struct core_part *part)
+{
+    free(part->log_path);
+    free(part->text);
+    record_clear(&launch_exit_record, &part->exit);
+    job_usage_free(part->usage);
+}
+
+void core_parts_drop(struct core_job *entry)
+{
+    for (size_t i = 0; entry->parts != NULL && i < entry->parts->count; i++)
+        part_clear(&entry->parts->items[i]);
+    free(take_ptr(entry->parts));
+}
+
+struct core_parts *core_parts(struct core_job *entry)
+{
+    const struct job *job = entry->job;
+    if (!job_is_wide(job) || !job_state_is_active(job->state))
+        return NULL;
+    if (entry->parts != NULL && entry->parts->token == job->token)
+        return entry->parts;
+    core_parts_drop(entry);
+    size_t count = job_node_count(job);
+    entry->parts = xcalloc(1, sizeof(struct core_parts) + count * sizeof(struct core_part));
+    entry->parts->token = job->token;
+    entry->parts->count = count;
+    return entry->parts;
+}
+
+void core_parts_load(struct core_job *entry)
+{
+    struct core_parts *parts = core_parts(entry);
+    if (parts != NULL)
+        parts->may_have_gone = true;
+}
+
+/* --- what follows from what is known --- */
+
+static bool is_over(const struct core_part *part)
+{
+    return part->state >= PART_RETURNED;
+}
+
+static bool has_ended_well(const struct core_part *part)
+{
+    return part->state == PART_ENDED && part->exit.end == END_EXIT && part->exit.exit_code == 0;
+}
+
+static bool has_failed(const struct core_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (is_over(&parts->items[i]) && !has_ended_well(&parts->items[i]))
+            return true;
+    return false;
+}
+
+static bool has_run(const struct core_part *part)
+{
+    return part->state == PART_STARTED || (part->state == PART_ENDED && part->exit.is_executed != 0);
+}
+
+static bool may_go(const struct core_job *entry)
+{
+    const struct core_parts *parts = entry->parts;
+    bool are_all_ready = true;
+    for (size_t i = 0; i < parts->count; i++) {
+        if (has_run(&parts->items[i]))
+            return true;
+        are_all_ready = are_all_ready && parts->items[i].state >= PART_READY;
+    }
+    return are_all_ready || entry->job->started_ms != 0;
+}
+
+/* --- what is said to a node --- */
+
+static void say_go(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
+{
+    const struct job *job = entry->job;
+    struct message_go go = { .job = job->id, .attempt = job->attempt, .task = rank, .token = job->token };
+    core->effects.send(core->effects.arg, link, &message_go_record, &go);
+    entry->parts->may_have_gone = true;
+}
+
+static void act_on_part(
+    struct core *core, struct core_job *entry, uint32_t rank, bool must_stop, bool is_released)
+{
+    struct core_part *part = &entry->parts->items[rank];
+    const struct job *job = entry->job;
+    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+    if (is_over(part) || node == NULL || !node->is_up)
+        return;
+    if (must_stop) {
+        core_send_stop(core, entry, rank, node->link);
+    } else if (part->state == PART_UNHEARD) {
+        if (core_send_launch(core, entry, rank, node->link))
+            part->state = PART_ASKED;
+    } else if (part->state == PART_READY && is_released) {
+        say_go(core, entry, rank, node->link);
+        part->state = PART_RELEASED;
+    } else if (job->terms > 0 && part->state >= PART_RELEASED) {
+        core_send_terms(core, job, rank, node->link);
+    }
+}
+
+static bool are_all_started(const struct core_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].state < PART_STARTED)
+            return false;
+    return true;
+}
+
+void core_parts_act(struct core *core, struct core_job *entry)
+{
+    struct core_parts *parts = core_parts(entry);
+    if (parts == NULL || entry->changed_in > core->durable_batch)
+        return; // what was changed is acted upon when it is durable
+    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts);
+    bool is_released = !must_stop && may_go(entry);
+    for (uint32_t rank = 0; rank < parts->count; rank++)
+        act_on_part(core, entry, rank, must_stop, is_released);
+    if (are_all_started(parts))
+        core_drop_spec(core, entry->array != NULL ? entry->array : entry);
+}
+
+/* --- the end of all --- */
+
+/* Which of those that are over tells how the attempt ended; the lowest decides, and of equals the first. */
+static int weight_of(const struct core_part *part, bool is_stopping)
+{
+    if (has_ended_well(part))
+        return 4;
+    if (part->state == PART_ENDED && part->exit.end != END_CANCELLED)
+        return 0;
+    if (part->state == PART_LOST)
+        return 1;
+    return (part->state == PART_RETURNED) != is_stopping ? 2 : 3;
+}
+
+static uint32_t find_deciding(const struct core_job *entry)
+{
+    const struct core_parts *parts = entry->parts;
+    bool is_stopping = entry->job->state == JOB_STOPPING;
+    uint32_t found = 0;
+    for (uint32_t rank = 1; rank < parts->count; rank++) {
+        const struct core_part *part = &parts->items[rank], *best = &parts->items[found];
+        int weight = weight_of(part, is_stopping), least = weight_of(best, is_stopping);
+        if (weight < least || (weight == least && weight < 4 && part->order < best->order))
+            found = rank;
+    }
+    return found;
+}
+
+/* "rank 1 on gpu2: exit 3"; NULL when there is nothing to be said. */
+static char *tell_end(const struct job *job, uint32_t rank, const struct core_part *part)
+{
+    const char *text = part->state == PART_ENDED ? part->exit.text : part->text;
+    const char *node = job_node_name(job, rank);
+    if (has_ended_well(part) || (part->state == PART_ENDED && part->exit.end == END_CANCELLED))
+        return xstrdup(text);
+    if (text != NULL)
+        return xasprintf("rank %u on %s: %.900s", rank, node, text);
+    if (part->state == PART_ENDED && part->exit.signal != 0)
+        return xasprintf("rank %u on %s: signal %u", rank, node, part->exit.signal);
+    if (part->state == PART_ENDED && part->exit.end == END_EXIT)
+        return xasprintf("rank %u on %s: exit %d", rank, node, part->exit.exit_code);
+    return xasprintf("rank %u on %s", rank, node);
+}
+
+static void add_up(const struct core_parts *parts, struct job_event *event)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct launch_exit *record = &parts->items[i].exit;
+        bool is_earlier = event->started_wall_ms == 0 || record->started_wall_ms < event->started_wall_ms;
+        if (record->started_wall_ms != 0 && is_earlier)
+            event->started_wall_ms = record->started_wall_ms;
+        event->run_ms = record->run_ms > event->run_ms ? record->run_ms : event->run_ms;
+        event->max_rss = record->max_rss > event->max_rss ? record->max_rss : event->max_rss;
+        event->cpu_ms += record->cpu_ms;
+        event->log_bytes += record->log_bytes;
+    }
+}
+
+/* What all made of their GPUs, and the last lines of the one that decides. */
+static struct job_usage *merge_usage(const struct core_job *entry, const struct core_part *deciding)
+{
+    const struct core_parts *parts = entry->parts;
+    struct usage_part *each = xcalloc(parts->count, sizeof(*each));
+    for (size_t i = 0; i < parts->count; i++)
+        each[i] = (struct usage_part){ parts->items[i].exit.usage.items, job_node_gpus(entry->job, i) };
+    struct job_usage *merged = job_usage_merge(each, parts->count);
+    const struct job_usage *own = deciding->exit.usage.items;
+    free(each);
+    if (merged == NULL && deciding->exit.tail != NULL)
+        merged = xcalloc(1, sizeof(*merged));
+    if (merged == NULL)
+        return NULL;
+    merged->tail = xstrdup(deciding->exit.tail);
+    if (own != NULL && own->xid != 0) {
+        free(merged->fault);
+        merged->fault = xstrdup(own->fault);
+        merged->xid = own->xid;
+    }
+    return merged;
+}
+
+/* How each part ended, for the record. The texts are borrowed. */
+static struct record_list describe_nodes(const struct job *job, const struct core_parts *parts)
+{
+    struct job_node *nodes = xcalloc(parts->count, sizeof(*nodes));
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct core_part *part = &parts->items[i];
+        nodes[i] = *job_node(job, i);
+        nodes[i].log_path = part->log_path;
+        nodes[i].exit_code = part->exit.exit_code;
+        if (part->state == PART_ENDED)
+            nodes[i].end = part->exit.end;
+        else if (part->state == PART_LOST)
+            nodes[i].end = part->end;
+    }
+    return (struct record_list){ nodes, parts->count };
+}
+
+static void set_end(const struct core_job *entry, const struct core_part *part, struct job_event *event)
+{
+    event->exit_code = EXIT_CODE_LOST;
+    if (part->state == PART_LOST) {
+        event->end = part->end;
+    } else if (part->state == PART_RETURNED) {
+        event->end = entry->job->state == JOB_STOPPING ? END_CANCELLED : END_START_FAILED;
+    } else {
+        bool is_end = part->exit.end > END_NONE && part->exit.end < END_KINDS;
+        event->end = is_end ? part->exit.end : END_UNKNOWN;
+        event->exit_code = part->exit.exit_code;
+        event->signal = part->exit.signal;
+    }
+}
+
+/* Those that are not there now are told when they say it again. */
+static void forget_all(struct core *core, const struct job *job, const struct core_parts *parts)
+{
+    for (uint32_t rank = 0; rank < parts->count; rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+        struct message_forget forget = {
+            .job = job->id, .attempt = job->attempt, .task = rank, .token = parts->token
+        };
+        if (node != NULL && node->is_up && parts->items[rank].state != PART_LOST)
+            core_forget_attempt(core, node->link, &forget);
+    }
+}
+
+static void end_all(struct core *core, struct core_job *entry)
+{
+    struct core_parts *parts = entry->parts;
+    const struct job *job = entry->job;
+    uint32_t rank = find_deciding(entry);
+    const struct core_part *part = &parts->items[rank];
+    _cleanup_free_ char *text = tell_end(job, rank, part);
+    bool has_any_run = parts->may_have_gone && part->state == PART_LOST;
+    for (size_t i = 0; i < parts->count; i++)
+        has_any_run = has_any_run || has_run(&parts->items[i]);
+    struct job_nodes *nodes = job_nodes_copy(&job->nodes->nodes); // it may go back to the queue
+    struct job was = { .id = job->id, .attempt = job->attempt, .node = NULL, .nodes = nodes };
+    entry->parts = NULL;
+    if (!has_any_run && part->state != PART_ENDED) {
+        core_give_back(core, entry, text);
+    } else {
+        struct job_event event = { .attempt = job->attempt };
+        set_end(entry, part, &event);
+        add_up(parts, &event);
+        event.text = text;
+        event.log_path = parts->items[0].log_path;
+        event.nodes = describe_nodes(&was, parts);
+        entry->parts = parts;
+        struct job_usage *usage = merge_usage(entry, part);
+        entry->parts = NULL;
+        event.usage = (struct record_list){ usage, usage != NULL };
+        core_close_attempt(core, entry, &event);
+        free(event.nodes.items);
+        job_usage_free(usage);
+    }
+    forget_all(core, &was, parts);
+    job_nodes_free(nodes);
+    entry->parts = parts;
+    core_parts_drop(entry);
+}
+
+/* A part is over, and with it perhaps the attempt. */
+static void settle(struct core *core, struct core_job *entry, struct core_part *part, enum part_state state)
+{
+    struct core_parts *parts = entry->parts;
+    part->state = state;
+    part->order = ++parts->n_over;
+    for (size_t i = 0; i < parts->count; i++)
+        if (!is_over(&parts->items[i])) {
+            core_parts_act(core, entry);
+            return;
+        }
+    end_all(core, entry);
+}
+
+/* --- what nodes say --- */
+
+static struct core_part *find_open(struct core_job *entry, uint32_t rank)
+{
+    struct core_parts *parts = core_parts(entry);
+    return parts != NULL && rank < parts->count && !is_over(&parts->items[rank]) ? &parts->items[rank] : NULL;
+}
+
+void core_part_ready(struct core *core, struct core_job *entry, uint32_t rank)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL || part->state == PART_STARTED)
+        return;
+    part->state = PART_READY;
+    if (may_go(entry))
+        core_parts_act(core, entry);
+}
+
+/* The job runs when its first part does, or has run. */
+static void note_start(struct core *core, struct core_job *entry, const char *log_path)
+{
+    const struct job *job = entry->job;
+    if (job->started_ms != 0 || (job->state != JOB_STARTING && job->state != JOB_STOPPING))
+        return;
+    struct job_event event = {
+        .type = EVENT_STARTED, .attempt = job->attempt, .log_path = xstrdup(log_path)
+    };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+void core_part_started(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_started *started)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL || part->state == PART_STARTED)
+        return;
+    part->state = PART_STARTED;
+    free(part->log_path);
+    part->log_path = xstrdup(started->log_path);
+    if (rank == 0)
+        note_start(core, entry, part->log_path);
+    core_parts_act(core, entry);
+}
+
+void core_part_exited(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_exit *record)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL)
+        return;
+    record_clear(&launch_exit_record, &part->exit);
+    if (record->is_executed == 0 && record->end == END_UNKNOWN) {
+        core_part_returned(core, entry, rank, record->text);
+        return;
+    }
+    record_copy(&launch_exit_record, &part->exit, record);
+    if (record->log_path != NULL) {
+        free(part->log_path);
+        part->log_path = xstrdup(record->log_path);
+    }
+    if (rank == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
+        note_start(core, entry, part->log_path);
+    settle(core, entry, part, PART_ENDED);
+}
+
+void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank, const char *text)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL)
+        return;
+    free(part->text);
+    part->text = xstrdup(text);
+    settle(core, entry, part, PART_RETURNED);
+}
+
+void core_part_lost(
+    struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL)
+        return;
+    free(part->text);
+    part->text = xstrdup(text);
+    part->end = end;
+    settle(core, entry, part, PART_LOST);
+}
+
+bool core_part_is_lost(struct core_job *entry, uint32_t rank)
+{
+    const struct core_parts *parts = core_parts(entry);
+    return parts != NULL && rank < parts->count && parts->items[rank].state == PART_LOST;
+}
+
+void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage)
+{
+    struct core_part *part = find_open(entry, usage->task);
+    if (part == NULL)
+        return;
+    job_usage_free(part->usage);
+    part->usage = job_usage_copy(usage->usage.items);
+    struct core_parts *parts = entry->parts;
+    struct usage_part *each = xcalloc(parts->count, sizeof(*each));
+    for (size_t i = 0; i < parts->count; i++)
+        each[i] = (struct usage_part){ parts->items[i].usage, job_node_gpus(entry->job, i) };
+    job_usage_free(entry->usage);
+    entry->usage = job_usage_merge(each, parts->count);
+    free(each);
+}
+
+/* --- links --- */
+
+static const struct known_attempt *find_listed(
+    const struct message_hello *hello, const struct job *job, uint32_t rank)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        if (attempts[i].job == job->id && attempts[i].token == job->token && attempts[i].task == rank)
+            return &attempts[i];
+    return NULL;
+}
+
+void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node)
+{
+    struct job *job = entry->job;
+    uint32_t rank = (uint32_t)job_rank_on(job, node->name);
+    struct core_part *part = find_open(entry, rank);
+    const struct known_attempt *known = find_listed(&node->hello, job, rank);
+    if (known != NULL && known->phase != PHASE_EXITED && core_part_is_lost(entry, rank))
+        core_send_stop(core, entry, rank, node->link);
+    if (part == NULL)
+        return;
+    if (known == NULL && !text_equal(job_node_boot(job, rank), node->hello.boot_id)) {
+        core_part_lost(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
+        return;
+    }
+    if (known == NULL && (part->state == PART_STARTED || job->started_ms != 0)) {
+        core_part_lost(core, entry, rank, END_UNKNOWN, "its node has no record of it any more");
+        return;
+    }
+    if (part->state != PART_STARTED)
+        part->state = known == NULL || known->phase == PHASE_STAGED ? PART_UNHEARD : PART_ASKED;
+    core_parts_act(core, entry);
+}
+
+void core_parts_away(struct core *core, const struct core_node *node)
+{
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after) {
+        int rank = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
+        struct core_part *part = rank >= 0 ? find_open(entry, (uint32_t)rank) : NULL;
+        if (part != NULL && part->state < PART_STARTED)
+            part->state = PART_UNHEARD;
+    }
+}
+
+/* --- reading --- */
+
+static const struct core_parts *find_parts(const struct core *core, uint64_t job)
+{
+    const struct core_job *entry = core_find(core, job);
+    bool is_present = entry != NULL && entry->parts != NULL && entry->parts->token == entry->job->token;
+    return is_present && job_is_wide(entry->job) ? entry->parts : NULL;
+}
+
+struct json_part *core_parts_look(const struct core *core, uint64_t job)
+{
+    const struct core_parts *parts = find_parts(core, job);
+    if (parts == NULL)
+        return NULL;
+    struct json_part *looks = xcalloc(parts->count, sizeof(*looks));
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct core_part *part = &parts->items[i];
+        looks[i] = (struct json_part){
+            .state = state_names[part->state],
+            .log_path = part->log_path,
+            .has_exit = part->state == PART_ENDED,
+            .end = (enum job_end)part->exit.end,
+            .exit_code = part->exit.exit_code,
+        };
+    }
+    return looks;
+}
+
+char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+{
+    const struct core_parts *parts = find_parts(core, job->id);
+    const struct job_node *node = job_node(job, rank);
+    if (rank == 0)
+        return job->log_path;
+    if (parts != NULL)
+        return rank < parts->count ? parts->items[rank].log_path : NULL;
+    return node != NULL ? node->log_path : NULL;
+}

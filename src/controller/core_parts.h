@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An attempt on several nodes: one part on each, whose rank is its task number. What is known of them is in
+ * memory only; the agents say it again after every HELLO, and keep what has ended until the whole attempt is
+ * over. Nothing of this exists for attempts on one node.
+ */
+#pragma once
+
+#include "controller/core.h"
+
+enum part_state {
+    PART_UNHEARD,  // its node has not spoken of it since the link is up
+    PART_ASKED,    // its node has it, or was told to
+    PART_READY,    // everything is prepared, and it waits
+    PART_RELEASED, // it was let go
+    PART_STARTED,  // its command was executed
+    PART_RETURNED, // over: it never ran and never will
+    PART_ENDED,    // over: its exit record is here
+    PART_LOST,     // over: its node has no record of it
+    PART_STATES,
+};
+
+struct core_part {
+    enum part_state state;
+    uint32_t order;          // among those that are over, from 1 on
+    char *log_path;          // NULL: not known (yet)
+    char *text;              // returned, lost: why
+    enum job_end end;        // lost: how
+    struct launch_exit exit; // ended
+    struct job_usage *usage; // as its agent said last; NULL: not known
+};
+
+struct core_parts {
+    uint64_t token;     // of the attempt that these are
+    bool may_have_gone; // one of them was let go, or perhaps was by an earlier controller
+    uint32_t n_over;
+    size_t count;
+    struct core_part items[];
+};
+
+struct core_job;
+
+/* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
+ * an attempt that was there at a start of the controller are made by core_parts_load(). */
+struct core_parts *core_parts(struct core_job *entry);
+void core_parts_load(struct core_job *entry);
+void core_parts_drop(struct core_job *entry);
+
+/* Says to each node what its part is due to hear. */
+void core_parts_act(struct core *core, struct core_job *entry);
+
+/* --- what a node said of its part; the caller has checked that the part is this node's --- */
+void core_part_ready(struct core *core, struct core_job *entry, uint32_t rank);
+void core_part_started(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_started *started);
+void core_part_exited(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_exit *record);
+void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank, const char *text);
+void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage);
+
+/* It is proven that this part is over, and nobody knows how it ended. Should its node come back with it
+ * nevertheless, it is stopped there. */
+void core_part_lost(
+    struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text);
+bool core_part_is_lost(struct core_job *entry, uint32_t rank);
+
+/* After the HELLO of a node on which it has a part, and when that node's link is gone. */
+void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
+void core_parts_away(struct core *core, const struct core_node *node);

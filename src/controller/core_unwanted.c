@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attempts that a node has and no job wants any more: their jobs have ended without them, because the node
+ * was fenced or out of reach for too long. They are stopped, and until each of them has said that it is over
+ * nothing new is given to the node: the GPUs that the ledger calls free may be theirs.
+ */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+static bool is_wanted(
+    const struct core *core, const struct core_node *node, const struct known_attempt *known)
+{
+    struct core_job *entry = core_find(core, known->job);
+    if (entry == NULL || (int)known->task != job_rank_on(entry->job, node->name) ||
+        core_part_is_lost(entry, known->task))
+        return false;
+    /* An entry that a crash left without its token can only be the job's present attempt. */
+    return entry->job->token == known->token || (known->token == 0 && entry->job->attempt == known->attempt);
+}
+
+static void stop(struct core *core, struct core_node *node, const struct known_attempt *known)
+{
+    struct message_stop message = {
+        .job = known->job,
+        .attempt = known->attempt,
+        .step = known->step,
+        .task = known->task,
+        .token = known->token,
+        .signal = SIGTERM,
+        .grace_ms = core->options.grace_ms,
+    };
+    core->effects.send(core->effects.arg, node->link, &message_stop_record, &message);
+    node->unwanted = xreallocarray(node->unwanted, node->n_unwanted + 1, sizeof(*node->unwanted));
+    node->unwanted[node->n_unwanted++] = *known;
+}
+
+void core_stop_unwanted(struct core *core, struct core_node *node)
+{
+    const struct known_attempt *attempts = node->hello.attempts.items;
+    core_clear_unwanted(node);
+    for (size_t i = 0; i < node->hello.attempts.count; i++) {
+        const struct known_attempt *known = &attempts[i];
+        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
+         */
+        if (known->job > core->last_job)
+            core->last_job = known->job;
+        else if (!is_wanted(core, node, known) && known->phase != PHASE_EXITED &&
+                 known->phase != PHASE_RETURNED)
+            stop(core, node, known);
+    }
+}
+
+void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over)
+{
+    for (size_t i = node->n_unwanted; i-- > 0;) {
+        const struct known_attempt *known = &node->unwanted[i];
+        if (known->job != over->job || known->attempt != over->attempt || known->step != over->step ||
+            known->task != over->task)
+            continue;
+        node->unwanted[i] = node->unwanted[--node->n_unwanted];
+        if (node->n_unwanted == 0 && node->is_up)
+            core_node_changed(core, node);
+    }
+}
+
+void core_clear_unwanted(struct core_node *node)
+{
+    free(take_ptr(node->unwanted));
+    node->n_unwanted = 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent writes the spool file "renewed" when the controller was heard, and wakes nobody: the shepherd
+ * looks at it when the time that it knows of is over. So the lease ends on this timer alone, whatever has
+ * become of the agent. It runs on the boot clock, which counts while the machine sleeps.
+ *
+ * The controller gives the job to another node a margin after the lease. So the step is told before its end,
+ * and nothing of it is left when it comes.
+ */
+#include "shepherd/node_lease.h"
+
+#include <fcntl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define GRACE_PART 10 // the part of the lease that may be grace
+
+static void look(struct node_lease *lease, const struct shepherd *shepherd)
+{
+    struct spool_renewed renewed;
+    _cleanup_close_ int fd = openat(shepherd->spool_fd, SPOOL_RENEWED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &renewed, sizeof(renewed)) != (ssize_t)sizeof(renewed) ||
+        renewed.magic != SPOOL_RENEWED_MAGIC || renewed.until_ms <= lease->until_ms)
+        return;
+    lease->until_ms = renewed.until_ms;
+}
+
+void node_lease_open(struct node_lease *lease, const struct shepherd *shepherd)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    int64_t most_ms = spec->lease_ms / GRACE_PART;
+    *lease = (struct node_lease){ .timer_fd = -1 };
+    if (spec->lease_ms <= 0)
+        return;
+    lease->until_ms = spec->lease_until_ms > 0 ? spec->lease_until_ms : 1;
+    lease->grace_ms = spec->grace_ms < most_ms ? spec->grace_ms : most_ms;
+}
+
+void node_lease_close(struct node_lease *lease)
+{
+    closep(&lease->timer_fd);
+    lease->timer_fd = -1;
+}
+
+static void arm(struct node_lease *lease, int64_t at_ms)
+{
+    struct itimerspec when = { .it_value = { .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 } };
+    if (lease->timer_fd < 0)
+        lease->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    (void)timerfd_settime(lease->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+bool node_lease_is_over(struct node_lease *lease, const struct shepherd *shepherd)
+{
+    if (lease->until_ms == 0)
+        return false;
+    look(lease, shepherd);
+    if (clock_boot_ms() >= lease->until_ms - lease->grace_ms) {
+        node_lease_close(lease);
+        return true;
+    }
+    arm(lease, lease->until_ms - lease->grace_ms);
+    return false;
+}
+
+int64_t node_lease_left_ms(const struct node_lease *lease)
+{
+    int64_t left_ms = lease->until_ms - clock_boot_ms();
+    return left_ms > 0 ? left_ms : 0;
+}
+
+bool node_lease_has_passed(const struct shepherd *shepherd)
+{
+    struct node_lease lease;
+    node_lease_open(&lease, shepherd);
+    if (lease.until_ms == 0)
+        return false;
+    look(&lease, shepherd);
+    return node_lease_left_ms(&lease) == 0;
+}

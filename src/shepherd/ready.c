@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nothing is decided here: the verdict is settled afterwards by link(2) as ever, so that a word of the agent
+ * that comes late, twice or never can do no harm. What the agent had to say to the command is kept for it.
+ */
+#include "shepherd/ready.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "shepherd/exec.h"
+#include "shepherd/record.h"
+
+/* True when it is to go on. */
+static bool take_command(struct shepherd *shepherd)
+{
+    struct spool_command command;
+    ssize_t n = recv(shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
+    if (n != (ssize_t)sizeof(command))
+        return false;
+    if (command.magic == SPOOL_COMMAND_MAGIC)
+        shepherd->early = command;
+    return command.magic == SPOOL_GO_MAGIC;
+}
+
+void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure)
+{
+    int r = record_write_started(shepherd, SPOOL_READY);
+    if (r < 0) {
+        ret_failure->step = STEP_STARTED;
+        ret_failure->error = -r;
+        return;
+    }
+    shepherd_hint(shepherd, "ready");
+    for (;;) {
+        struct pollfd sources[] = { { shepherd->ctl_fd, POLLIN, 0 }, { shepherd->init_pidfd, POLLIN, 0 } };
+        if (poll(sources, 2, -1) < 0)
+            continue;
+        if (sources[1].revents != 0) {
+            ret_failure->step = STEP_INIT;
+            ret_failure->error = 0;
+            return;
+        }
+        if (sources[0].revents != 0 && take_command(shepherd))
+            return;
+    }
+}

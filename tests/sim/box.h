@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A cluster in one process: the real core of a controller, and places, each a node with the real core of an
+ * agent and the connections between the two. sim_box.c has the clients and the controller's life,
+ * box_places.c what happens to nodes and connections, box_judge.c what must be true when all is at rest.
+ */
+#pragma once
+
+#include "controller/core.h"
+#include "memory_store.h"
+#include "node.h"
+#include "world.h"
+
+#define PLACES_MAX 3U
+#define ASKS_MAX   400U
+
+struct ask { // one submit that a client insists on
+    struct box *box;
+    char key[16];
+    uint64_t job;      // acknowledged as this one, 0 before
+    bool is_waiting;   // for an answer
+    bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
+    uint64_t after;    // the job it waits for, 0: none
+};
+
+struct place {
+    struct box *box;
+    struct node node;
+    struct line *line; // what the agent takes for its connection, NULL: it has none
+    bool is_dialling;
+    bool is_gone; // it went off and never comes back
+};
+
+struct box {
+    struct world world;
+    struct place places[PLACES_MAX];
+    size_t n_places;
+    struct line *lines; // every connection of this history
+    uint32_t last_line;
+    struct core *core;   // NULL while the controller is dead
+    uint64_t life;       // of the controller
+    uint64_t last_timer; // the one that counts
+    uint64_t epoch;
+    bool is_storm;
+    int64_t late_ms; // the last node is back by then
+    struct change *events;
+    size_t n_events;
+    size_t drains, returns;         // of GPUs, in all
+    size_t reboots, fences, losses; // of nodes, of nodes, and of attempts by that
+    struct state_change *rows;      // as they were written, one after the other
+    size_t n_rows;
+    struct store_batch *committing;
+    struct ask asks[ASKS_MAX];
+    size_t n_asks;
+    size_t decisions; // that a second scheduler made the same way from the log
+    size_t wide_runs; // jobs whose last attempt had several nodes
+    const char *broken;
+    char detail[256];
+};
+
+void box_break(struct box *box, const char *rule, uint64_t job);
+/* The end of a turn of the controller's loop. */
+void box_turn(struct box *box);
+
+/* --- box_places.c --- */
+void box_open_places(struct box *box);     // as many as the seed says, with their agents
+void box_close_places(struct box *box);    // frees them
+void box_storm_place(struct box *box);     // something happens to a node or to a connection
+void box_lose_controller(struct box *box); // it has died: every connection breaks
+/* Effects of the controller's core. */
+void box_close_link(void *arg, uint32_t link);
+void box_send(void *arg, uint32_t link, const struct record_type *type, const void *message);
+
+/* --- box_wide.c --- */
+#define ATTEMPTS_SEEN_MAX 200U // of one job
+bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt);
+void box_check_execution(struct box *box, const struct spooled *begun);
+/* How many attempts of a job executed something, and which one was the last. */
+uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest);
+bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);
+
+/* --- box_judge.c --- */
+/* Every job that the events tell of, by id; the caller frees them. */
+struct job **box_fold(struct box *box, size_t *ret_count);
+void box_judge(struct box *box);

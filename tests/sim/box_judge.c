@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* What must be true in the end. The fold of the durable events is the only witness besides the nodes
+ * themselves. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "box.h"
+#include "box_journal.h"
+#include "controller/core_private.h"
+
+/* What a new job was asked to run: its own, or its array's. */
+static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)
+{
+    uint64_t owner = event->array_job != 0 ? event->array_job : event->job;
+    for (size_t i = 0; event->type == EVENT_SUBMITTED && i < box->n_events; i++)
+        if (box->events[i].spec != NULL && box->events[i].event.job == owner)
+            return box->events[i].spec;
+    return NULL;
+}
+
+struct job **box_fold(struct box *box, size_t *ret_count)
+{
+    struct job **jobs = xcalloc(box->n_events + 2, sizeof(struct job *));
+    size_t highest = 0;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct change *change = &box->events[i];
+        struct error err = { 0 };
+        uint64_t id = change->event.job;
+        if (change->event.type == EVENT_CLUSTER)
+            continue;
+        const struct job_spec *spec = spec_of(box, &change->event);
+        if (spec != NULL && jobs[id] != NULL)
+            box_break(box, "an id was given out twice", id);
+        if (spec != NULL)
+            jobs[id] = job_new(id, spec);
+        if (jobs[id] == NULL || job_apply(jobs[id], &change->event, &err) < 0 ||
+            job_invariant(jobs[id], &err) < 0) {
+            box_break(box, "the events do not fold", id);
+            (void)fprintf(stderr, "%s\n", err.message);
+            break;
+        }
+        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask.idle_ok)
+            box_break(box, "it was told of idleness that it may have", id);
+        highest = id > highest ? id : highest;
+    }
+    *ret_count = highest + 1;
+    return jobs;
+}
+
+static bool was_cancelled(const struct box *box, const struct job *job)
+{
+    uint64_t asked = job->array_job != 0 ? job->array_job : job->id;
+    for (size_t i = 0; i < box->n_asks; i++)
+        if (box->asks[i].job == asked)
+            return box->asks[i].is_cancelled;
+    return false;
+}
+
+/* Of what went down with a node nobody knows whether it ever ran. */
+static bool went_down(const struct job *job)
+{
+    return job->end == END_REBOOT || job->end == END_NODE_LOST;
+}
+
+static void judge_job(struct box *box, const struct job *job)
+{
+    uint32_t latest = 0, executions = box_executed_attempts(box, job->id, &latest);
+    bool is_cancelled = was_cancelled(box, job);
+    if (job->state != JOB_DONE)
+        box_break(box, "an acknowledged job did not end", job->id);
+    if (executions > 1 + job->preemptions)
+        box_break(box, "it ran twice", job->id);
+    if (!is_cancelled && job->end == END_CANCELLED)
+        box_break(box, "it was cancelled by nobody", job->id);
+    if (job->end == END_IDLE_TIMEOUT && job->ask.idle_timeout_ms == 0)
+        box_break(box, "it was ended for an idleness that is nobody's business", job->id);
+    if (job_is_array(job))
+        return;
+    box->losses += job->end == END_NODE_LOST || job->restarts > job->retries;
+    if (job->end == END_EXIT && !box_is_true_exit(box, job->id, latest, job->exit_code))
+        box_break(box, "its exit code is not the true one", job->id);
+    if (job->started_ms == 0 && executions > job->preemptions && !went_down(job))
+        box_break(box, "it ran, but nobody knows", job->id);
+    if (job_is_wide(job) && executions > 0)
+        box->wide_runs++;
+    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(job))
+        box_break(box, "it never ran", job->id);
+}
+
+/* Each index of an array that nobody cancelled became one job. */
+static void judge_array(struct box *box, struct job **jobs, size_t count, const struct job *array)
+{
+    unsigned elements = 0;
+    for (size_t i = 0; i < count; i++)
+        elements += jobs[i] != NULL && jobs[i]->array_job == array->id;
+    if (elements > 5 || (elements < 5 && !was_cancelled(box, array)))
+        box_break(box, "its elements are not those that were asked for", array->id);
+}
+
+static bool is_told_of(const struct job_event *event, const char *uuid)
+{
+    const struct cluster_change *change = event->change.items;
+    return event->type == EVENT_CLUSTER && event->change.count == 1 && text_equal(change->uuid, uuid);
+}
+
+/* From the event that drains a GPU to the one that puts it back, nothing is allocated there. */
+static void judge_gpu(struct box *box, const char *uuid)
+{
+    bool is_drained = false;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        const struct gpu_grant *grants = event->gpus.items;
+        if (is_told_of(event, uuid)) {
+            uint32_t kind = ((const struct cluster_change *)event->change.items)->kind;
+            is_drained = kind == CHANGE_GPU_DRAIN ||
+                         (is_drained && kind != CHANGE_GPU_RETURN && kind != CHANGE_GPU_RESUME);
+            box->returns += kind == CHANGE_GPU_RETURN;
+        }
+        for (size_t k = 0; event->type == EVENT_ALLOCATED && k < event->gpus.count; k++)
+            if (is_drained && text_equal(grants[k].uuid, uuid))
+                box_break(box, "it got a GPU that was drained", event->job);
+    }
+}
+
+static void judge_nodes(struct box *box)
+{
+    for (size_t i = 0; i < box->n_places; i++) {
+        const struct node *node = &box->places[i].node;
+        for (uint32_t index = 0; index < NODE_GPUS; index++) {
+            char uuid[16];
+            node_gpu_uuid(node, index, uuid);
+            judge_gpu(box, uuid);
+        }
+        if (!node->is_off && node_left_over(node) > 0)
+            box_break(box, "the spool is not empty", 0);
+        if (box->broken == NULL && node->broken != NULL)
+            (void)snprintf(
+                box->detail, sizeof(box->detail), "%s: %s", node->name, box->broken = node->broken);
+    }
+}
+
+void box_judge(struct box *box)
+{
+    struct error err = { 0 };
+    size_t count = 0, asked = 0;
+    struct job **jobs = box_fold(box, &count);
+    for (size_t i = 0; i < box->n_asks; i++) {
+        const struct ask *ask = &box->asks[i];
+        if (ask->job == 0)
+            box_break(box, "a client never got an answer", 0);
+        else if (ask->job >= count || jobs[ask->job] == NULL)
+            box_break(box, "an acknowledged job is lost", ask->job);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i] == NULL)
+            continue;
+        asked += jobs[i]->array_job == 0;
+        judge_job(box, jobs[i]);
+        if (job_is_array(jobs[i]))
+            judge_array(box, jobs, count, jobs[i]);
+    }
+    if (asked > box->n_asks)
+        box_break(box, "there are more jobs than requests", asked);
+    _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &box->decisions);
+    if (difference != NULL) {
+        box_break(box, "its journal does not replay to the same decisions", 0);
+        (void)fprintf(stderr, "%s\n", difference);
+    }
+    for (size_t i = 0; i < count; i++)
+        job_free(jobs[i]);
+    free(jobs);
+    judge_nodes(box);
+    if (box->core == NULL || sched_invariant(box->core->sched, &err) < 0 || box->core->active_first != NULL)
+        box_break(box, "the ledger is not at rest", 0);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What must be true of jobs on several nodes, seen from the nodes: no part runs before all were ready, parts
+ * that run at a time are of one attempt, an attempt is over only when nothing of it runs, and its exit code
+ * is that of one of its parts, 0 only when it is that of all.
+ */
+#include "box.h"
+
+static bool is_of(const struct spooled *entry, uint64_t job, uint32_t attempt)
+{
+    return entry->id.job == job && entry->id.attempt == attempt;
+}
+
+bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt)
+{
+    for (size_t i = 0; i < box->n_places; i++)
+        for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
+            if (is_of(entry, job, attempt) && entry->is_running)
+                return true;
+    return false;
+}
+
+void box_check_execution(struct box *box, const struct spooled *begun)
+{
+    size_t ready = 0;
+    for (size_t i = 0; i < box->n_places; i++)
+        for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next) {
+            if (entry == begun || entry->id.job != begun->id.job)
+                continue;
+            bool is_same = entry->id.attempt == begun->id.attempt;
+            if (entry->is_running && (!is_same || entry->id.task == begun->id.task))
+                box_break(box, "it runs in two places at once", begun->id.job);
+            ready += is_same && entry->was_ready;
+        }
+    if (begun->n_parts > 0 && ready + 1 != begun->n_parts)
+        box_break(box, "a part runs, and not all were ready", begun->id.job);
+}
+
+uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest)
+{
+    uint32_t count = 0;
+    *ret_latest = 0;
+    for (uint32_t attempt = 1; attempt < ATTEMPTS_SEEN_MAX; attempt++) {
+        bool is_executed = false;
+        for (size_t i = 0; i < box->n_places; i++)
+            for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
+                is_executed |= is_of(entry, job, attempt) && entry->executions > 0;
+        count += is_executed;
+        *ret_latest = is_executed ? attempt : *ret_latest;
+    }
+    return count;
+}
+
+bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code)
+{
+    bool is_one = false, is_all = true;
+    for (size_t i = 0; i < box->n_places; i++)
+        for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next) {
+            if (!is_of(entry, job, attempt) || entry->executions == 0)
+                continue;
+            is_one |= entry->exit.exit_code == exit_code;
+            is_all &= entry->exit.exit_code == exit_code;
+        }
+    return exit_code == 0 ? is_one && is_all : is_one;
+}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Jobs on several nodes: all parts start or none does, and they end together."""
+
+import os
+import signal
+
+import pytest
+
+import harness
+
+Cluster = pytest.importorskip('cluster').Cluster  # nodes that join over TLS
+
+DEADLINE_S = harness.DEADLINE_S
+
+
+@pytest.fixture(scope='module')
+def cluster(someone):
+    """Two nodes with four GPUs each, and a controller with none."""
+    with Cluster(2, client=someone) as made:
+        yield made
+
+
+def parts(job):
+    return {part['rank']: part for part in job['parts']}
+
+
+def test_each_node_runs_a_part_and_knows_the_others(cluster):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '8', '--', 'sh', '-c',
+                     'echo $MGPU_NODE $MGPU_NODE_RANK of $MGPU_NNODES, $CUDA_VISIBLE_DEVICES, $MGPU_NODELIST, '
+                     '$PET_NNODES $PET_NODE_RANK $PET_NPROC_PER_NODE ${MASTER_ADDR:+address} $MASTER_PORT')
+    ended = box.wait(job)
+    assert ended['exit_code'] == 0, ended
+    nodes = [parts(ended)[rank]['node'] for rank in (0, 1)]
+    assert sorted(nodes) == ['n1', 'n2']
+    out = box.mgpu('logs', job, check=True).out.splitlines()
+    port = out[0].split()[-1]
+    assert sorted(out) == [f'{rank}: {nodes[rank]} {rank} of 2, 0,1,2,3, {",".join(nodes)}, 2 {rank} 4 address {port}'
+                           for rank in (0, 1)]
+    one = box.mgpu('logs', job, '--rank', '1', check=True).out
+    assert one.startswith(f'{nodes[1]} 1 of 2')
+
+
+def test_the_first_part_that_fails_ends_the_others(cluster, gate):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '2', '--', 'sh', '-c',
+                     f'test $MGPU_NODE_RANK = 0 && exec sleep 1000; read word < {gate.path}; exit 3')
+    running = box.wait(job, 'running')
+    gate.open()
+    ended = box.wait(job)
+    assert (ended['state'], ended['exit_code']) == ('failed', 3)
+    assert ended['message'] == f'rank 1 on {parts(running)[1]["node"]}: exit 3'
+    assert parts(ended)[0]['ended_by'] == 'cancelled'
+    assert parts(ended)[1]['exit_code'] == 3
+
+
+def test_run_shows_the_lines_of_all_nodes(cluster):
+    box = cluster.box
+    done = box.mgpu('run', '-N', '2', '--gpus-per-node', '1', '--', 'sh', '-c',
+                    'for i in 1 2 3; do echo line $i of $MGPU_NODE_RANK; done')
+    assert done.code == 0, done
+    assert sorted(done.out.splitlines()) == [f'{rank}: line {i} of {rank}' for rank in (0, 1) for i in (1, 2, 3)]
+
+
+def test_a_part_that_cannot_start_is_named_and_no_other_runs(cluster):
+    box = cluster.box
+    mark = f'{box.place}/ran'
+    job = box.submit('-N', '2', '-g', '2', '-o', f'{box.place}/missing-%r/out', '--', 'sh', '-c', f'echo ran > {mark}')
+    ended = box.wait(job)
+    assert ended['ended_by'] == 'start_failed', ended
+    assert ended['message'].startswith('rank '), ended
+    assert not os.path.exists(mark)
+
+
+def test_cancel_ends_all_parts(cluster):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '4', '--', 'sleep', '1000')
+    box.wait(job, 'running')
+    box.mgpu('cancel', job, check=True)
+    ended = box.wait(job)
+    assert ended['state'] == 'cancelled'
+    assert [part['ended_by'] for part in ended['parts']] == ['cancelled', 'cancelled']
+
+
+def test_exec_reaches_the_node_of_a_rank(cluster):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '2', '--', 'sleep', '1000')
+    running = box.wait(job, 'running')
+    for rank in (0, 1):
+        done = box.mgpu('exec', '--rank', str(rank), job, '--', 'sh', '-c', 'echo $MGPU_NODE $MGPU_NODE_RANK')
+        assert done.out == f'{parts(running)[rank]["node"]} {rank}\n', done
+    refused = box.mgpu('exec', '--rank', '7', job, '--', 'true')
+    assert 'there is no rank 7' in refused.err
+    shown = box.mgpu('show', job, check=True).out
+    assert f'{parts(running)[0]["node"]}:0 {parts(running)[1]["node"]}:0' in shown
+    box.mgpu('cancel', job, check=True)
+    box.wait(job)
+
+
+def test_killed_programs_lose_no_part(cluster, gate):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '2', '--', 'sh', '-c', f'read word < {gate.path}; exit $MGPU_NODE_RANK')
+    box.wait(job, 'running')
+    os.kill(box.process.pid, signal.SIGKILL)
+    box.process.wait(DEADLINE_S)
+    cluster.nodes['n1'].kill()
+    cluster.nodes['n2'].kill()
+    gate.open(2)
+    box.start()
+    cluster.nodes['n1'].start()
+    cluster.nodes['n2'].start()
+    ended = box.wait(job)
+    assert (ended['ended_by'], ended['exit_code']) == ('exit', 1), ended
+    assert ended['message'].startswith('rank 1 on ')
+
+
+def test_a_job_without_gpus_may_have_several_nodes(cluster):
+    box = cluster.box
+    job = box.submit('-N', '2', '-g', '0', '--', 'sh', '-c', 'echo $MGPU_NODE $MGPU_NNODES')
+    ended = box.wait(job)
+    assert ended['exit_code'] == 0, ended
+    assert len(box.mgpu('logs', job, check=True).out.splitlines()) == 2

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes that fall silent, on a clock made by hand. */
+#include "bench.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define TIMEOUT_MS 30000
+#define LEASE_MS   300000
+#define MARGIN_MS  (LEASE_MS / 100 + 30000)
+
+static int one, two;
+static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+
+static int open_watching(void **state)
+{
+    (void)bench_open(state);
+    struct bench *b = *state;
+    b->options.loss = (struct loss_settings){ .timeout_ms = TIMEOUT_MS, .lease_ms = LEASE_MS };
+    bench_configure(b);
+    return bench_hello(b, 1, "boot", 2, NULL, 0);
+}
+
+static const struct core_node *box(const struct bench *b)
+{
+    return core_node(b->core, "box");
+}
+
+/* The timer fires on time. */
+static void pass(struct bench *b, int64_t ms)
+{
+    for (int64_t until_ms = b->now_ms + ms; b->now_ms < until_ms;) {
+        b->now_ms = b->armed_ms > b->now_ms && b->armed_ms < until_ms ? b->armed_ms : until_ms;
+        core_timer(b->core, b->now_ms, b->now_ms);
+        bench_settle(b);
+    }
+}
+
+static int say_heartbeat(struct bench *b, uint32_t link)
+{
+    struct message_heartbeat heartbeat = { .sent_ms = b->now_ms };
+    struct error err;
+    return core_link_message(b->core, b->now_ms, b->now_ms, link, MESSAGE_HEARTBEAT, &heartbeat, &err);
+}
+
+/* A job that asks to go on elsewhere, or not. */
+static struct sent run_leased(struct bench *b, bool goes_on)
+{
+    struct identity who = { .is_known = true, .uid = 1000, .gid = 1000 };
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->ask.requeue_on_node_lost = goes_on;
+    core_submit(b->core, b->now_ms, b->now_ms, &who, spec, NULL, &one);
+    bench_settle(b);
+    struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    (void)bench_started(b, 1, &launch);
+    bench_settle(b);
+    return launch;
+}
+
+static void lose(struct bench *b)
+{
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    bench_settle(b);
+}
+
+static int fence(struct bench *b, const char *name)
+{
+    core_fence(b->core, b->now_ms, b->now_ms, &admin, name, "it has no power", &two);
+    bench_settle(b);
+    int code = bench_answer(b, &two)->code;
+    b->n_answers = 0;
+    return code;
+}
+
+static struct sent run_one(struct bench *b)
+{
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    (void)bench_started(b, 1, &launch);
+    bench_settle(b);
+    return launch;
+}
+
+static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
+{
+    struct bench *b = *state;
+    (void)run_one(b);
+    int64_t heard_ms = b->now_ms;
+    pass(b, TIMEOUT_MS - 1000);
+    assert_true(box(b)->is_up);
+    pass(b, 2000);
+    assert_false(box(b)->is_up);
+    assert_true(box(b)->is_unreachable);
+    assert_in_range(box(b)->heard_wall_ms, heard_ms - 10, heard_ms + 10);
+    assert_int_equal(b->closed, 1);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    pass(b, 100 * TIMEOUT_MS);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static void nothing_starts_on_an_unreachable_node(void **state)
+{
+    struct bench *b = *state;
+    pass(b, TIMEOUT_MS + 1000);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+}
+
+static void heartbeats_are_answered_and_keep_a_node_up(void **state)
+{
+    struct bench *b = *state;
+    for (int i = 0; i < 20; i++) {
+        b->n_sent = 0;
+        assert_int_equal(say_heartbeat(b, 1), 0);
+        assert_int_equal(b->sent[0].id, MESSAGE_HEARD);
+        pass(b, TIMEOUT_MS - 1000);
+    }
+    assert_true(box(b)->is_up);
+}
+
+static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = run_one(b);
+    pass(b, TIMEOUT_MS + 1000);
+    struct known_attempt known = {
+        .job = 11, .attempt = launch.attempt, .token = launch.token, .phase = PHASE_EXITED
+    };
+    assert_int_equal(say_heartbeat(b, 1), -EPROTO); // the old link is over
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_true(box(b)->is_up);
+    assert_false(box(b)->is_unreachable);
+    assert_int_equal(bench_exited(b, 2, &launch, END_EXIT, 7), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->exit_code, 7);
+}
+
+static void a_closed_link_is_down_at_once_and_unreachable_later(void **state)
+{
+    struct bench *b = *state;
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    bench_settle(b);
+    assert_false(box(b)->is_up);
+    assert_false(box(b)->is_unreachable);
+    pass(b, TIMEOUT_MS + 1000);
+    assert_true(box(b)->is_unreachable);
+}
+
+static void our_own_absence_is_not_held_against_a_node(void **state)
+{
+    struct bench *b = *state;
+    b->now_ms += 10 * TIMEOUT_MS; // stopped, or the machine slept
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_true(box(b)->is_up);
+    pass(b, TIMEOUT_MS + 1000);
+    assert_true(box(b)->is_unreachable);
+}
+
+static void a_fence_ends_what_ran(void **state)
+{
+    struct bench *b = *state;
+    (void)run_leased(b, false);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    const struct job *job = core_job(b->core, 11);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_NODE_LOST);
+    assert_string_equal(job->text, "its node box was fenced: it has no power");
+    assert_int_equal(core_mark(b->core, "box", NULL)->kind, CHANGE_NODE_FENCE);
+}
+
+static void a_fence_queues_again_what_asked_for_it(void **state)
+{
+    struct bench *b = *state;
+    (void)run_leased(b, true);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(core_job(b->core, 11)->restarts, 1);
+}
+
+static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
+{
+    struct bench *b = *state;
+    (void)run_leased(b, true);
+    assert_int_equal(fence(b, "box"), -EISCONN);
+    assert_int_equal(fence(b, "moon"), -ENOENT);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over(void **state)
+{
+    struct bench *b = *state;
+    struct sent old = run_leased(b, true);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    struct known_attempt known = {
+        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+    };
+    b->n_sent = 0;
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", NULL, 0, true, &two); // put back too early
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(box(b)->n_unwanted, 1);
+    assert_int_equal(bench_exited(b, 2, &old, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_int_equal(box(b)->n_unwanted, 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+    assert_int_equal(core_job(b->core, 11)->attempt, 2);
+}
+
+static void a_lease_is_given_up_only_after_its_margin(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = run_leased(b, true);
+    assert_int_equal(core_job(b->core, 11)->node_lease_ms, LEASE_MS);
+    assert_int_equal(say_heartbeat(b, 1), 0);
+    lose(b);
+    pass(b, LEASE_MS + MARGIN_MS - 1000);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    pass(b, 2000);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(launch.attempt, 1);
+}
+
+static void a_job_that_did_not_ask_is_never_given_up(void **state)
+{
+    struct bench *b = *state;
+    (void)run_leased(b, false);
+    lose(b);
+    pass(b, 10 * (LEASE_MS + MARGIN_MS));
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static struct job *running_job(void)
+{
+    struct error err = { 0 };
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "true");
+    spec.cwd = xstrdup("/");
+    spec.ask.requeue_on_node_lost = true;
+    struct job *job = job_new(5, &spec);
+    char node[] = "box", boot[] = "boot";
+    struct job_event events[] = {
+        { .job = 5, .type = EVENT_SUBMITTED, .wall_ms = 1 },
+        { .job = 5,
+            .type = EVENT_ALLOCATED,
+            .attempt = 1,
+            .token = 9,
+            .node = node,
+            .boot_id = boot,
+            .node_lease_ms = LEASE_MS },
+        { .job = 5, .type = EVENT_STARTED, .attempt = 1, .wall_ms = 2 },
+    };
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        assert_int_equal(job_apply(job, &events[i], &err), 0);
+    job_spec_clear(&spec);
+    return job;
+}
+
+/* The last word that the node had of the controller before it died may be as late as that. */
+static void after_a_restart_every_lease_counts_from_then(void **state)
+{
+    struct bench *b = *state;
+    b->now_ms = 10LL * LEASE_MS;
+    bench_restart(b, running_job());
+    assert_false(box(b)->is_up);
+    pass(b, LEASE_MS + MARGIN_MS - 1000);
+    assert_int_equal(core_job(b->core, 5)->state, JOB_RUNNING);
+    assert_true(box(b)->is_unreachable);
+    pass(b, 2000);
+    assert_int_equal(core_job(b->core, 5)->state, JOB_QUEUED);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_silent_node_is_unreachable_and_its_jobs_stay),
+        CASE(nothing_starts_on_an_unreachable_node),
+        CASE(heartbeats_are_answered_and_keep_a_node_up),
+        CASE(a_node_that_comes_back_is_up_and_its_results_count),
+        CASE(a_closed_link_is_down_at_once_and_unreachable_later),
+        CASE(our_own_absence_is_not_held_against_a_node),
+        CASE(a_fence_ends_what_ran),
+        CASE(a_fence_queues_again_what_asked_for_it),
+        CASE(a_node_that_is_up_or_unknown_is_not_fenced),
+        CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over),
+        CASE(a_lease_is_given_up_only_after_its_margin),
+        CASE(a_job_that_did_not_ask_is_never_given_up),
+        CASE(after_a_restart_every_lease_counts_from_then),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs on several nodes: all parts start or none does, and the first that fails ends the others. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "memory_store.h"
+
+static int one, two;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+#define JOB 11U
+
+static int hello(struct bench *b, uint32_t link, const char *node, const char *boot_id,
+    const struct known_attempt *known, size_t n_known)
+{
+    struct message_hello message = {
+        .protocol = LINK_PROTOCOL, .node = xstrdup(node), .boot_id = xstrdup(boot_id), .cpus = 8
+    };
+    struct gpu_state *states = xcalloc(2, sizeof(*states));
+    for (uint32_t i = 0; i < 2; i++)
+        states[i] = (struct gpu_state){
+            .index = i, .uuid = xasprintf("GPU-%s-%u", node, i), .memory_bytes = 24ULL << 30, .numa = -1
+        };
+    struct known_attempt *attempts = xcalloc(n_known + 1, sizeof(*attempts));
+    for (size_t i = 0; i < n_known; i++)
+        attempts[i] = known[i];
+    message.gpus = (struct record_list){ states, 2 };
+    message.attempts = (struct record_list){ attempts, n_known };
+    struct error err;
+    int r = core_link_up(b->core, b->now_ms, b->now_ms, link, &message, &err);
+    record_clear(&message_hello_record, &message);
+    return r;
+}
+
+/* Nodes "a" (rank 0, link 1) and "b" (rank 1, link 2), and a job that needs all of both. */
+static int open_with_job(void **state)
+{
+    (void)bench_open(state);
+    struct bench *b = *state;
+    (void)hello(b, 1, "a", "boot-a", NULL, 0);
+    (void)hello(b, 2, "b", "boot-b", NULL, 0);
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 4;
+    spec->ask.nodes = 2;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
+}
+
+static const struct sent *find_sent(const struct bench *b, uint16_t id, uint32_t task)
+{
+    for (size_t i = b->n_sent; i-- > 0;)
+        if (b->sent[i].id == id && b->sent[i].task == task && b->sent[i].job == JOB)
+            return &b->sent[i];
+    return NULL;
+}
+
+static size_t count_sent(const struct bench *b, uint16_t id)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < b->n_sent; i++)
+        count += b->sent[i].id == id;
+    return count;
+}
+
+static void say(struct bench *b, uint32_t task, uint16_t id, const void *message)
+{
+    struct error err = { 0 };
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, task + 1, id, message, &err), 0);
+    bench_settle(b);
+}
+
+static uint64_t token(const struct bench *b)
+{
+    return core_job(b->core, JOB)->token;
+}
+
+static void ready(struct bench *b, uint32_t task)
+{
+    say(b, task, MESSAGE_READY,
+        &(struct message_ready){ .job = JOB, .attempt = 1, .task = task, .token = token(b) });
+}
+
+static void started(struct bench *b, uint32_t task)
+{
+    char path[] = "/tmp/11.log";
+    say(b, task, MESSAGE_STARTED,
+        &(struct launch_started){
+            .job = JOB, .attempt = 1, .task = task, .token = token(b), .log_path = path });
+}
+
+static void exited(struct bench *b, uint32_t task, enum job_end end, int32_t exit_code, const char *text)
+{
+    _cleanup_free_ char *copy = xstrdup(text);
+    say(b, task, MESSAGE_EXITED,
+        &(struct launch_exit){ .job = JOB,
+            .attempt = 1,
+            .task = task,
+            .token = token(b),
+            .end = end,
+            .exit_code = exit_code,
+            .is_executed = end != END_UNKNOWN && end != END_START_FAILED,
+            .cpu_ms = 100,
+            .max_rss = 1000 + task,
+            .log_bytes = 7,
+            .text = copy });
+}
+
+static void returned(struct bench *b, uint32_t task)
+{
+    char text[] = "fork: try again";
+    say(b, task, MESSAGE_RETURNED,
+        &(struct message_returned){
+            .job = JOB, .attempt = 1, .task = task, .token = token(b), .text = text });
+}
+
+static void run_both(struct bench *b)
+{
+    ready(b, 0);
+    ready(b, 1);
+    started(b, 0);
+    started(b, 1);
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
+static void each_node_gets_its_part(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
+    assert_int_equal(first->link, 1);
+    assert_int_equal(second->link, 2);
+    assert_int_equal(first->n_gpus, 2);
+    assert_int_equal(second->n_gpus, 2);
+    assert_int_equal(first->token, second->token);
+    assert_string_equal(first->meeting, "a:29612");
+    assert_string_equal(second->meeting, "a:29612");
+}
+
+/* What the part on the second node is told when it is launched again. */
+static const char *meeting_by(struct bench *b, uint32_t link, const char *address)
+{
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    core_set_address(b->core, 1, address);
+    (void)hello(b, link, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
+}
+
+static void parts_meet_at_the_address_of_the_first_node(void **state)
+{
+    struct bench *b = *state;
+    core_set_address(b->core, 9, "nobody's");
+    assert_string_equal(meeting_by(b, 3, "10.0.0.1"), "10.0.0.1:29612");
+    assert_string_equal(meeting_by(b, 4, "10.0.0.2:55804"), "10.0.0.2:29612");
+    assert_string_equal(meeting_by(b, 5, "[fd00::1]:55804"), "fd00::1:29612");
+    assert_string_equal(meeting_by(b, 6, "fd00::2"), "fd00::2:29612");
+}
+
+static void nobody_is_let_go_before_all_are_ready(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    ready(b, 0);
+    assert_null(find_sent(b, MESSAGE_GO, 0));
+    ready(b, 1);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 0)->link, 1);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 1)->link, 2);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_STARTING);
+    started(b, 1);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_STARTING);
+    started(b, 0);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
+    assert_string_equal(core_job(b->core, JOB)->log_path, "/tmp/11.log");
+}
+
+static void it_is_over_when_all_parts_are(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    exited(b, 1, END_EXIT, 0, NULL);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
+    assert_null(find_sent(b, MESSAGE_STOP, 0));
+    assert_int_equal(count_sent(b, MESSAGE_FORGET), 0); // it is said again to the next controller
+    exited(b, 0, END_EXIT, 0, NULL);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->end, END_EXIT);
+    assert_int_equal(job->exit_code, 0);
+    assert_int_equal(job->cpu_ms, 200);
+    assert_int_equal(job->max_rss, 1001);
+    assert_int_equal(job->log_bytes, 14);
+    assert_null(job->text);
+    assert_non_null(find_sent(b, MESSAGE_FORGET, 0));
+    assert_non_null(find_sent(b, MESSAGE_FORGET, 1));
+}
+
+static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    exited(b, 1, END_EXIT, 3, NULL);
+    assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
+    assert_null(find_sent(b, MESSAGE_STOP, 1));
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING); // its GPUs are held: rank 0 still runs
+    assert_int_equal(core_job(b->core, JOB)->grants.count, 4);
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_EXIT);
+    assert_int_equal(job->exit_code, 3);
+    assert_string_equal(job->text, "rank 1 on b: exit 3");
+    assert_int_equal(job_node(job, 0)->end, END_CANCELLED);
+    assert_int_equal(job_node(job, 1)->exit_code, 3);
+}
+
+static void a_node_that_cannot_start_its_part_sends_the_job_back(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    returned(b, 1);
+    assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
+    assert_null(find_sent(b, MESSAGE_GO, 0));
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_STARTING);
+    returned(b, 0);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_string_equal(job->text, "rank 1 on b: fork: try again");
+    assert_non_null(find_sent(b, MESSAGE_FORGET, 0));
+    assert_non_null(find_sent(b, MESSAGE_FORGET, 1));
+}
+
+static void a_part_that_can_never_start_fails_the_job_and_names_its_node(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    exited(b, 1, END_START_FAILED, 125, "cannot enter directory /data: No such file or directory");
+    returned(b, 0);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_START_FAILED);
+    assert_string_equal(job->text, "rank 1 on b: cannot enter directory /data: No such file or directory");
+}
+
+static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    (void)hello(b, 3, "b", "boot-b2", NULL, 0);
+    bench_settle(b);
+    returned(b, 0);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED);
+}
+
+static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    (void)hello(b, 3, "b", "boot-b2", NULL, 0);
+    bench_settle(b);
+    assert_non_null(find_sent(b, MESSAGE_STOP, 0));
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->end, END_REBOOT);
+    assert_string_equal(job->text, "rank 1 on b: its node was started anew while it ran");
+}
+
+static void a_go_that_was_lost_is_said_again(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    ready(b, 1);
+    started(b, 0);
+    size_t before = count_sent(b, MESSAGE_GO);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    struct message_ready again = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct error err = { 0 };
+    bench_settle(b);
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 3, MESSAGE_READY, &again, &err), 0);
+    bench_settle(b);
+    assert_int_equal(count_sent(b, MESSAGE_GO), before + 1);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 1)->link, 3);
+}
+
+static void what_is_ready_on_a_node_that_is_away_is_not_counted(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    ready(b, 0);
+    assert_null(find_sent(b, MESSAGE_GO, 0));
+}
+
+static void a_cancel_stops_every_part_and_lets_nobody_go(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
+    ready(b, 1);
+    assert_null(find_sent(b, MESSAGE_GO, 0));
+    assert_non_null(find_sent(b, MESSAGE_STOP, 0));
+    assert_non_null(find_sent(b, MESSAGE_STOP, 1));
+    returned(b, 0);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_STOPPING);
+    returned(b, 1);
+    assert_int_equal(core_job(b->core, JOB)->end, END_CANCELLED);
+}
+
+static void a_signal_and_new_terms_reach_every_part(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, JOB, 10, &two);
+    bench_settle(b);
+    assert_int_equal(find_sent(b, MESSAGE_SIGNAL, 0)->link, 1);
+    assert_int_equal(find_sent(b, MESSAGE_SIGNAL, 1)->link, 2);
+    core_suspend(b->core, b->now_ms, b->now_ms, &owner, JOB, false, NULL);
+    bench_settle(b);
+    assert_non_null(find_sent(b, MESSAGE_TERMS, 0));
+    assert_non_null(find_sent(b, MESSAGE_TERMS, 1));
+}
+
+static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    core_begin(b->core, b->now_ms, b->now_ms);
+    core_part_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
+    bench_settle(b);
+    assert_non_null(find_sent(b, MESSAGE_STOP, 0));
+    struct known_attempt known = {
+        .job = JOB, .attempt = 1, .task = 1, .token = token(b), .phase = PHASE_RUNNING
+    };
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    assert_int_equal(find_sent(b, MESSAGE_STOP, 1)->link, 3);
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_DONE);
+    assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node is gone for ever");
+}
+
+static void a_node_speaks_for_its_own_part_only(void **state)
+{
+    struct bench *b = *state;
+    struct message_ready lie = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    ready(b, 0);
+    say(b, 0, MESSAGE_READY, &lie);
+    assert_null(find_sent(b, MESSAGE_GO, 0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_node_gets_its_part),
+        TEST(parts_meet_at_the_address_of_the_first_node),
+        TEST(nobody_is_let_go_before_all_are_ready),
+        TEST(it_is_over_when_all_parts_are),
+        TEST(the_first_failure_ends_the_others_and_is_the_jobs),
+        TEST(a_node_that_cannot_start_its_part_sends_the_job_back),
+        TEST(a_part_that_can_never_start_fails_the_job_and_names_its_node),
+        TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
+        TEST(a_node_that_reboots_while_it_runs_ends_the_others),
+        TEST(a_go_that_was_lost_is_said_again),
+        TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
+        TEST(a_cancel_stops_every_part_and_lets_nobody_go),
+        TEST(a_signal_and_new_terms_reach_every_part),
+        TEST(a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it),
+        TEST(a_node_speaks_for_its_own_part_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

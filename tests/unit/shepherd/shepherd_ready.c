@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* A part of several waits between its preparations and its verdict, through the real program. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "fixture.h"
+#include "job/state.h"
+#include "shepherd/shepherd.h"
+
+static void tell(const struct fixture *f, const struct spool_command *command)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/" SPOOL_CTL, f->dir);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(
+        sendto(fd, command, sizeof(*command), 0, (const struct sockaddr *)&address, sizeof(address)),
+        sizeof(*command));
+}
+
+static void let_go(const struct fixture *f)
+{
+    tell(f, &(struct spool_command){ .magic = SPOOL_GO_MAGIC, .grace_ms = -1 });
+}
+
+static void start_part(struct fixture *f)
+{
+    f->spec.is_gated = true;
+    fixture_start(f);
+    fixture_await(f, "ready");
+}
+
+static int verdict(const struct fixture *f)
+{
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return spool_verdict(fd);
+}
+
+static void nothing_runs_before_it_is_let_go(void **state)
+{
+    struct fixture *f = *state;
+    struct launch_started ready;
+    fixture_script(f, "echo ran");
+    start_part(f);
+    assert_int_equal(verdict(f), VERDICT_NONE);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read_record(fd, SPOOL_READY, &launch_started_record, &ready, NULL), 0);
+    assert_int_equal(ready.shepherd_pid, f->shepherd);
+    assert_true(process_is_alive((pid_t)ready.shepherd_pid, ready.shepherd_start));
+    record_clear(&launch_started_record, &ready);
+    let_go(f);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_EXIT);
+    assert_string_equal(f->output, "ran\n");
+}
+
+static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ran");
+    start_part(f);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    let_go(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
+    assert_int_equal(access(f->log, F_OK), 0); // it was prepared, and is empty
+}
+
+static void a_signal_that_comes_early_reaches_the_command(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "sleep", "1000", NULL);
+    start_part(f);
+    tell(f, &(struct spool_command){ .magic = SPOOL_COMMAND_MAGIC, .signal = SIGUSR1, .grace_ms = -1 });
+    let_go(f);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_SIGNAL);
+    assert_int_equal(f->exit.signal, SIGUSR1);
+}
+
+static void what_cannot_be_prepared_is_told_without_waiting(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.is_gated = true;
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup("/nowhere");
+    fixture_run(f);
+    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_int_equal(f->exit.is_executed, 0);
+}
+
+static void a_shepherd_that_dies_while_it_waits_leaves_no_verdict(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ran");
+    start_part(f);
+    fixture_kill_shepherd(f);
+    assert_int_equal(verdict(f), VERDICT_NONE);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(nothing_runs_before_it_is_let_go),
+        CASE(one_that_was_taken_back_finds_that_out_and_ends),
+        CASE(a_signal_that_comes_early_reaches_the_command),
+        CASE(what_cannot_be_prepared_is_told_without_waiting),
+        CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
