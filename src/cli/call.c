@@ -87,7 +87,8 @@ static int set_iso(void *target, const char *value, struct error *err)
 }
 
 const struct option_row call_global_rows[] = {
-    { 0, "socket", "PATH", "socket of mgpud (else MGPU_SOCKET, else the usual places)", set_socket },
+    { 0, "socket", "PATH",
+        "socket of mgpud, or http://HOST:PORT here (else MGPU_SOCKET, else the usual places)", set_socket },
     { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_server },
     { 0, "json", NULL, "print the server's JSON", set_json },
     { 0, "color", "WHEN", "auto, always or never", set_color },

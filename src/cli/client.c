@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests carry the whole environment of the user, which may hold secrets, so the listener is checked before
- * anything is sent: the kernel tells who began to listen on the socket (SO_PEERCRED). Root, we ourselves, the
- * service's own user and the owner of a directory that only he can write to are believed; in such a directory
- * nobody else can have put a socket.
+ * anything is sent: the kernel tells who began to listen on the socket (SO_PEERCRED, sock_diag). Root, we
+ * ourselves, the service's own user and the owner of a directory that only he can write to are believed; in
+ * such a directory nobody else can have put a socket.
  */
 #include "cli/client.h"
 
@@ -19,12 +19,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/field.h"
+#include "cli/loopback.h"
 #include "cli/remote.h"
 
 #define SERVICE_USER   "mgpu"
 #define ANSWER_WAIT_MS 30000
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
+#define CONNECT_MS     30000
 
 static const char *last_place; // of this program, by the name it goes by
 
@@ -82,37 +84,53 @@ static bool is_directory_of(const char *path, uid_t uid)
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-static int check_listener(struct http_client *http, const char *path, uid_t *ret_uid, struct error *err)
+/* "http://localhost:9123" in the place of a path. */
+static bool is_url(const char *path)
+{
+    return strncmp(path, LOOPBACK_SCHEME, strlen(LOOPBACK_SCHEME)) == 0;
+}
+
+static int check_listener(uid_t uid, const char *path, struct error *err)
+{
+    bool is_trusted = uid == 0 || uid == geteuid() || (!is_url(path) && is_directory_of(path, uid));
+    if (!is_trusted) {
+        const struct passwd *service = getpwnam(SERVICE_USER);
+        is_trusted = service != NULL && service->pw_uid == uid;
+    }
+    if (is_trusted)
+        return 0;
+    (void)error_set(err, -EPERM, "%s belongs to uid %u, who is neither you, root nor user " SERVICE_USER,
+        path, (unsigned)uid);
+    return error_hint(err, "choose another one with --socket, or ask that user for a safe directory");
+}
+
+static int connect_unix(const char *path, struct http_client **ret, uid_t *ret_uid, struct error *err)
 {
     struct ucred peer = { 0 };
     socklen_t size = sizeof(peer);
-    if (getsockopt(http_client_fd(http), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+    int r = http_client_connect(path, ret, err);
+    if (r == 0 && getsockopt(http_client_fd(*ret), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
         return error_set_errno(err, -errno, "cannot tell who listens at %s", path);
-    bool is_trusted = peer.uid == 0 || peer.uid == geteuid() || is_directory_of(path, peer.uid);
-    if (!is_trusted) {
-        const struct passwd *service = getpwnam(SERVICE_USER);
-        is_trusted = service != NULL && service->pw_uid == peer.uid;
-    }
-    if (!is_trusted) {
-        (void)error_set(err, -EPERM, "%s belongs to uid %u, who is neither you, root nor user " SERVICE_USER,
-            path, (unsigned)peer.uid);
-        return error_hint(err, "choose another one with --socket, or ask that user for a safe directory");
-    }
     *ret_uid = peer.uid;
-    return 0;
+    return r;
 }
 
-static int connect_to(const char *path, struct http_client **ret, uid_t *ret_uid, struct error *err)
+static int connect_ms(const struct client *client)
+{
+    return client->connect_ms > 0 ? client->connect_ms : CONNECT_MS;
+}
+
+static int connect_to(const struct client *client, const char *path, struct http_client **ret, uid_t *ret_uid,
+    struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
-    int r = http_client_connect(path, &http, err);
-    if (r < 0)
-        return r;
-    r = check_listener(http, path, ret_uid, err);
-    if (r < 0)
-        return r;
-    *ret = take_ptr(http);
-    return 0;
+    int r = is_url(path) ? loopback_connect(path, connect_ms(client), &http, ret_uid, err)
+                         : connect_unix(path, &http, ret_uid, err);
+    if (r == 0)
+        r = check_listener(*ret_uid, path, err);
+    if (r == 0)
+        *ret = take_ptr(http);
+    return r;
 }
 
 /* Nobody listens there, as opposed to a listener that must not be talked to. */
@@ -121,6 +139,8 @@ static int explain_unreachable(const struct client *client, struct error *err)
     if (err == NULL)
         return -EHOSTDOWN;
     err->code = -EHOSTDOWN;
+    if (client->asked_path != NULL && is_url(client->asked_path))
+        return error_hint(err, "does mgpud listen there (mgpud --listen, mgpu_simple_master --port)?");
     if (client->asked_path != NULL)
         return error_hint(err, "is mgpud running there? The place was given by --socket or MGPU_SOCKET");
     return error_hint(err, "systemctl status mgpud, or start your own without root: mgpud --detach");
@@ -133,7 +153,7 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     client_places(client, &places);
     for (size_t i = 0; i < places.count; i++) {
         struct error here = { 0 };
-        int r = connect_to(places.items[i], ret, &client->server_uid, &here);
+        int r = connect_to(client, places.items[i], ret, &client->server_uid, &here);
         if (r == 0) {
             client->path = xstrdup(places.items[i]);
             return 0;
@@ -144,14 +164,15 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     }
     if (err != NULL)
         *err = first;
-    return first.code == -EPERM ? first.code : explain_unreachable(client, err);
+    bool is_told = first.code == -EPERM || first.code == -EINVAL;
+    return is_told ? first.code : explain_unreachable(client, err);
 }
 
 static int connect_to_host(struct client *client, struct http_client **ret, struct error *err)
 {
     int r = client->token == NULL ? remote_token(&client->token, err) : 0;
     if (r == 0)
-        r = remote_connect(client->host, ret, err);
+        r = remote_connect(client->host, connect_ms(client), ret, err);
     if (r < 0)
         return r;
     http_client_authorize(*ret, client->token);
@@ -166,8 +187,8 @@ int client_connect(struct client *client, struct http_client **ret, struct error
         return connect_to_host(client, ret, err);
     if (client->path == NULL)
         return find(client, ret, err);
-    int r = connect_to(client->path, ret, &client->server_uid, err);
-    return r == 0 || r == -EPERM ? r : explain_unreachable(client, err);
+    int r = connect_to(client, client->path, ret, &client->server_uid, err);
+    return r == 0 || r == -EPERM || r == -EINVAL ? r : explain_unreachable(client, err);
 }
 
 int client_export(const struct client *client)

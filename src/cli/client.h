@@ -21,6 +21,7 @@ struct client {
     char *path;             // where mgpud was found
     uid_t server_uid;
     struct http_client *http; // a connection to use again, or NULL
+    int connect_ms;           // how long connecting may take; 0: the usual
     int answer_ms;            // how long an answer may take; 0: the usual
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };

@@ -74,6 +74,7 @@ struct follow {
 static int take_output(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
+    patience_hear(follow->options->patience);
     if (!follow->is_stdout_gone)
         buffer_append(&follow->pending, bytes, length);
     return 0;
@@ -279,6 +280,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (job == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud is no JSON");
     set_job(follow, job);
+    patience_hear(follow->options->patience);
     bool is_start = follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at");
     if (is_start)
         waiting_line_started(&follow->line, job);
@@ -411,7 +413,7 @@ static int least(int a, int b)
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = follow->pending.length > 0;
-    int wait_ms = waiting_line_wait_ms(&follow->line);
+    int wait_ms = least(waiting_line_wait_ms(&follow->line), patience_left_ms(follow->options->patience));
     struct pollfd fds[CHANNELS + 3 + FOLLOW_PARTS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
@@ -534,6 +536,8 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     listen_to_parts(&follow);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
+        if (r == 0)
+            r = patience_check(options->patience, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
             return error_hint(err, "the job goes on by itself: mgpu logs -f %" PRIu64, follow.id);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/call.h"
+#include "cli/patience.h"
 
 /* What Ctrl-C means to a job that runs without a terminal. */
 enum ctrl_c {
@@ -20,6 +21,8 @@ struct follow_options {
     /* Return as soon as the job has started: *ret_job is what is known then. */
     bool is_until_start;
     json_t **ret_job;
+    /* -ETIME when it is exhausted; the job goes on. NULL: it never is. */
+    struct patience *patience;
 };
 
 /*

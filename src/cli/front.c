@@ -48,6 +48,7 @@ int front_go_home(struct call *call, struct error *err)
 int front_run(const struct call *call, const struct command *command, int argc, char **argv)
 {
     struct call other = { .socket = call->socket,
+        .host = call->host,
         .color = call->color,
         .times = call->times,
         .is_json = call->is_json,
@@ -75,4 +76,17 @@ int front_execute(const struct strings *words, struct error *err)
     (void)execvp(argv[0], argv);
     (void)error_set_errno(err, -errno, "cannot start %s", argv[0]);
     return error_hint(err, "it belongs to the package mgpu-server");
+}
+
+const char *front_find_value(int argc, char *const *argv, const char *option)
+{
+    size_t length = strlen(option);
+    const char *value = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], option) == 0 && i + 1 < argc)
+            value = argv[++i];
+        else if (strncmp(argv[i], option, length) == 0 && argv[i][length] == '=')
+            value = argv[i] + length + 1;
+    }
+    return value;
 }

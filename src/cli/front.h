@@ -25,3 +25,6 @@ int front_run(const struct call *call, const struct command *command, int argc, 
 /* Starts a program of the same installation, such as mgpud, in this one's place. `words` begins with its
  * name. Returns only when that failed. */
 int front_execute(const struct strings *words, struct error *err);
+
+/* The last value of an option ("--run-dir") among words for another program, or NULL. */
+const char *front_find_value(int argc, char *const *argv, const char *option);

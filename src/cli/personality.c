@@ -20,6 +20,9 @@ const struct personality *const personalities[] = {
     &personality_srun,
     &personality_run_server,
     &personality_scheduler,
+    &personality_simple_master,
+    &personality_simple_node,
+    &personality_simple_client,
     NULL,
 };
 
@@ -73,7 +76,7 @@ static int refuse_verb(const struct personality *personality, const char *name)
 
 int personality_run(const struct personality *personality, int argc, char **argv)
 {
-    const struct option_row *tables[] = { call_global_rows, personality->first_rows, NULL };
+    const struct option_row *tables[] = { personality->first_rows, call_global_rows, NULL };
     struct call call = { 0 };
     struct error err = { 0 };
     int first = 0;
@@ -81,7 +84,8 @@ int personality_run(const struct personality *personality, int argc, char **argv
     talk_as(personality->name, "");
     if (personality->command != NULL)
         return call_run(&call, personality->command, argc, argv);
-    if (options_parse(argc, argv, tables, &call, true, &first, &err) < 0) {
+    bool has_rows = tables[0] != NULL;
+    if (options_parse(argc, argv, has_rows ? tables : tables + 1, &call, true, &first, &err) < 0) {
         talk_error(NULL, &err);
         return EXIT_USAGE;
     }
@@ -93,5 +97,9 @@ int personality_run(const struct personality *personality, int argc, char **argv
     if (verb == NULL)
         return refuse_verb(personality, first < argc ? argv[first] : NULL);
     talk_as(personality->name, verb->name);
+    if (personality->prepare != NULL && personality->prepare(&call, &err) < 0) {
+        talk_error(verb->name, &err);
+        return exit_code_of_error(err.code);
+    }
     return call_run(&call, verb->command, argc - first, argv + first);
 }

@@ -23,14 +23,16 @@ struct personality {
     const struct command *command;
     const struct personality_verb *verbs; // ended by a NULL name
     const struct option_row *first_rows;  // beside the global ones; they set members of struct call
-    const char *socket;                   // looked for after the usual places, or NULL
+    /* Called when these are read and before the verb runs, or NULL. */
+    int (*prepare)(struct call *call, struct error *err);
+    const char *socket; // looked for after the usual places, or NULL
     /* Another program of that name that must stay the one that is found, or NULL: what it belongs to. */
     const char *rival;
 };
 
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
     personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server,
-    personality_scheduler;
+    personality_scheduler, personality_simple_master, personality_simple_node, personality_simple_client;
 
 /* Ended by NULL. */
 extern const struct personality *const personalities[];

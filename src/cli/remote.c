@@ -121,7 +121,24 @@ static int hear(int fd, struct error *err)
                              : -EPERM;
 }
 
-int remote_connect(const char *host, struct http_client **ret, struct error *err)
+/* A helper that says nothing in time is left alone: it ends with our end of the socket. */
+static int hear_in_time(int fd, const char *host, int timeout_ms, struct error *err)
+{
+    const struct timeval limit = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 },
+                         never = { 0 };
+    int length = (int)strcspn(host, "#");
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    errno = 0;
+    int r = hear(fd, err);
+    if (r == -EPROTO && errno == EAGAIN) {
+        (void)error_set(err, -EHOSTDOWN, "%.*s did not answer within %d s", length, host, timeout_ms / 1000);
+        return error_hint(err, "a firewall may drop the packets, or the machine is off");
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
+    return r;
+}
+
+int remote_connect(const char *host, int timeout_ms, struct http_client **ret, struct error *err)
 {
     char number[16];
     int pair[2];
@@ -138,7 +155,7 @@ int remote_connect(const char *host, struct http_client **ret, struct error *err
     closep(&theirs);
     theirs = -1;
     if (r == 0)
-        r = hear(ours, &why);
+        r = hear_in_time(ours, host, timeout_ms, &why);
     if (r < 0) {
         if (err != NULL)
             *err = why;

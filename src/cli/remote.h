@@ -8,9 +8,9 @@
 /* True to its form; `option` is what gave it. */
 int remote_check(const char *option, const char *value, struct error *err);
 
-/* "https://HOST:PORT#PIN": a connection through mgpu-tls. -EHOSTDOWN when it cannot be reached, -EPERM when
- * what answers there is not to be believed. */
-int remote_connect(const char *host, struct http_client **ret, struct error *err);
+/* "https://HOST:PORT#PIN": a connection through mgpu-tls. -EHOSTDOWN when it cannot be reached in time,
+ * -EPERM when what answers there is not to be believed. */
+int remote_connect(const char *host, int timeout_ms, struct http_client **ret, struct error *err);
 
 /* MGPU_TOKEN, the file that MGPU_TOKEN_FILE names, or ~/.config/mgpu/token, which must be nobody else's to
  * read. The caller frees it. -ENOENT: there is none. */

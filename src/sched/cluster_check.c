@@ -13,9 +13,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+
+#define NAMES_SHOWN 8U
 
 /* "a100|h100": one of them is in `name`, whatever the case of its letters. */
 static bool name_meets(const char *name, const char *pattern)
@@ -175,6 +178,18 @@ static void find_largest(
 typedef int lack_fn(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err);
 
+/* The first of them, as many as a hint has room for; the caller frees it. */
+static char *join_names(const char *const *names)
+{
+    struct buffer out = { 0 };
+    size_t i = 0;
+    for (; names[i] != NULL && i < NAMES_SHOWN; i++)
+        buffer_printf(&out, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (names[i] != NULL)
+        buffer_append_text(&out, " and more (mgpu nodes)");
+    return i > 0 ? buffer_take(&out) : xstrdup("none");
+}
+
 static int lack_node(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
@@ -185,10 +200,11 @@ static int lack_node(const struct cluster *cluster, const struct sched_request *
         _cleanup_free_ const char **names = xcalloc(cluster->n_nodes + 1, sizeof(*names));
         for (size_t k = 0; k < cluster->n_nodes; k++)
             names[k] = cluster->nodes[k].name;
+        _cleanup_free_ char *known = join_names(names);
         const char *near = text_nearest(name, names);
         (void)error_set(err, -ERANGE, "there is no node \"%s\"", name);
-        return near != NULL ? error_hint(err, "did you mean %s?", near)
-                            : error_hint(err, "see the nodes and their names: mgpu gpus");
+        return near != NULL ? error_hint(err, "did you mean %s? The nodes are: %s", near, known)
+                            : error_hint(err, "the nodes are: %s", known);
     }
     return 0;
 }

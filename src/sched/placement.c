@@ -13,7 +13,7 @@
 #include "sched/placement_search.h"
 
 const struct placement *const placements[] = { &placement_fgd, &placement_fgd_plain, &placement_best_fit,
-    &placement_best_fit_plain, &placement_first_fit, &placement_consolidate, NULL };
+    &placement_best_fit_plain, &placement_first_fit, &placement_consolidate, &placement_spread, NULL };
 
 const struct placement *placement_find(const char *name)
 {

@@ -83,6 +83,7 @@ extern const struct placement placement_fgd;       // the default: where it cost
 extern const struct placement placement_fgd_plain; // as published (Weng et al., ATC'23), for comparison
 extern const struct placement placement_best_fit_plain; // best fit as they compare with it
 extern const struct placement placement_consolidate;    // as the reference simulators do it
+extern const struct placement placement_spread;         // the node with the most left over
 
 extern const struct placement *const placements[]; // NULL at the end
 const struct placement *placement_find(const char *name);

@@ -61,7 +61,7 @@ static void impossible_requests_on_one_node_are_refused_in_words(void **state)
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = five, .n_picks = 1 },
         "there is no GPU 5 on box; it has 2", "see the GPUs and their numbers: mgpu gpus");
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = node, .n_picks = 1 },
-        "there is no node \"bax\"", "did you mean box?");
+        "there is no node \"bax\"", "did you mean box? The nodes are: box");
     assert_refused(c, (struct sched_request){ .gpus = 1, .gpu_mem = 101 * GIB },
         "no machine here has 1 GPU with 101 GiB of memory; the largest has 100 GiB",
         "ask for at most 100 GiB, or see the GPUs and their memory: mgpu gpus");

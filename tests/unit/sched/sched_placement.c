@@ -45,6 +45,21 @@ static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4 }, "");
 }
 
+static void spread_takes_the_node_with_the_most_gpus_free(void **state)
+{
+    struct cluster *c = *state;
+    clusters_add(c, "a", 4);
+    clusters_add(c, "b", 4);
+    clusters_add(c, "c", 2);
+    clusters_fill(c, "a", 1);
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 1 }, "b:0");
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 1 }, "a:1");
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 2 }, "b:1,2");
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 3 }, "");
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 1, .share = 300 }, "a:2");
+    assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 1, .share = 300 }, "a:2");
+}
+
 static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
 {
     struct cluster *c = *state;
@@ -364,6 +379,7 @@ int main(void)
         CASE(unequal_nodes_serve_a_wide_job_from_the_widest),
         CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting),
         CASE(a_job_on_n_nodes_gets_its_part_of_each),
+        CASE(spread_takes_the_node_with_the_most_gpus_free),
         CASE(consolidate_chooses_as_the_reference_simulator),
         CASE(every_way_places_what_fits_somewhere_and_nothing_else),
         CASE(ways_are_found_by_name),

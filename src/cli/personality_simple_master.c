@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu_simple_master: mgpud in the foreground, with the API at a host and a port and the nodes' port beside
+ * it. What it tells of nodes it asks of the API, so that mgpud itself knows nothing of this.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/exit_code.h"
+#include "cli/front.h"
+#include "cli/option_text.h"
+#include "cli/personality.h"
+#include "cli/simple_child.h"
+#include "cli/simple_nodes.h"
+#include "cli/simple_place.h"
+#include "cli/talk.h"
+
+#define LOOK_MS   1000
+#define ANSWER_MS 2000  // a signal waits meanwhile
+#define PORT_MAX  65534 // the next one is for the nodes
+
+struct master_options {
+    const char *node;
+    bool is_verbose;
+};
+
+static struct master_options *options_of(void *call)
+{
+    return ((struct call *)call)->options;
+}
+
+static int set_host(void *call, const char *value, struct error *err)
+{
+    (void)call;
+    return simple_place_set_host("--host", value, err);
+}
+
+static int set_port(void *call, const char *value, struct error *err)
+{
+    int64_t port;
+    (void)call;
+    int r = parse_integer(value, "--port", 1, PORT_MAX, &port, err);
+    return r < 0 ? r : simple_place_set_port("--port", value, err);
+}
+
+static int set_node(void *call, const char *value, struct error *err)
+{
+    return option_text("--node-id", value, &options_of(call)->node, err);
+}
+
+static int set_verbose(void *call, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(call)->is_verbose = true;
+    return 0;
+}
+
+static const struct option_row master_rows[] = {
+    { 0, "host", "HOST", "address to listen at (" SIMPLE_HOST "); 0.0.0.0: all, with TLS", set_host },
+    { 0, "port", "PORT", "for clients (" SIMPLE_PORT "); nodes use the next one", set_port },
+    { 0, "node-id", "NAME", "give out this machine's own GPUs too, as this node", set_node },
+    { 'v', "verbose", NULL, "log what is decided", set_verbose },
+    { 0 },
+};
+
+static void make_words(const struct master_options *options, int argc, char **argv, struct strings *words)
+{
+    const char *host = simple_place_host(), *port = simple_place_port();
+    bool is_six = strchr(host, ':') != NULL;
+    const char *open = is_six ? "[" : "", *close = is_six ? "]" : "";
+    strings_add(words, "mgpud");
+    strings_add(words, "--placement=spread");
+    strings_take(words, xasprintf("--listen=%s%s%s:%s", open, host, close, port));
+    strings_take(
+        words, xasprintf("--nodes-listen=%s%s%s:%ld", open, host, close, strtol(port, NULL, 10) + 1));
+    strings_take(
+        words, options->node != NULL ? xasprintf("--node=%s", options->node) : xstrdup("--gpus=none"));
+    if (options->is_verbose)
+        strings_add(words, "--verbose");
+    for (int i = 0; i < argc; i++)
+        strings_add(words, argv[i]);
+}
+
+/* The socket of a mgpud that has a --run-dir of its own among its words; NULL: it is found by its port. */
+static const char *find_socket(struct call *call, int argc, char **argv)
+{
+    const char *directory = front_find_value(argc, argv, "--run-dir");
+    _cleanup_free_ char *path = directory != NULL ? xasprintf("%s/mgpud.sock", directory) : NULL;
+    return path != NULL ? call_keep(call, path) : NULL;
+}
+
+/* Until mgpud ends; its exit status. */
+static int watch(struct call *call, struct simple_child *child)
+{
+    struct simple_nodes nodes;
+    simple_nodes_init(&nodes);
+    while (simple_child_wait(child, LOOK_MS) != -ECHILD) {
+        bool is_found =
+            call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
+        if (call->client.path == NULL && is_found)
+            client_init(&call->client, call->socket, NULL);
+        call->client.answer_ms = ANSWER_MS;
+        if (is_found)
+            simple_nodes_look(&nodes, &call->client);
+    }
+    simple_nodes_clear(&nodes);
+    return simple_child_status(child);
+}
+
+static void say_how_to_go_on(const struct master_options *options)
+{
+    if (options->node == NULL)
+        talk_line("each machine with GPUs, this one too: mgpu_simple_node --node-id NAME --master-host HOST "
+                  "--master-port %s",
+            simple_place_port());
+}
+
+static int master(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct master_options *options = call->options;
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_(simple_child_clear) struct simple_child child = SIMPLE_CHILD_NONE;
+    (void)unsetenv("MGPU_SOCKET");
+    (void)unsetenv("MGPU_HOST");
+    (void)simple_place_set_host(
+        "--host", simple_place_host(), NULL); // asked for, also when it is the default
+    make_words(options, argc, argv, &words);
+    if (!call->is_quiet)
+        say_how_to_go_on(options);
+    int r = simple_child_start(&child, &words, -1, false, err);
+    if (r < 0)
+        return r;
+    call->socket = find_socket(call, argc, argv);
+    return watch(call, &child);
+}
+
+static const struct command master_command = {
+    .name = "mgpu_simple_master",
+    .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
+    .help = "Be mgpud, in the foreground, and tell which nodes connect",
+    .detail =
+        "Clients and nodes of other machines come over TLS, with a token each: mgpu token create, mgpu\n"
+        "node token. As root it serves all users; as a normal user, your own jobs alone.",
+    .tables = { master_rows },
+    .options_size = sizeof(struct master_options),
+    .stops_at_operand = true,
+    .run = master,
+};
+
+const struct personality personality_simple_master = {
+    .name = "mgpu_simple_master",
+    .help = "mgpud, in the foreground, that tells which nodes connect",
+    .command = &master_command,
+};
