@@ -39,6 +39,7 @@ void core_free(struct core *core)
     for (size_t i = 0; i < core->n_nodes; i++) {
         free(core->nodes[i].name);
         free(core->nodes[i].address);
+        free(core->nodes[i].here);
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_watches(&core->nodes[i]);

@@ -241,9 +241,10 @@ void core_forget(struct core *core, void *request);
 /* HELLO on a link. -EPROTO, -EEXIST (node name is connected already): the caller closes the link. */
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err);
-/* Where other nodes reach the node of this link: the parts of a job are told. Until it is said they are told
- * its name. A port behind it (10.0.0.1:55804, [fd00::1]:55804) is left out. */
-void core_set_address(struct core *core, uint32_t link, const char *address);
+/* Where other nodes reach the node of this link, and how that node reaches the machine of the controller
+ * (NULL: not known): the parts of a job are told. Until it is said they are told the names of nodes. A port
+ * behind it (10.0.0.1:55804, [fd00::1]:55804) is left out. */
+void core_set_address(struct core *core, uint32_t link, const char *address, const char *here);
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link);
 /* Any later message; one the agent may not send is refused with -EPROTO and the caller closes the link. */
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
@@ -322,6 +323,7 @@ struct core_node {
     size_t n_watches;
     uint32_t n_telling;    // notices that it is about to tell
     char *address;         // where other nodes reach it; NULL: by its name
+    char *here;            // how it reaches the machine of the controller; NULL: not known
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
 void core_each_node(

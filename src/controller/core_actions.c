@@ -77,15 +77,28 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
 #define MEETING_PORT_FIRST 29500U // where the parts of a job may meet
 #define MEETING_PORTS      500U
 
+/* Where the others of a job reach this one of its nodes. The controller's own has no address but that at
+ * which the others reach the controller. */
+static const char *peer_address(const struct core *core, const struct job *job, size_t rank)
+{
+    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+    if (node != NULL && node->address != NULL)
+        return node->address;
+    for (size_t i = 0; i < job_node_count(job); i++) {
+        const struct core_node *other = core_find_node(core, job_node_name(job, i));
+        if (other != NULL && other->here != NULL)
+            return other->here;
+    }
+    return job_node_name(job, rank);
+}
+
 static void add_peers(const struct core *core, const struct job *job, struct message_launch *launch)
 {
     struct launch_peer *peers = xcalloc(job_node_count(job), sizeof(*peers));
     for (size_t rank = 0; rank < job_node_count(job); rank++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-        const char *address = node != NULL ? node->address : NULL;
         peers[rank] = (struct launch_peer){
             .name = xstrdup(job_node_name(job, rank)),
-            .address = xstrdup(address != NULL ? address : job_node_name(job, rank)),
+            .address = xstrdup(peer_address(core, job, rank)),
             .gpus = (uint32_t)job_node_gpus(job, rank),
         };
     }

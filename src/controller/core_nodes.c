@@ -173,13 +173,15 @@ static char *without_port(const char *address)
     return first != NULL && first == last ? xstrndup(address, (size_t)(first - address)) : xstrdup(address);
 }
 
-void core_set_address(struct core *core, uint32_t link, const char *address)
+void core_set_address(struct core *core, uint32_t link, const char *address, const char *here)
 {
     struct core_node *node = find_link(core, link);
     if (node == NULL)
         return;
     free(node->address);
     node->address = without_port(address);
+    free(node->here);
+    node->here = here != NULL ? without_port(here) : NULL;
 }
 
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)

@@ -34,6 +34,7 @@ struct link {
     bool is_up;    // said HELLO
     char *node;    // who it is: proven from the start, or by HELLO; NULL: not known yet
     char *address; // NULL: this machine
+    char *here;    // how that node reaches this machine; NULL: not known
     struct link *next;
 };
 
@@ -63,6 +64,7 @@ static void link_close(struct link *link)
     bufferevent_free(link->stream);
     free(link->node);
     free(link->address);
+    free(link->here);
     free(link);
 }
 
@@ -116,7 +118,7 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
         link->node = xstrdup(hello->node);
     close_older(link);
     if (link->address != NULL)
-        core_set_address(controller->core, link->id, link->address);
+        core_set_address(controller->core, link->id, link->address, link->here);
     registry_note_link(controller->registry, link->node, link->address, true);
     log_info("node %s is up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node,
         link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
@@ -194,11 +196,12 @@ void links_adopt(struct links *links, int fd)
     (void)adopt(links, fd);
 }
 
-void links_adopt_node(struct links *links, int fd, const char *node, const char *address)
+void links_adopt_node(struct links *links, int fd, const char *node, const char *address, const char *here)
 {
     struct link *link = adopt(links, fd);
     link->node = xstrdup(node);
     link->address = xstrdup(address);
+    link->here = xstrdup(here);
 }
 
 static struct link *find(const struct links *links, uint32_t id)

@@ -15,8 +15,9 @@ void links_free(struct links *links);
 /* Takes over a connected socket on which an agent will say HELLO. */
 void links_adopt(struct links *links, int fd);
 
-/* The same for a socket that leads to the machine that has proven to be this node, at this address. */
-void links_adopt_node(struct links *links, int fd, const char *node, const char *address);
+/* The same for a socket that leads to the machine that has proven to be this node, at this address; `here` is
+ * how it reaches this machine, or NULL. */
+void links_adopt_node(struct links *links, int fd, const char *node, const char *address, const char *here);
 
 /* Queues one message; dropped when that link has gone (the agent is told again after its next HELLO). */
 /* Ends it soon. Nothing when there is no such link. */

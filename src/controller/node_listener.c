@@ -113,12 +113,12 @@ static void take_node(struct node_listener *listener, SSL *ssl, int fd)
         refuse(listener, ssl, fd, &err);
         return;
     }
-    _cleanup_free_ char *where = address_of_peer(fd);
+    _cleanup_free_ char *where = address_of_peer(fd), *here = address_of_self(fd);
     int plain = -1;
     if (tls_sessions_open(listener->sessions, ssl, fd, node->name, &plain) < 0)
         return;
     if (is_link)
-        links_adopt_node(controller->links, plain, node->name, where);
+        links_adopt_node(controller->links, plain, node->name, where, here);
     else
         streams_adopt(controller->streams, plain);
 }

@@ -69,18 +69,30 @@ void address_clear(struct address *address)
     *address = (struct address){ 0 };
 }
 
-char *address_of_peer(int fd)
+static char *show(const struct sockaddr_storage *end, socklen_t length)
 {
-    struct sockaddr_storage peer = { 0 };
-    socklen_t length = sizeof(peer);
     char host[NI_MAXHOST], port[NI_MAXSERV];
-    if (getpeername(fd, (struct sockaddr *)&peer, &length) < 0 ||
-        getnameinfo((struct sockaddr *)&peer, length, host, sizeof(host), port, sizeof(port),
+    if (getnameinfo((const struct sockaddr *)end, length, host, sizeof(host), port, sizeof(port),
             NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return xstrdup("an unknown address");
+        return NULL;
     const char *shown = strncmp(host, "::ffff:", 7) == 0 ? host + 7 : host;
     bool is_six = strchr(shown, ':') != NULL;
     return xasprintf("%s%s%s:%s", is_six ? "[" : "", shown, is_six ? "]" : "", port);
+}
+
+char *address_of_peer(int fd)
+{
+    struct sockaddr_storage end = { 0 };
+    socklen_t length = sizeof(end);
+    char *shown = getpeername(fd, (struct sockaddr *)&end, &length) < 0 ? NULL : show(&end, length);
+    return shown != NULL ? shown : xstrdup("an unknown address");
+}
+
+char *address_of_self(int fd)
+{
+    struct sockaddr_storage end = { 0 };
+    socklen_t length = sizeof(end);
+    return getsockname(fd, (struct sockaddr *)&end, &length) < 0 ? NULL : show(&end, length);
 }
 
 bool address_is_loopback(const char *listen)

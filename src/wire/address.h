@@ -26,6 +26,9 @@ void address_clear(struct address *address);
 /* The address of a socket's other end, such as "10.0.0.7:41234"; the caller frees it. */
 char *address_of_peer(int fd);
 
+/* The same of our end of the connection: how the peer reaches this machine. NULL: not known. */
+char *address_of_self(int fd);
+
 /* True when only programs of this machine can reach what listens there: a loopback address, or "localhost".
  */
 bool address_is_loopback(const char *listen);

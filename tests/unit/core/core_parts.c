@@ -150,7 +150,7 @@ static void each_node_gets_its_part(void **state)
 static const char *meeting_by(struct bench *b, uint32_t link, const char *address)
 {
     struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
-    core_set_address(b->core, 1, address);
+    core_set_address(b->core, 1, address, NULL);
     (void)hello(b, link, "b", "boot-b", &known, 1);
     bench_settle(b);
     return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
@@ -159,11 +159,22 @@ static const char *meeting_by(struct bench *b, uint32_t link, const char *addres
 static void parts_meet_at_the_address_of_the_first_node(void **state)
 {
     struct bench *b = *state;
-    core_set_address(b->core, 9, "nobody's");
+    core_set_address(b->core, 9, "nobody's", NULL);
     assert_string_equal(meeting_by(b, 3, "10.0.0.1"), "10.0.0.1:29612");
     assert_string_equal(meeting_by(b, 4, "10.0.0.2:55804"), "10.0.0.2:29612");
     assert_string_equal(meeting_by(b, 5, "[fd00::1]:55804"), "fd00::1:29612");
     assert_string_equal(meeting_by(b, 6, "fd00::2"), "fd00::2:29612");
+}
+
+/* Its own node has no address; the others know one of its machine. */
+static void the_controllers_own_node_is_met_where_others_reach_the_controller(void **state)
+{
+    struct bench *b = *state;
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 0, .token = token(b) };
+    core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
+    (void)hello(b, 3, "a", "boot-a", &known, 1);
+    bench_settle(b);
+    assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
 }
 
 static void nobody_is_let_go_before_all_are_ready(void **state)
@@ -366,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_node_gets_its_part),
         TEST(parts_meet_at_the_address_of_the_first_node),
+        TEST(the_controllers_own_node_is_met_where_others_reach_the_controller),
         TEST(nobody_is_let_go_before_all_are_ready),
         TEST(it_is_over_when_all_parts_are),
         TEST(the_first_failure_ends_the_others_and_is_the_jobs),
