@@ -33,10 +33,11 @@ static char *render_user(const struct view *view, const json_t *job, enum color 
     return xstrdup("you");
 }
 
+/* Of a job on several nodes the numbers alone would say little. */
 static char *render_gpus(const struct view *view, const json_t *job, enum color *color)
 {
     _cleanup_free_ char *where = job_where(job);
-    const char *indexes = strrchr(where, ':');
+    const char *indexes = json_array_size(json_object_get(job, "parts")) > 1 ? NULL : strrchr(where, ':');
     if (!job_is_done(job) && indexes != NULL && json_array_size(json_object_get(job, "granted")) > 0)
         return xstrdup(indexes + 1);
     _cleanup_free_ char *count = render_with("gpus", view, job, color);
