@@ -66,6 +66,8 @@ void core_await_nodes(struct core *core)
             (void)core_add_node(core, job_node_name(entry->job, rank));
     for (size_t i = 0; i < core->n_marks; i++)
         (void)core_add_node(core, core->marks[i].node);
+    if (core->n_nodes > 0)
+        look_by(core, core->boot_ms + 1);
 }
 
 /* When nothing of this attempt can run there any more, if the node stays away. */
@@ -132,6 +134,28 @@ static void lose(struct core *core, struct core_node *node)
     core_change_cluster(core, &change);
 }
 
+static void end_all(struct core *core, const struct core_node *node, const char *reason)
+{
+    struct core_job *after = NULL;
+    _cleanup_free_ char *text = reason != NULL
+                                    ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
+                                    : xasprintf("its node %s was fenced", node->name);
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+        after = entry->active_after;
+        if (is_on(entry, node))
+            end_there(core, entry, node, text);
+    }
+}
+
+/* What became of single parts is not in the store: after a restart those of a fenced node are lost once more.
+ */
+static void look_at_fence(struct core *core, const struct core_node *node)
+{
+    const struct cluster_change *mark = core_mark(core, node->name, NULL);
+    if (mark != NULL && mark->kind == CHANGE_NODE_FENCE)
+        end_all(core, node, mark->text);
+}
+
 static void look(struct core *core, struct core_node *node)
 {
     bool is_watched = !node->is_unreachable && core->options.loss.timeout_ms > 0;
@@ -139,8 +163,10 @@ static void look(struct core *core, struct core_node *node)
         lose(core, node);
     else if (is_watched)
         look_by(core, silent_at_ms(core, node));
-    if (!node->is_up)
-        look_at_leases(core, node);
+    if (node->is_up)
+        return;
+    look_at_leases(core, node);
+    look_at_fence(core, node);
 }
 
 void core_run_loss(struct core *core)
@@ -155,19 +181,6 @@ void core_run_loss(struct core *core)
         if (were_we_away && !node->is_unreachable)
             node->heard_ms = core->boot_ms;
         look(core, node);
-    }
-}
-
-static void end_all(struct core *core, const struct core_node *node, const char *reason)
-{
-    struct core_job *after = NULL;
-    _cleanup_free_ char *text = reason != NULL
-                                    ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
-                                    : xasprintf("its node %s was fenced", node->name);
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
-        after = entry->active_after;
-        if (is_on(entry, node))
-            end_there(core, entry, node, text);
     }
 }
 
