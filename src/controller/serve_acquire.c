@@ -29,14 +29,26 @@
 /* --- POST /acquire --- */
 
 struct acquire {
-    uint64_t job; // 0: not accepted yet
+    uint32_t pid;   // 0: the request is no good
+    uint64_t job;   // 0: not told yet
+    uint64_t after; // its job has a higher number
     bool is_given;
 };
+
+/* Its job may be there before this is told, which waits for the disk. */
+static void find_job(void *arg, const struct job *job)
+{
+    struct acquire *acquire = arg;
+    if (job->state == JOB_QUEUED && job->ask.lease_pid == acquire->pid && job->id > acquire->after)
+        acquire->job = job->id;
+}
 
 /* A client that goes away while it waits takes its request with it. */
 static void release_acquire(struct request *request)
 {
     struct acquire *acquire = request->work;
+    if (acquire->job == 0 && acquire->pid != 0)
+        core_each_job(request->serve->controller->core, find_job, acquire);
     if (acquire->job != 0 && !acquire->is_given)
         core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
             acquire->job, -1, NULL);
@@ -94,6 +106,7 @@ static void on_accepted(struct request *request, const struct core_answer *answe
 {
     struct acquire *acquire = request->work;
     if (answer->code < 0) {
+        acquire->pid = 0;
         request_reply_problem(request, &answer->err);
         return;
     }
@@ -135,6 +148,9 @@ void handle_acquire(struct request *request)
         return;
     }
     request->on_answer = on_accepted;
+    struct acquire *acquire = request->work;
+    acquire->pid = spec->ask.lease_pid;
+    acquire->after = core_last_job(request->serve->controller->core);
     core_adopt(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec, NULL,
         request);
 }
