@@ -84,7 +84,8 @@ struct controller {
     struct gpu_history *history;
     struct serve *serve;
     struct retention *retention;
-    bool is_root; // started as root: jobs of several users
+    bool is_root;    // started as root: jobs of several users
+    bool is_leaving; // nothing is decided any more
     uint32_t admin_uid;
     int64_t started_wall_ms;
     int exit_status; // of the program, when something ends the loop

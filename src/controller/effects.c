@@ -70,7 +70,10 @@ static void publish(void *arg, const struct job_event *event, const struct job *
 static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
 {
     struct effects *effects = arg;
-    core_on_spec(effects->controller->core, job, spec);
+    if (effects->controller->is_leaving)
+        job_spec_free(spec);
+    else
+        core_on_spec(effects->controller->core, job, spec);
 }
 
 static void fetch_spec(void *arg, uint64_t job)
@@ -89,7 +92,8 @@ static void on_end(void *arg, uint64_t job, struct job *row)
 {
     struct effects *effects = arg;
     bool is_ok = row != NULL && row->end == END_EXIT && row->exit_code == 0;
-    core_on_end(effects->controller->core, clock_boot_ms(), clock_wall_ms(), job, is_ok);
+    if (!effects->controller->is_leaving)
+        core_on_end(effects->controller->core, clock_boot_ms(), clock_wall_ms(), job, is_ok);
     job_free(row);
 }
 

@@ -260,8 +260,10 @@ static void clear(struct program *program)
         if (events[i] != NULL)
             event_free(events[i]);
     retention_free(controller->retention);
+    serve_close(controller->serve);
+    controller->is_leaving = true;
+    store_close(controller->store); // answers who still waits for it
     serve_free(controller->serve);
-    store_close(controller->store);
     links_free(controller->links);
     streams_free(controller->streams);
     node_listener_free(controller->node_listener);

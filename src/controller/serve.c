@@ -86,14 +86,22 @@ struct serve *serve_new(struct controller *controller)
     return serve;
 }
 
-void serve_free(struct serve *serve)
+void serve_close(struct serve *serve)
 {
     if (serve == NULL)
         return;
     for (size_t i = 0; i < serve->n_listeners; i++)
         evconnlistener_free(serve->listeners[i].accepting);
+    serve->n_listeners = 0;
     while (serve->connections != NULL)
         connection_close(serve->connections);
+}
+
+void serve_free(struct serve *serve)
+{
+    if (serve == NULL)
+        return;
+    serve_close(serve);
     event_free(serve->heartbeat);
     event_free(serve->resume);
     usernames_free(serve->names);

@@ -13,6 +13,10 @@ struct serve;
 struct serve *serve_new(struct controller *controller);
 void serve_free(struct serve *serve);
 
+/* Closes all connections and accepts none; requests are over, and what they wait for may still be answered.
+ */
+void serve_close(struct serve *serve);
+
 /* Starts accepting on a bound and listening socket; on a unix socket the kernel says who the peer is. */
 int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err);
 

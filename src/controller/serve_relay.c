@@ -3,6 +3,9 @@
  * Each direction has a bounded buffer. When it is full its source is not read, so that a client that stops
  * reading costs that much and no more, and the node's end waits or lags (shepherd/terminal_process.c). What
  * can be sent at once is, because a keystroke should not wait for another turn of the loop.
+ *
+ * A node's end that takes no more bytes has said its last words before: they are read to their end, and what
+ * the client still sends is dropped.
  */
 #include "controller/serve_relay.h"
 
@@ -22,6 +25,7 @@ struct relay {
     struct request *request;
     struct bufferevent *stream;
     bool is_stream_over;
+    bool is_stream_deaf; // takes nothing any more
 };
 
 void relay_free(struct relay *relay)
@@ -80,27 +84,33 @@ static void on_stream_bytes(struct bufferevent *stream, void *arg)
     pump_out(arg);
 }
 
-static void on_stream_condition(struct bufferevent *stream, short what, void *arg)
-{
-    struct request *request = arg;
-    request->work_relay->is_stream_over = true;
-    pump_out(request);
-}
-
 /* --- from the client to the node --- */
+
+static void drop_input(struct request *request)
+{
+    struct evbuffer *input = connection_input(request->connection);
+    request->work_relay->is_stream_deaf = true;
+    (void)evbuffer_drain(input, evbuffer_get_length(input));
+    connection_hold_input(request->connection, false);
+}
 
 static void pump_in(struct request *request)
 {
     struct relay *relay = request->work_relay;
     struct evbuffer *input = connection_input(request->connection);
     struct evbuffer *output = bufferevent_get_output(relay->stream);
-    while (evbuffer_get_length(output) == 0 && evbuffer_get_length(input) > 0) {
+    while (!relay->is_stream_deaf && evbuffer_get_length(output) == 0 && evbuffer_get_length(input) > 0) {
         size_t length = evbuffer_get_contiguous_space(input);
         ssize_t n = send(bufferevent_getfd(relay->stream), evbuffer_pullup(input, (ev_ssize_t)length), length,
             MSG_DONTWAIT | MSG_NOSIGNAL);
+        relay->is_stream_deaf = n < 0 && errno != EAGAIN && errno != EINTR;
         if (n <= 0)
             break;
         (void)evbuffer_drain(input, (size_t)n);
+    }
+    if (relay->is_stream_deaf) {
+        drop_input(request);
+        return;
     }
     if (evbuffer_get_length(output) < LIMIT_STREAM_BUFFER_BYTES)
         (void)bufferevent_write_buffer(relay->stream, input);
@@ -110,6 +120,17 @@ static void pump_in(struct request *request)
 static void on_stream_room(struct bufferevent *stream, void *arg)
 {
     pump_in(arg);
+}
+
+static void on_stream_condition(struct bufferevent *stream, short what, void *arg)
+{
+    struct request *request = arg;
+    if ((what & BEV_EVENT_WRITING) != 0) {
+        drop_input(request);
+        return;
+    }
+    request->work_relay->is_stream_over = true;
+    pump_out(request);
 }
 
 void relay_begin(struct request *request, const char *protocol, struct bufferevent *stream)

@@ -102,7 +102,11 @@ size_t store_batch_count(const struct store_batch *batch);
 /* Hands the batch to the store's thread; the store owns it from here on. */
 void store_commit(struct store *store, struct store_batch *batch);
 
-/* --- reading, answers through store_dispatch(); NULL results mean "no such row" --- */
+/* --- reading, answers through store_dispatch(); NULL results mean "no such row" ---
+ *
+ * Each question is answered once. What was not when the store closes, or could not be because it failed, is
+ * answered with nothing from within store_close(), so that whoever holds something for the answer can let it
+ * go; so are those about tokens and the forgetting of nodes. */
 
 /* Of an element: its array's specification; what it asks for is in its job. */
 void store_fetch_spec(struct store *store, uint64_t job,

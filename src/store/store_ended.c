@@ -61,6 +61,12 @@ static void answer_page(struct store *store, struct store_request *request)
     page->on_page(page->arg, page->rows, page->count, page->scan.is_over ? NULL : &page->scan.after);
 }
 
+static void drop_page(struct store_request *request)
+{
+    const struct page *page = (const struct page *)request;
+    page->on_page(page->arg, NULL, 0, NULL);
+}
+
 static void free_page(struct store_request *request)
 {
     struct page *page = (struct page *)request;
@@ -72,7 +78,7 @@ static void free_page(struct store_request *request)
 }
 
 static const struct store_request_kind page_kind = {
-    .run = run_page, .answer = answer_page, .free = free_page
+    .run = run_page, .answer = answer_page, .drop = drop_page, .free = free_page
 };
 
 void store_fetch_ended(struct store *store, const struct ended_filter *filter,

@@ -234,6 +234,12 @@ static void answer_sums(struct store *store, struct store_request *request)
         push(store, take_ptr(summing->sums), summing);
 }
 
+static void drop_summing(struct store_request *request)
+{
+    const struct summing *summing = (const struct summing *)request;
+    summing->on_sums(summing->arg, NULL, 0, true);
+}
+
 static void free_summing(struct store_request *request)
 {
     free_sums(((struct summing *)request)->sums);
@@ -241,7 +247,7 @@ static void free_summing(struct store_request *request)
 }
 
 static const struct store_request_kind sums_kind = {
-    .run = run_sums, .answer = answer_sums, .free = free_summing
+    .run = run_sums, .answer = answer_sums, .drop = drop_summing, .free = free_summing
 };
 
 static void push(struct store *store, struct sums *sums, const struct summing *same)

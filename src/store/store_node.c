@@ -63,13 +63,21 @@ static void answer_add(struct store *store, struct store_request *request)
     add->on_added(add->arg, add->id);
 }
 
+static void drop_add(struct store_request *request)
+{
+    const struct add *add = (const struct add *)request;
+    add->on_added(add->arg, 0);
+}
+
 static void free_add(struct store_request *request)
 {
     free(((struct add *)request)->token.node);
     free(request);
 }
 
-static const struct store_request_kind add_kind = { .run = run_add, .answer = answer_add, .free = free_add };
+static const struct store_request_kind add_kind = {
+    .run = run_add, .answer = answer_add, .drop = drop_add, .free = free_add
+};
 
 void store_add_join_token(struct store *store, const struct store_join_token *token,
     const uint8_t hash[STORE_HASH_SIZE], void (*on_added)(void *arg, uint64_t id), void *arg)
@@ -236,6 +244,12 @@ static void answer_forget(struct store *store, struct store_request *request)
     forget->on_forgotten(forget->arg, forget->is_done);
 }
 
+static void drop_forget(struct store_request *request)
+{
+    const struct forget *forget = (const struct forget *)request;
+    forget->on_forgotten(forget->arg, false);
+}
+
 static void free_forget(struct store_request *request)
 {
     free(((struct forget *)request)->name);
@@ -243,7 +257,7 @@ static void free_forget(struct store_request *request)
 }
 
 static const struct store_request_kind forget_kind = {
-    .run = run_forget, .answer = answer_forget, .free = free_forget
+    .run = run_forget, .answer = answer_forget, .drop = drop_forget, .free = free_forget
 };
 
 void store_forget_node(

@@ -113,6 +113,12 @@ static void answer_fetch_spec(struct store *store, struct store_request *request
     fetch->on_spec(fetch->arg, fetch->job, take_ptr(fetch->spec));
 }
 
+static void drop_fetch_spec(struct store_request *request)
+{
+    const struct fetch_spec *fetch = (const struct fetch_spec *)request;
+    fetch->on_spec(fetch->arg, fetch->job, NULL);
+}
+
 static void free_fetch_spec(struct store_request *request)
 {
     job_spec_free(((struct fetch_spec *)request)->spec);
@@ -120,7 +126,7 @@ static void free_fetch_spec(struct store_request *request)
 }
 
 static const struct store_request_kind fetch_spec_kind = {
-    .run = run_fetch_spec, .answer = answer_fetch_spec, .free = free_fetch_spec
+    .run = run_fetch_spec, .answer = answer_fetch_spec, .drop = drop_fetch_spec, .free = free_fetch_spec
 };
 
 void store_fetch_spec(struct store *store, uint64_t job,
@@ -160,6 +166,12 @@ static void answer_fetch_job(struct store *store, struct store_request *request)
     fetch->on_job(fetch->arg, fetch->job, take_ptr(fetch->row));
 }
 
+static void drop_fetch_job(struct store_request *request)
+{
+    const struct fetch_job *fetch = (const struct fetch_job *)request;
+    fetch->on_job(fetch->arg, fetch->job, NULL);
+}
+
 static void free_fetch_job(struct store_request *request)
 {
     job_free(((struct fetch_job *)request)->row);
@@ -167,7 +179,7 @@ static void free_fetch_job(struct store_request *request)
 }
 
 static const struct store_request_kind fetch_job_kind = {
-    .run = run_fetch_job, .answer = answer_fetch_job, .free = free_fetch_job
+    .run = run_fetch_job, .answer = answer_fetch_job, .drop = drop_fetch_job, .free = free_fetch_job
 };
 
 void store_fetch_job(
@@ -229,6 +241,12 @@ static void answer_fetch_events(struct store *store, struct store_request *reque
     fetch->on_events(fetch->arg, fetch->events, fetch->count);
 }
 
+static void drop_fetch_events(struct store_request *request)
+{
+    const struct fetch_events *fetch = (const struct fetch_events *)request;
+    fetch->on_events(fetch->arg, NULL, 0);
+}
+
 static void free_fetch_events(struct store_request *request)
 {
     struct fetch_events *fetch = (struct fetch_events *)request;
@@ -238,9 +256,10 @@ static void free_fetch_events(struct store_request *request)
     free(fetch);
 }
 
-static const struct store_request_kind fetch_events_kind = {
-    .run = run_fetch_events, .answer = answer_fetch_events, .free = free_fetch_events
-};
+static const struct store_request_kind fetch_events_kind = { .run = run_fetch_events,
+    .answer = answer_fetch_events,
+    .drop = drop_fetch_events,
+    .free = free_fetch_events };
 
 void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg)

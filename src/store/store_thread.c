@@ -58,12 +58,16 @@ static struct store_request *queue_take(struct store_queue *queue)
     return first;
 }
 
-static void free_all(struct store_request *request)
+static void drop_all(struct store_queue *queue)
 {
-    while (request != NULL) {
-        struct store_request *next = request->next;
+    while (queue->first != NULL) {
+        struct store_request *request = queue->first;
+        queue->first = request->next;
+        if (queue->first == NULL)
+            queue->end = &queue->first;
+        if (request->kind->drop != NULL)
+            request->kind->drop(request);
         request->kind->free(request);
-        request = next;
     }
 }
 
@@ -82,17 +86,17 @@ static void answer(struct store *store, struct store_request *requests)
     notify(thread);
 }
 
-static void fail(struct store *store, uint64_t batch, const struct error *err)
+static void fail(struct store *store, struct store_request *failed, uint64_t batch, const struct error *err)
 {
     struct store_thread *thread = &store->thread;
     (void)pthread_mutex_lock(&thread->mutex);
     thread->health = STORE_FAILED;
     thread->failed_batch = batch;
     thread->failure = *err;
-    struct store_request *waiting = thread->requests.first;
+    queue_add(&thread->left, failed);
+    queue_add(&thread->left, thread->requests.first);
     queue_init(&thread->requests);
     (void)pthread_mutex_unlock(&thread->mutex);
-    free_all(waiting);
     notify(thread);
 }
 
@@ -104,8 +108,7 @@ static bool run_requests(struct store *store, struct store_request *requests)
         answer(store, requests);
         return true;
     }
-    fail(store, store_batch_of_request(requests), &err);
-    free_all(requests);
+    fail(store, requests, store_batch_of_request(requests), &err);
     return false;
 }
 
@@ -121,7 +124,7 @@ static void checkpoint(struct store *store)
         return;
     struct error err = { 0 };
     (void)store_sql_fail(&err, store->db, rc, "checkpoint");
-    fail(store, 0, &err);
+    fail(store, NULL, 0, &err);
 }
 
 static bool is_checkpoint_due(const struct store *store, int pages)
@@ -211,6 +214,7 @@ int store_thread_start(struct store *store, struct error *err)
         return error_set_errno(err, -errno, "cannot make an eventfd");
     queue_init(&thread->requests);
     queue_init(&thread->answers);
+    queue_init(&thread->left);
     (void)pthread_mutex_init(&thread->mutex, NULL);
     pthread_condattr_t monotonic;
     (void)pthread_condattr_init(&monotonic);
@@ -234,7 +238,8 @@ void store_thread_stop(struct store *store)
     (void)pthread_cond_signal(&thread->wake);
     (void)pthread_mutex_unlock(&thread->mutex);
     (void)pthread_join(thread->id, NULL);
-    free_all(thread->answers.first);
+    drop_all(&thread->answers);
+    drop_all(&thread->left);
     (void)pthread_mutex_destroy(&thread->mutex);
     (void)pthread_cond_destroy(&thread->wake);
     (void)close(take_fd(&thread->eventfd));
@@ -244,14 +249,10 @@ void store_thread_push(struct store *store, struct store_request *request)
 {
     struct store_thread *thread = &store->thread;
     (void)pthread_mutex_lock(&thread->mutex);
-    bool works = thread->health == STORE_WORKS;
-    if (works) {
-        queue_add(&thread->requests, request);
-        (void)pthread_cond_signal(&thread->wake);
-    }
+    bool is_served = thread->health == STORE_WORKS && !thread->is_closing;
+    queue_add(is_served ? &thread->requests : &thread->left, request);
+    (void)pthread_cond_signal(&thread->wake);
     (void)pthread_mutex_unlock(&thread->mutex);
-    if (!works)
-        free_all(request);
 }
 
 struct warning {

@@ -18,6 +18,8 @@ struct store_request_kind {
      * order, which are carried out together. A failure is the end of the store. */
     int (*run)(struct store *store, struct store_request *request, struct error *err);
     void (*answer)(struct store *store, struct store_request *request); // on the caller's thread; may be NULL
+    /* The store closes and nobody will answer: on the caller's thread, answers with nothing. May be NULL. */
+    void (*drop)(struct store_request *request);
     void (*free)(struct store_request *request);
     bool is_grouped;
 };
@@ -43,6 +45,7 @@ struct store_thread {
     pthread_mutex_t mutex; // guards all below
     pthread_cond_t wake;
     struct store_queue requests, answers;
+    struct store_queue left; // what a failed store did not carry out
     enum store_health health;
     uint64_t failed_batch;
     struct error failure;
@@ -52,11 +55,11 @@ struct store_thread {
 
 int store_thread_start(struct store *store, struct error *err);
 
-/* Carries out what was pushed, then ends the thread. Answers that nobody fetched are dropped. Safe on a
+/* Carries out what was pushed, then ends the thread. What nobody fetched an answer to is dropped. Safe on a
  * thread that was never started. */
 void store_thread_stop(struct store *store);
 
-/* Takes the request over; a failed store frees it at once. */
+/* Takes the request over; a failed store drops it when it closes. */
 void store_thread_push(struct store *store, struct store_request *request);
 
 /* From the store's thread: tells the caller of something that needs a person and loses nothing. */

@@ -50,6 +50,12 @@ static void answer_add_token(struct store *store, struct store_request *request)
     add->on_added(add->arg, add->token.id);
 }
 
+static void drop_add_token(struct store_request *request)
+{
+    const struct add_token *add = (const struct add_token *)request;
+    add->on_added(add->arg, 0);
+}
+
 static void free_add_token(struct store_request *request)
 {
     free(((struct add_token *)request)->token.name);
@@ -57,7 +63,7 @@ static void free_add_token(struct store_request *request)
 }
 
 static const struct store_request_kind add_token_kind = {
-    .run = run_add_token, .answer = answer_add_token, .free = free_add_token
+    .run = run_add_token, .answer = answer_add_token, .drop = drop_add_token, .free = free_add_token
 };
 
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[HASH_SIZE],
@@ -111,6 +117,12 @@ static void answer_find_token(struct store *store, struct store_request *request
     find->on_token(find->arg, find->is_found ? &find->token : NULL);
 }
 
+static void drop_find_token(struct store_request *request)
+{
+    const struct find_token *find = (const struct find_token *)request;
+    find->on_token(find->arg, NULL);
+}
+
 static void free_find_token(struct store_request *request)
 {
     free(((struct find_token *)request)->token.name);
@@ -118,7 +130,7 @@ static void free_find_token(struct store_request *request)
 }
 
 static const struct store_request_kind find_token_kind = {
-    .run = run_find_token, .answer = answer_find_token, .free = free_find_token
+    .run = run_find_token, .answer = answer_find_token, .drop = drop_find_token, .free = free_find_token
 };
 
 void store_find_token(struct store *store, const uint8_t hash[HASH_SIZE], int64_t now_ms,

@@ -8,8 +8,12 @@
  *
  * Each direction has one buffer. While it is full its source is not read, so that whoever does not read costs
  * that much and stops the one who writes. Each direction ends by itself: the end of the plain side's bytes
- * becomes close_notify, and close_notify becomes a shutdown of the plain side. A plain side that is closed
- * altogether ends both.
+ * becomes close_notify, and close_notify becomes a shutdown of the plain side.
+ *
+ * What one side said before it went still arrives, though the other can tell it nothing any more: a side that
+ * takes no bytes is read to its end all the same. A plain side that is closed altogether ends both, but only
+ * after the other machine has said its end (or has had the time to): a socket that is closed with unread
+ * bytes would reset the connection, and what was sent last would be lost.
  */
 #include "wire/tls_pump.h"
 
@@ -30,23 +34,25 @@
 #include "wire/tls_trouble.h"
 
 #define BUFFER_SIZE (32U << 10)
-#define ROUNDS_MAX  16 // until others have their turn
+#define ROUNDS_MAX  16   // until others have their turn
+#define LINGER_MS   5000 // for the end of the other machine, after ours
 
 struct pipe {
     uint8_t bytes[BUFFER_SIZE];
     size_t first, end;       // what is held
-    bool is_over, is_closed; // nothing more comes in; and that was passed on
+    bool is_over, is_closed; // nothing more comes in; nothing more goes out
 };
 
 struct tls_pump {
     SSL *ssl;
     int net_fd, plain_fd;
-    struct event *net_readable, *net_writable, *plain_readable, *plain_writable;
+    struct event *net_readable, *net_writable, *plain_readable, *plain_writable, *linger;
     struct pipe in, out;
-    char *where;      // the other machine
-    bool has_left;    // the plain side is closed altogether
-    bool is_broken;   // the net side failed
-    int want_reading; // of the net: what the last call of each kind waits for, as SSL_ERROR_WANT_*
+    char *where;         // the other machine
+    bool has_left;       // the plain side is closed altogether
+    bool is_broken;      // the net side failed,
+    struct error broken; // so
+    int want_reading;    // of the net: what the last call of each kind waits for, as SSL_ERROR_WANT_*
     int want_writing;
     tls_pump_ended_fn *on_end;
     void *arg;
@@ -68,101 +74,130 @@ static size_t make_room(struct pipe *pipe)
     return BUFFER_SIZE - pipe->end;
 }
 
-/* All four return 1: something was done, 0: it would wait, < 0: this side is broken. */
+/* What is held and what comes is dropped from now on: nobody takes it. */
+static void close_pipe(struct pipe *pipe)
+{
+    pipe->is_closed = true;
+    pipe->first = pipe->end = 0;
+}
 
-/* What a call of OpenSSL that did not succeed waits for, in *want. */
-static int judge(struct tls_pump *pump, int result, int *want, struct error *err)
+/* All four are true when something was done. */
+
+/* What a call of OpenSSL that did not succeed waits for, in *want; false when it has failed instead. */
+static bool is_waiting(struct tls_pump *pump, int result, int *want)
 {
     int saved = errno;
     *want = SSL_get_error(pump->ssl, result);
     if (*want == SSL_ERROR_WANT_READ || *want == SSL_ERROR_WANT_WRITE)
-        return 0;
-    pump->is_broken = true;
+        return true;
     errno = saved;
-    return trouble_of_session(pump->ssl, result, pump->where, err);
+    /* After both sides left it does not matter how the connection ends. */
+    if (!pump->is_broken && !(pump->has_left && pump->out.is_closed))
+        (void)trouble_of_session(pump->ssl, result, pump->where, &pump->broken);
+    pump->is_broken = true;
+    return false;
 }
 
-static int read_net(struct tls_pump *pump, struct error *err)
+static bool read_net(struct tls_pump *pump)
 {
     size_t n = 0;
     pump->want_reading = SSL_ERROR_NONE;
     if (!has_room(&pump->in))
-        return 0;
+        return false;
     ERR_clear_error();
     errno = 0;
     size_t room = make_room(&pump->in);
     int result = SSL_read_ex(pump->ssl, pump->in.bytes + pump->in.end, room, &n);
-    pump->in.end += n;
+    pump->in.end += pump->in.is_closed ? 0 : n;
     if (result == 1)
-        return 1;
-    if (SSL_get_error(pump->ssl, result) != SSL_ERROR_ZERO_RETURN)
-        return judge(pump, result, &pump->want_reading, err);
+        return true;
+    /* It could not be written to any more, and now all that had come is read. */
+    bool was_broken = pump->is_broken;
+    if (SSL_get_error(pump->ssl, result) != SSL_ERROR_ZERO_RETURN &&
+        is_waiting(pump, result, &pump->want_reading) && !was_broken)
+        return false;
+    pump->want_reading = SSL_ERROR_NONE;
     pump->in.is_over = true;
-    return 1;
+    return true;
 }
 
-static int write_net(struct tls_pump *pump, struct error *err)
+static bool write_net(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
     size_t n = 0;
     pump->want_writing = SSL_ERROR_NONE;
-    if (out->is_closed || (out->first == out->end && !out->is_over))
-        return 0;
+    if (out->is_closed || (out->first == out->end && !out->is_over && !pump->is_broken))
+        return false;
+    if (pump->is_broken) {
+        close_pipe(out);
+        return true;
+    }
     ERR_clear_error();
     errno = 0;
+    int result;
     if (out->first == out->end) {
-        int told = SSL_shutdown(pump->ssl);
-        out->is_closed = told >= 0;
-        return told >= 0 ? 1 : judge(pump, told, &pump->want_writing, err);
+        result = SSL_shutdown(pump->ssl);
+        out->is_closed = result >= 0;
+    } else {
+        result = SSL_write_ex(pump->ssl, out->bytes + out->first, out->end - out->first, &n);
+        out->first += n;
     }
-    int result = SSL_write_ex(pump->ssl, out->bytes + out->first, out->end - out->first, &n);
-    out->first += n;
-    return result == 1 ? 1 : judge(pump, result, &pump->want_writing, err);
+    if (out->is_closed || result == 1)
+        return true;
+    if (is_waiting(pump, result, &pump->want_writing))
+        return false;
+    pump->want_writing = SSL_ERROR_NONE;
+    close_pipe(out);
+    return true;
 }
 
 /* A plain side that breaks is one that has left: that is how programs end. */
-static int read_plain(struct tls_pump *pump)
+static bool read_plain(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
     if (!has_room(out))
-        return 0;
+        return false;
     size_t room = make_room(out);
     ssize_t n = recv(pump->plain_fd, out->bytes + out->end, room, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
+        return false;
     if (n > 0) {
-        out->end += (size_t)n;
-        return 1;
+        out->end += out->is_closed ? 0 : (size_t)n;
+        return true;
     }
     struct pollfd look = { .fd = pump->plain_fd };
     out->is_over = true;
     pump->has_left = n < 0 || (poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0);
-    return 1;
+    if (pump->has_left)
+        close_pipe(&pump->in);
+    return true;
 }
 
-static int write_plain(struct tls_pump *pump)
+static bool write_plain(struct tls_pump *pump)
 {
     struct pipe *in = &pump->in;
     if (in->is_closed || (in->first == in->end && !in->is_over))
-        return 0;
+        return false;
     if (in->first == in->end) {
         (void)shutdown(pump->plain_fd, SHUT_WR);
         in->is_closed = true;
-        return 1;
+        return true;
     }
     ssize_t n = send(pump->plain_fd, in->bytes + in->first, in->end - in->first, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n < 0)
-        pump->has_left = pump->out.is_over = true;
-    else
+        return false;
+    if (n >= 0) {
         in->first += (size_t)n;
-    return n >= 0;
+        return true;
+    }
+    close_pipe(in); // what it said before is still to be read
+    pump->has_left |= pump->out.is_over;
+    return true;
 }
 
 static bool is_over(const struct tls_pump *pump)
 {
-    return pump->out.is_closed && (pump->in.is_closed || pump->has_left);
+    return pump->in.is_over && pump->in.is_closed && pump->out.is_closed;
 }
 
 static void set_event(struct event *event, bool is_wanted)
@@ -181,23 +216,25 @@ static void await(struct tls_pump *pump)
     set_event(pump->net_readable, wants_read);
     set_event(pump->net_writable, wants_write);
     set_event(pump->plain_readable, has_room(&pump->out));
-    set_event(pump->plain_writable, pump->in.first < pump->in.end && !pump->has_left);
+    set_event(pump->plain_writable, pump->in.first < pump->in.end);
+    struct timeval wait = { .tv_sec = LINGER_MS / 1000 };
+    if (pump->has_left && pump->out.is_closed && !evtimer_pending(pump->linger, NULL))
+        (void)evtimer_add(pump->linger, &wait);
 }
 
 static void run(struct tls_pump *pump)
 {
-    struct error err = { 0 };
     bool is_moving = true;
     for (int round = 0; is_moving && round < ROUNDS_MAX; round++) {
-        int received = pump->has_left ? 0 : read_net(pump, &err);
-        int taken = pump->has_left ? 0 : write_plain(pump);
-        int given = read_plain(pump);
-        int sent = received < 0 ? 0 : write_net(pump, &err);
-        if (received < 0 || sent < 0 || is_over(pump)) {
+        is_moving = read_net(pump);
+        is_moving |= write_plain(pump);
+        is_moving |= read_plain(pump);
+        is_moving |= write_net(pump);
+        if (is_over(pump)) {
+            struct error err = pump->broken;
             pump->on_end(pump->arg, &err);
             return;
         }
-        is_moving = received > 0 || taken > 0 || given > 0 || sent > 0;
     }
     await(pump);
     if (is_moving)
@@ -207,6 +244,14 @@ static void run(struct tls_pump *pump)
 static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     run(arg);
+}
+
+/* The other machine does not end, or sends on and on what nobody takes. */
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_pump *pump = arg;
+    struct error err = { 0 };
+    pump->on_end(pump->arg, &err);
 }
 
 struct tls_pump *tls_pump_new(
@@ -224,8 +269,9 @@ struct tls_pump *tls_pump_new(
     pump->net_writable = event_new(base, net_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
     pump->plain_readable = event_new(base, plain_fd, EV_READ | EV_PERSIST, on_ready, pump);
     pump->plain_writable = event_new(base, plain_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
+    pump->linger = evtimer_new(base, on_linger, pump);
     if (pump->net_readable == NULL || pump->net_writable == NULL || pump->plain_readable == NULL ||
-        pump->plain_writable == NULL)
+        pump->plain_writable == NULL || pump->linger == NULL)
         abort(); // memory
     /* What the handshake read ahead is only seen by asking; in the next turn, for on_end may free us. */
     event_active(pump->plain_readable, EV_READ, 0);
@@ -237,7 +283,7 @@ void tls_pump_free(struct tls_pump *pump)
     if (pump == NULL)
         return;
     struct event *events[] = { pump->net_readable, pump->net_writable, pump->plain_readable,
-        pump->plain_writable };
+        pump->plain_writable, pump->linger };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         event_free(events[i]);
     if (!pump->is_broken && !pump->out.is_closed)

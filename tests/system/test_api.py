@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -520,3 +521,19 @@ def test_an_idle_event_stream_is_kept_alive_by_comments(box):
         if line.startswith('data: ') and json.loads(line[6:])['job'] == job:
             break
     connection.close()
+
+
+def test_mgpud_leaves_nothing_behind_of_requests_that_wait_for_the_store(make_instance, someone):
+    # Rootless, where leaks are looked for. While it is stopped requests arrive before the signal does.
+    box = make_instance(user=someone, client=someone)
+    connections = [box.connection() for _ in range(20)]
+    for connection in connections:
+        connection.request('GET', '/healthz')
+        assert harness.Answer(connection.getresponse()).status == 200
+    os.kill(box.process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, box.process.pid, os.WSTOPPED)
+    for connection in connections:
+        connection.request('GET', f'/api/v1/jobs/4711')  # not in memory: the store is asked
+    box.process.terminate()
+    os.kill(box.process.pid, signal.SIGCONT)
+    assert box.process.wait(harness.DEADLINE_S) == 0, box.log()[-6000:]

@@ -95,10 +95,11 @@ struct harness *harness_new(void)
 
 void harness_free(struct harness *harness)
 {
-    serve_free(harness->controller.serve);
+    serve_close(harness->controller.serve);
     harness->is_barrier_held = false;
     while (harness->later != NULL) // whoever holds a reference lets it go
         later_run(-1, 0, harness);
+    serve_free(harness->controller.serve);
     while (harness->waiters != NULL) {
         struct waiter *waiter = harness->waiters;
         harness->waiters = waiter->next;

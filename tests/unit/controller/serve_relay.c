@@ -105,6 +105,35 @@ static void the_end_of_one_side_is_that_of_the_other(void **state)
     assert_int_equal(recv(harness->agent_fd, &byte, 1, MSG_DONTWAIT), 0);
 }
 
+/* More than mgpud holds waits in the socket when the node's end goes and takes no more of the client's bytes.
+ */
+static void last_words_arrive_though_the_node_takes_no_more(void **state)
+{
+    struct harness *harness = *state;
+    static char block[65536];
+    int fd = join(harness, "");
+    size_t sent = 0, got = 0;
+    for (int idle = 0; idle < 20;) {
+        ssize_t n = send(harness->agent_fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        idle = n > 0 ? 0 : idle + 1;
+        harness_turn(harness, 2);
+    }
+    (void)close(harness->agent_fd);
+    harness->agent_fd = -1;
+    assert_true(client_send(harness, fd, "typed", 5));
+    for (int i = 0; i < 20; i++)
+        harness_turn(harness, 2);
+    ssize_t n = -1;
+    for (int i = 0; i < 4000 && n != 0; i++) {
+        n = recv(fd, block, sizeof(block), MSG_DONTWAIT);
+        got += n > 0 ? (size_t)n : 0;
+        harness_turn(harness, 1);
+    }
+    assert_int_equal(got, sent);
+    close(fd);
+}
+
 static void a_client_that_does_not_read_makes_the_node_wait(void **state)
 {
     struct harness *harness = *state;
@@ -227,6 +256,7 @@ int main(void)
         TEST(bytes_pass_both_ways_unread),
         TEST(what_came_with_the_request_is_passed_on),
         TEST(the_end_of_one_side_is_that_of_the_other),
+        TEST(last_words_arrive_though_the_node_takes_no_more),
         TEST(a_client_that_does_not_read_makes_the_node_wait),
         TEST(a_node_that_does_not_read_makes_the_client_wait),
         TEST(who_may_not_join_gets_a_plain_answer),

@@ -81,6 +81,23 @@ static void answers_come_in_the_order_of_the_questions(void **state)
     assert_int_equal(answers.job, 2);
 }
 
+/* Else what they hold for the answer would never be let go. */
+static void who_still_waits_at_the_end_is_answered_with_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(clear_answers) struct answers answers = { .wanted = 4 };
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_fetch_job(fixture->store, 1, on_job, &answers);
+    store_fetch_spec(fixture->store, 1, on_spec, &answers);
+    store_fetch_events(fixture->store, 0, 0, 10, on_events, &answers);
+    store_fetch_job(fixture->store, 2, on_job, &answers);
+    fixture_close(fixture);
+    assert_true(answers.is_complete);
+    assert_null(answers.row);
+    assert_null(answers.spec);
+}
+
 static void a_job_is_read_as_it_was_written(void **state)
 {
     struct fixture *fixture = *state;
@@ -214,6 +231,9 @@ static void a_read_that_fails_ends_the_store(void **state)
     fixture_dispatch_until(fixture, &fixture->has_failed);
     assert_int_equal(answers.count, 0);
     assert_int_equal(fixture->failed_batch, 0);
+    store_fetch_job(fixture->store, 1, on_job, &answers);
+    fixture_close(fixture);
+    assert_string_equal(answers.order, "--");
 }
 
 struct key {
@@ -295,6 +315,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(answers_come_in_the_order_of_the_questions),
+        TEST(who_still_waits_at_the_end_is_answered_with_nothing),
         TEST(a_job_is_read_as_it_was_written),
         TEST(a_specification_is_read_as_it_was_written),
         TEST(events_are_cut_by_number_job_and_limit),

@@ -364,6 +364,82 @@ static void who_does_not_read_stops_who_writes(void **state)
     hang_up(&client);
 }
 
+static void await_ends(struct world *world)
+{
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+    assert_int_equal(world->ended, 1);
+}
+
+static void assert_client_reads(struct client *client, const char *text)
+{
+    char bytes[64] = "";
+    size_t n = 0;
+    int result = 0;
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; result != 1 && clock_boot_ms() < end_ms;) {
+        turn(client->world);
+        result = SSL_read_ex(client->ssl, bytes, sizeof(bytes) - 1, &n);
+    }
+    assert_string_equal(bytes, text);
+}
+
+/* As when somebody types at a command that has just ended. */
+static void last_words_arrive_though_nobody_listens_where_they_came_from(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    char byte;
+    size_t n = 0;
+    begin(world, &client);
+    assert_int_equal(SSL_write(client.ssl, "typed", 5), 5);
+    assert_int_equal(send(world->plain, "last", 4, 0), 4);
+    closep(&world->plain);
+    world->plain = -1;
+    assert_client_reads(&client, "last");
+    assert_int_equal(SSL_write(client.ssl, "typed", 5), 5); // the connection is not reset for that
+    turn(world);
+    assert_int_equal(SSL_read_ex(client.ssl, &byte, 1, &n), 0);
+    assert_int_equal(SSL_get_error(client.ssl, 0), SSL_ERROR_ZERO_RETURN);
+    assert_true(SSL_shutdown(client.ssl) >= 0);
+    await_ends(world);
+    assert_int_equal(world->broken, 0);
+    hang_up(&client);
+}
+
+static void last_words_arrive_though_their_connection_was_reset(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    char bytes[16] = "";
+    size_t length = 0;
+    begin(world, &client);
+    assert_int_equal(send(world->plain, "unread", 6, 0), 6);
+    struct pollfd look = { .fd = client.fd, .events = POLLIN };
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; poll(&look, 1, 0) == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+    for (const char *at = "last"; *at != '\0'; at++)
+        assert_int_equal(SSL_write(client.ssl, at, 1), 1); // a record each
+    assert_true(SSL_shutdown(client.ssl) >= 0);
+    hang_up(&client);
+    assert_int_equal(send(world->plain, "typed", 5, 0), 5);
+    await_ends(world);
+    for (ssize_t n; (n = recv(world->plain, bytes + length, sizeof(bytes) - 1 - length, MSG_DONTWAIT)) > 0;)
+        length += (size_t)n;
+    assert_string_equal(bytes, "last");
+}
+
+static void a_machine_that_never_ends_is_not_waited_for(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    closep(&world->plain);
+    world->plain = -1;
+    await_ends(world);
+    assert_int_equal(world->broken, 0);
+    hang_up(&client);
+}
+
 static void a_cut_connection_is_no_clean_end(void **state)
 {
     struct world *world = *state;
@@ -429,6 +505,9 @@ int main(void)
         TEST(a_server_learns_the_key_of_its_client),
         TEST(each_direction_ends_by_itself),
         TEST(who_does_not_read_stops_who_writes),
+        TEST(last_words_arrive_though_nobody_listens_where_they_came_from),
+        TEST(last_words_arrive_though_their_connection_was_reset),
+        TEST(a_machine_that_never_ends_is_not_waited_for),
         TEST(a_cut_connection_is_no_clean_end),
         TEST(sessions_are_cut_by_their_label),
         cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
