@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -13,6 +14,9 @@ import harness
 def pytest_configure(config):
     config.addinivalue_line('markers', 'root: needs root (several users)')
     config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
+    # A shell without job control has what it starts in the background ignore SIGINT, and so would all that is tested.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
