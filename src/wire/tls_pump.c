@@ -9,7 +9,9 @@
  * Each direction has one buffer. While it is full its source is not read, so that whoever does not read costs
  * that much and stops the one who writes. Each direction ends by itself: the end of the plain side's bytes
  * becomes close_notify, and close_notify becomes a shutdown of the plain side. A plain side that is closed
- * altogether ends both.
+ * altogether ends both: what the other machine still sends is read and dropped until it has heard so,
+ * LINGER_S at most. A socket closed with bytes unread would reset the connection and so take back what was
+ * sent last.
  */
 #include "wire/tls_pump.h"
 
@@ -31,6 +33,7 @@
 
 #define BUFFER_SIZE (32U << 10)
 #define ROUNDS_MAX  16 // until others have their turn
+#define LINGER_S    5
 
 struct pipe {
     uint8_t bytes[BUFFER_SIZE];
@@ -42,6 +45,7 @@ struct tls_pump {
     SSL *ssl;
     int net_fd, plain_fd;
     struct event *net_readable, *net_writable, *plain_readable, *plain_writable;
+    struct event *lingered; // pending from when all was said and the plain side had left
     struct pipe in, out;
     char *where;      // the other machine
     bool has_left;    // the plain side is closed altogether
@@ -154,15 +158,27 @@ static int write_plain(struct tls_pump *pump)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n < 0)
-        pump->has_left = pump->out.is_over = true;
+        pump->has_left = true; // what it said before is still to be read
     else
         in->first += (size_t)n;
     return n >= 0;
 }
 
+/* Says nothing of failures: whoever would hear of them has left. */
+static int drop_net(struct tls_pump *pump)
+{
+    struct error unheard = { 0 };
+    int r = read_net(pump, &unheard);
+    pump->in.first = pump->in.end = 0;
+    if (r >= 0)
+        return r;
+    pump->in.is_over = true;
+    return 0;
+}
+
 static bool is_over(const struct tls_pump *pump)
 {
-    return pump->out.is_closed && (pump->in.is_closed || pump->has_left);
+    return pump->out.is_closed && (pump->in.is_closed || (pump->has_left && pump->in.is_over));
 }
 
 static void set_event(struct event *event, bool is_wanted)
@@ -189,7 +205,7 @@ static void run(struct tls_pump *pump)
     struct error err = { 0 };
     bool is_moving = true;
     for (int round = 0; is_moving && round < ROUNDS_MAX; round++) {
-        int received = pump->has_left ? 0 : read_net(pump, &err);
+        int received = pump->has_left ? drop_net(pump) : read_net(pump, &err);
         int taken = pump->has_left ? 0 : write_plain(pump);
         int given = read_plain(pump);
         int sent = received < 0 ? 0 : write_net(pump, &err);
@@ -200,6 +216,8 @@ static void run(struct tls_pump *pump)
         is_moving = received > 0 || taken > 0 || given > 0 || sent > 0;
     }
     await(pump);
+    if (pump->has_left && pump->out.is_closed && !event_pending(pump->lingered, EV_TIMEOUT, NULL))
+        (void)event_add(pump->lingered, &(struct timeval){ .tv_sec = LINGER_S });
     if (is_moving)
         event_active(pump->plain_readable, EV_READ, 0);
 }
@@ -207,6 +225,12 @@ static void run(struct tls_pump *pump)
 static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     run(arg);
+}
+
+static void on_lingered(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_pump *pump = arg;
+    pump->on_end(pump->arg, &(struct error){ 0 });
 }
 
 struct tls_pump *tls_pump_new(
@@ -224,8 +248,9 @@ struct tls_pump *tls_pump_new(
     pump->net_writable = event_new(base, net_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
     pump->plain_readable = event_new(base, plain_fd, EV_READ | EV_PERSIST, on_ready, pump);
     pump->plain_writable = event_new(base, plain_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
-    if (pump->net_readable == NULL || pump->net_writable == NULL || pump->plain_readable == NULL ||
-        pump->plain_writable == NULL)
+    pump->lingered = evtimer_new(base, on_lingered, pump);
+    if (pump->lingered == NULL || pump->net_readable == NULL || pump->net_writable == NULL ||
+        pump->plain_readable == NULL || pump->plain_writable == NULL)
         abort(); // memory
     /* What the handshake read ahead is only seen by asking; in the next turn, for on_end may free us. */
     event_active(pump->plain_readable, EV_READ, 0);
@@ -237,7 +262,7 @@ void tls_pump_free(struct tls_pump *pump)
     if (pump == NULL)
         return;
     struct event *events[] = { pump->net_readable, pump->net_writable, pump->plain_readable,
-        pump->plain_writable };
+        pump->plain_writable, pump->lingered };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         event_free(events[i]);
     if (!pump->is_broken && !pump->out.is_closed)

@@ -311,6 +311,14 @@ static void await_plain(struct world *world)
         turn(world);
 }
 
+static void await_end(struct world *world)
+{
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
+        turn(world);
+    assert_int_equal(world->ended, 1);
+    assert_int_equal(world->broken, 0);
+}
+
 static void each_direction_ends_by_itself(void **state)
 {
     struct world *world = *state;
@@ -327,14 +335,71 @@ static void each_direction_ends_by_itself(void **state)
     assert_int_equal(send(world->plain, "answer", 6, 0), 6);
     closep(&world->plain);
     world->plain = -1;
-    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
-        turn(world);
-    assert_int_equal(world->ended, 1);
-    assert_int_equal(world->broken, 0);
+    await_end(world);
     assert_int_equal(SSL_read_ex(client.ssl, bytes, sizeof(bytes), &n), 1);
     assert_int_equal(n, 6);
     int result = SSL_read_ex(client.ssl, bytes, sizeof(bytes), &n);
     assert_int_equal(SSL_get_error(client.ssl, result), SSL_ERROR_ZERO_RETURN);
+    hang_up(&client);
+}
+
+/* The client has "bye" and the end, and nothing broke. */
+static void expect_bye(struct client *client)
+{
+    char bytes[16];
+    size_t n = 0;
+    struct pollfd look = { .fd = client->fd, .events = POLLIN };
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; poll(&look, 1, 0) == 0 && clock_boot_ms() < end_ms;)
+        turn(client->world);
+    assert_int_equal(SSL_read_ex(client->ssl, bytes, sizeof(bytes), &n), 1);
+    assert_int_equal(n, 3);
+    turn(client->world);
+    int result = SSL_read_ex(client->ssl, bytes, sizeof(bytes), &n);
+    assert_int_equal(SSL_get_error(client->ssl, result), SSL_ERROR_ZERO_RETURN);
+}
+
+static void last_words_survive_what_nobody_takes_any_more(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    assert_int_equal(SSL_write(client.ssl, "typed", 5), 5);
+    assert_int_equal(send(world->plain, "bye", 3, 0), 3);
+    closep(&world->plain); // before the pump could pass on what was typed
+    world->plain = -1;
+    expect_bye(&client);
+    assert_true(SSL_shutdown(client.ssl) >= 0);
+    await_end(world);
+    hang_up(&client);
+}
+
+static void who_is_still_sending_is_not_reset(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    assert_int_equal(send(world->plain, "bye", 3, 0), 3);
+    closep(&world->plain);
+    world->plain = -1;
+    for (int i = 0; i < 20; i++) {
+        turn(world);
+        assert_int_equal(SSL_write(client.ssl, "typed", 5), 5);
+    }
+    expect_bye(&client);
+    assert_int_equal(world->ended, 0);
+    assert_true(SSL_shutdown(client.ssl) >= 0);
+    await_end(world);
+    hang_up(&client);
+}
+
+static void who_does_not_hang_up_is_left_after_a_while(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    closep(&world->plain);
+    world->plain = -1;
+    await_end(world);
     hang_up(&client);
 }
 
@@ -428,6 +493,9 @@ int main(void)
         TEST(a_purpose_that_the_port_has_not_is_refused),
         TEST(a_server_learns_the_key_of_its_client),
         TEST(each_direction_ends_by_itself),
+        TEST(last_words_survive_what_nobody_takes_any_more),
+        TEST(who_is_still_sending_is_not_reset),
+        TEST(who_does_not_hang_up_is_left_after_a_while),
         TEST(who_does_not_read_stops_who_writes),
         TEST(a_cut_connection_is_no_clean_end),
         TEST(sessions_are_cut_by_their_label),
