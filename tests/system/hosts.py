@@ -91,7 +91,8 @@ class Network:
             ip('-n', self.name, 'link', 'set', 'bridge', 'up')
             for host in self.hosts.values():
                 self.add_namespace(host.namespace, undo)
-                ip('-n', host.namespace, 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', host.plug, 'netns', self.name)
+                ip('-n', host.namespace, 'link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', host.plug, 'netns',
+                   self.name)
                 ip('-n', self.name, 'link', 'set', host.plug, 'master', 'bridge', 'up')
                 ip('-n', host.namespace, 'address', 'add', f'{host.address}/24', 'dev', 'eth0')
                 ip('-n', host.namespace, 'link', 'set', 'eth0', 'up')
