@@ -23,7 +23,7 @@ def free_port():
 class Node:
     """An mgpu-agent that joins, or has joined, a cluster."""
 
-    def __init__(self, cluster, name, gpus='sim:4x24G', arguments=()):
+    def __init__(self, cluster, name, gpus='sim:4x24G', arguments=(), prefix=()):
         self.cluster, self.name = cluster, name
         self.place = f'{cluster.place}/{name}'
         os.makedirs(self.place, mode=0o755, exist_ok=True)
@@ -31,8 +31,8 @@ class Node:
             os.chown(self.place, cluster.box.user.uid, cluster.box.user.gid)
         self.state_dir, self.run_dir = f'{self.place}/state', f'{self.place}/run'
         self.log_path = f'{self.place}/log'
-        self.command = [f'{harness.programs()}/mgpu-agent', '--state-dir', self.state_dir, '--run-dir', self.run_dir,
-                        '--gpus', gpus, *arguments]
+        self.command = [*prefix, f'{harness.programs()}/mgpu-agent', '--state-dir', self.state_dir,
+                        '--run-dir', self.run_dir, '--gpus', gpus, *arguments]
         self.process = None
 
     def spawn(self, *extra, stdin=subprocess.DEVNULL):
@@ -90,13 +90,17 @@ class Node:
 
 
 class Cluster:
-    """Nodes n1, n2, ... of `gpus` each, and a controller without GPUs. Use as a context."""
+    """Nodes n1, n2, ... of `gpus` each, and a controller without GPUs. Use as a context.
+
+    `prefix` has the words that start a program on the host with that `address` (hosts.py).
+    """
 
     def __init__(self, count=2, gpus='sim:4x24G', local='none', client=None, user=None, start=True, listen='none',
-                 arguments=()):
+                 arguments=(), address='127.0.0.1', prefix=()):
         self.port = free_port()
         self.box = harness.Instance(local, user=user, client=client, listen=listen, arguments=(
-            '--node', 'head', '--nodes-listen', f'127.0.0.1:{self.port}', *arguments))
+            '--node', 'head', '--nodes-listen', f'{address}:{self.port}', *arguments))
+        self.box.command[:0] = prefix
         self.place = self.box.place
         self.nodes = {}
         if start:
@@ -110,9 +114,9 @@ class Cluster:
     def __exit__(self, kind, *_):
         self.close(kind is not None)
 
-    def add(self, name, gpus='sim:4x24G', arguments=()):
+    def add(self, name, gpus='sim:4x24G', arguments=(), prefix=()):
         """A node that has not joined yet."""
-        node = Node(self, name, gpus, arguments)
+        node = Node(self, name, gpus, arguments, prefix)
         self.nodes[name] = node
         return node
 

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""A controller, nodes and a user on hosts with a network between them: addresses, cut links, firewalls."""
+
+import contextlib
+import json
+
+import pytest
+
+import harness
+import hosts
+
+DEADLINE_S = harness.DEADLINE_S
+
+RENDEZVOUS = '''
+import os, socket, sys
+rank, where = os.environ['MGPU_NODE_RANK'], (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))
+if rank == '0':
+    listener = socket.create_server(where)
+    open(sys.argv[1], 'w').write('listening\\n')
+    line, peer = listener.accept()
+else:
+    open(sys.argv[1]).readline()
+    line, peer = socket.create_connection(where, 20), where
+line.sendall(b'I am rank ' + rank.encode())
+line.shutdown(socket.SHUT_WR)
+print(peer[0], 'said:', b''.join(iter(lambda: line.recv(100), b'')).decode())
+'''
+
+# The lock is the kernel's proof that no other attempt lives; a lock of a killed one is gone.
+ATTEMPT = '''
+import fcntl, json, os, signal, sys, time
+marks, bell, gate = sys.argv[1:]
+attempt = int(os.environ['MGPU_ATTEMPT'])
+out = open(marks, 'a', buffering=1)
+def mark(what):
+    out.write(json.dumps({'what': what, 'attempt': attempt, 'at': time.clock_gettime(time.CLOCK_BOOTTIME)}) + '\\n')
+def end(*_):
+    mark('end')
+    sys.exit(1)
+signal.signal(signal.SIGTERM, end)
+try:
+    fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    mark('overlap')
+mark('start')
+open(bell, 'w').write('%d\\n' % attempt)
+open(gate).readline()
+mark('end')
+sys.exit(3)
+'''
+
+
+@pytest.fixture(scope='module', autouse=True)
+def possible():
+    if hosts.why_not():
+        pytest.skip(hosts.why_not())
+
+
+@pytest.fixture(scope='module')
+def spread(someone):
+    """(network, cluster): two nodes with four GPUs each, and a laptop that may reach the API."""
+    with hosts.spread_cluster(others=['laptop'], client=someone, listen='0.0.0.0:9123') as made:
+        yield made
+
+
+@contextlib.contextmanager
+def cut(host):
+    """The host's cable is out inside the block."""
+    host.cut()
+    try:
+        yield
+    finally:
+        host.mend()
+
+
+def test_jobs_run_on_hosts_of_their_own(spread, gate):
+    network, cluster = spread
+    box = cluster.box
+    jobs = [box.submit('-g', '4', '--', *gate.command('echo here; exit 5')) for _ in range(2)]
+    where = {job: box.wait(job, 'running')['node'] for job in jobs}
+    assert sorted(where.values()) == ['n1', 'n2']
+    for job, node in where.items():
+        assert cluster.node(node)['address'].startswith(f'{network[node].address}:')
+        seen = box.mgpu('exec', job, '--', 'cat', '/proc/net/fib_trie', check=True)
+        assert network[node].address in seen.out and network['head'].address not in seen.out, seen
+    follower = box.popen('logs', '-f', jobs[0])
+    gate.open(2)
+    out, err = follower.communicate(timeout=DEADLINE_S)
+    assert out == b'here\n', err
+    for job in jobs:
+        assert box.wait(job)['exit_code'] == 5 and box.output(job) == 'here\n'
+
+
+def test_the_parts_of_a_job_meet_at_the_masters_address(spread, gate):
+    network, cluster = spread
+    done = cluster.box.mgpu('run', '-N', '2', '-g', '2', '--', 'python3', '-c', RENDEZVOUS, gate.path)
+    assert done.code == 0, done
+    spoken = {rank: network[node].address for rank, node in
+              [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['parts']]}
+    assert sorted(done.out.splitlines()) == [f'0: {spoken[1]} said: I am rank 1', f'1: {spoken[0]} said: I am rank 0']
+
+
+def newest(box):
+    return max(job['id'] for job in box.api('GET', '/jobs?all=1').json['jobs'])
+
+
+def test_a_user_of_another_host_needs_a_token_and_nothing_else(spread, someone, place):
+    network, cluster = spread
+    laptop = network['laptop']
+    made = cluster.box.mgpu('token', 'create', '--host', network['head'].address, '--json', check=True).json
+    far = {'MGPU_HOST': made['api'], 'MGPU_TOKEN': made['token'], 'HOME': place}
+    done = laptop.run(someone, 'run', '-g', '1', '--', 'sh', '-c', 'id -u; exit 6', env=far)
+    assert (done.code, done.out) == (6, f'{someone.uid}\n'), done
+    assert laptop.run(someone, 'nodes', env=far).out.count(' up ') == 3
+    assert 'mgpu token create' in laptop.run(someone, 'ps', env={**far, 'MGPU_TOKEN': ''}).err
+
+
+def test_doctor_tells_apart_why_a_controller_is_not_reached(spread, someone):
+    network, cluster = spread
+    laptop, head = network['laptop'], network['head']
+
+    def told(where):
+        done = laptop.run(someone, 'doctor', '--node', where)
+        bad = [line for line in done.out.splitlines() if line.startswith('BAD')]
+        assert done.code == 1 and len(bad) == 1, done
+        return bad[0]
+
+    assert laptop.run(someone, 'doctor', '--node', cluster.ticket()).code == 0
+    assert 'the connection is refused' in told(f'{head.address}:9')
+    assert 'there is no route to this network' in told('203.0.113.1:9124')
+    assert 'there is no route to this machine' in told('10.213.7.200:9124')
+    unknown = told('no-such-host.invalid:9124')
+    assert 'nobody knows this name' in unknown or 'name servers' in unknown
+
+
+def test_doctor_tells_of_a_firewall_that_drops(spread, someone):
+    network, _ = spread
+    if not network['head'].drop(13):
+        pytest.skip('needs iptables')
+    done = network['laptop'].run(someone, 'doctor', '--node', f'{network["head"].address}:13')
+    assert done.code == 1 and 'nothing answers in time' in done.out, done
+
+
+def test_a_job_outlives_a_cut_link_and_its_result_is_told_later(someone, gate, bell):
+    with hosts.spread_cluster(['n1'], client=someone, arguments=('--node-timeout', '2s')) as (network, cluster):
+        box = cluster.box
+        job = box.submit('-g', '2', '--', 'sh', '-c',
+                         f'echo up > {bell.path}; read word < {gate.path}; seq 100000; echo over > {bell.path}; exit 7')
+        assert bell.wait() == 'up'
+        box.wait(job, 'running')
+        with cut(network['n1']):
+            cluster.await_node('n1', lambda node: node['state'] == 'unreachable')
+            gate.open()
+            assert bell.wait() == 'over'
+            shown = box.job(job)
+            assert shown['state'] == 'running' and shown['unreachable_since'], shown
+            booked = [gpu['index'] for gpu in box.gpus() if job in [held['id'] for held in gpu['jobs']]]
+            assert len(booked) == 2, box.gpus()
+        cluster.await_node('n1', lambda node: node['state'] == 'up')
+        assert box.wait(job)['exit_code'] == 7
+        assert box.output(job) == ''.join(f'{i}\n' for i in range(1, 100001))
+
+
+def test_a_job_whose_node_is_cut_off_goes_on_elsewhere_and_never_runs_twice(someone, gate, bell, place):
+    marks = f'{place}/marks'
+    with hosts.spread_cluster(client=someone,
+                              arguments=('--node-timeout', '2s', '--node-lease', '4s')) as (network, cluster):
+        box = cluster.box
+        job = box.submit('-g', '1', '--requeue-on', 'node-lost', '--', 'python3', '-c', ATTEMPT, marks, bell.path,
+                         gate.path)
+        assert bell.wait() == '1'
+        first = box.wait(job, 'running')['node']
+        with cut(network[first]):
+            assert bell.wait() == '2'
+            second = box.wait(job, 'running')['node']
+            gate.open()
+            ended = box.wait(job)
+        assert (ended['exit_code'], ended['attempt'], ended['restarts']) == (3, 2, 1), ended
+        assert second != first
+    with open(marks, encoding='ascii') as source:
+        told = [json.loads(line) for line in source]
+    assert [(mark['what'], mark['attempt']) for mark in told] == [('start', 1), ('end', 1), ('start', 2), ('end', 2)]
+    assert [mark['at'] for mark in told] == sorted(mark['at'] for mark in told)
