@@ -168,6 +168,9 @@ ROUTES = [
     ('POST', '/nodes/here/resume', {}, 'operator', 'operator'),
     ('POST', '/jobs', {'command': 'true', 'hold': True, 'priority': 5}, 'operator', 'operator'),
     ('GET', '/journal', None, 'admin', 'admin'),
+    ('GET', '/tokens', None, 'viewer', 'viewer'),
+    ('GET', '/tokens?all=1', None, 'admin', 'admin'),
+    ('DELETE', '/tokens/999', None, 'viewer', 'viewer'),
     ('POST', '/jobs/{job}/cancel', {}, 'operator', 'viewer'),
 ]
 
