@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "controller/serve_element.h"
 #include "controller/serve_guard.h"
+#include "controller/serve_munge.h"
 #include "controller/serve_request.h"
 #include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
@@ -336,6 +337,8 @@ void route_dispatch(struct request *request)
     const char *authorization = http_message_header(&request->message, "authorization");
     if (is_unix || authorization == NULL)
         run_route(request);
+    else if (munge_is_scheme(authorization))
+        munge_identify(request, authorization, run_route);
     else
         tokens_identify(request, authorization, run_route);
 }

@@ -237,3 +237,18 @@ def test_a_mistake_in_ones_own_defaults(make_instance, place, text, where, what)
     os.chmod(f'{place}/mgpu', 0o755)
     done = box.mgpu('submit', 'true', env={'XDG_CONFIG_HOME': place})
     assert done.code == 2 and where in done.err and what in done.err and done.out == '', done
+
+
+@pytest.mark.skipif(ctypes.util.find_library('munge') is not None, reason='libmunge is installed')
+def test_munge_is_not_taken_for_granted(make_instance):
+    box = make_instance(gpus='sim:1x8G', start=False, arguments=['--munge', 'on'])
+    with pytest.raises(AssertionError):
+        box.start()
+    assert 'libmunge.so.2 is not installed' in box.log()
+
+
+def test_munge_is_on_or_off(make_instance):
+    box = make_instance(gpus='sim:1x8G', start=False, arguments=['--munge', 'maybe'])
+    with pytest.raises(AssertionError):
+        box.start()
+    assert "--munge: there is no 'maybe'" in box.log()
