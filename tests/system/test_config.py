@@ -245,8 +245,8 @@ def test_a_mistake_in_ones_own_defaults(make_instance, place, text, where, what)
     pytest.param('on', 'libmunge.so.2 is not installed', marks=pytest.mark.skipif(
         ctypes.util.find_library('munge') is not None, reason='libmunge is installed')),
 ])
-def test_munge_that_cannot_be_had_is_refused(place, value, words):
-    done = subprocess.run([f'{harness.programs()}/mgpud', '--munge', value, '--state-dir', f'{place}/state', '--run-dir',
-                           f'{place}/run', '--gpus', 'none', '--listen', 'none', '--user', 'root'], stdin=subprocess.DEVNULL,
-                          check=False, capture_output=True, text=True, timeout=LIMIT_S)
+def test_munge_that_cannot_be_had_is_refused(make_instance, value, words):
+    box = make_instance(gpus='none', start=False, arguments=['--munge', value])
+    done = subprocess.run(box.command, stdin=subprocess.DEVNULL, check=False, capture_output=True, text=True,
+                          env=box.environment(), timeout=LIMIT_S)
     assert done.returncode != 0 and words in done.stderr, done
