@@ -21,6 +21,7 @@
 #include "cli/field.h"
 #include "cli/loopback.h"
 #include "cli/remote.h"
+#include "cli/vouch.h"
 
 #define SERVICE_USER   "mgpu"
 #define ANSWER_WAIT_MS 30000
@@ -53,6 +54,7 @@ void client_clear(struct client *client)
     http_client_free(client->http);
     free(client->path);
     free(client->token);
+    vouch_free(client->vouch);
     *client = (struct client){ 0 };
 }
 
@@ -170,12 +172,20 @@ static int find(struct client *client, struct http_client **ret, struct error *e
 
 static int connect_to_host(struct client *client, struct http_client **ret, struct error *err)
 {
-    int r = client->token == NULL ? remote_token(&client->token, err) : 0;
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    bool is_munge = false;
+    int r = vouch_is_wanted(&is_munge, err);
+    if (r == 0 && !is_munge && client->token == NULL)
+        r = remote_token(&client->token, err);
     if (r == 0)
-        r = remote_connect(client->host, connect_ms(client), ret, err);
+        r = remote_connect(client->host, connect_ms(client), &http, err);
+    if (r == 0 && is_munge)
+        r = vouch_begin(&client->vouch, http, err);
     if (r < 0)
         return r;
-    http_client_authorize(*ret, client->token);
+    if (!is_munge)
+        http_client_authorize(http, client->token);
+    *ret = take_ptr(http);
     if (client->path == NULL)
         client->path = xstrdup(client->host);
     return 0;

@@ -17,6 +17,7 @@
 struct client {
     const char *host;       // --server or MGPU_HOST: another machine; NULL: this one
     char *token;            // for it
+    struct vouch *vouch;    // or MUNGE, for each request; see vouch.h
     const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
     char *path;             // where mgpud was found
     uid_t server_uid;

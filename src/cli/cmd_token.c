@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu token create: for the API over TCP, as oneself. */
+/* mgpu token create|list|revoke: for the API over TCP, as oneself. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/memory.h"
 #include "base/parse.h"
+#include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/list.h"
 #include "cli/option_text.h"
+
+#define NAME_MAX_SHOWN 100
 
 struct token_options {
     const char *name, *host;
@@ -97,11 +106,155 @@ static const struct command create_command = {
     .run = run_create,
 };
 
-static const struct command *const actions[] = { &create_command, NULL };
+/* --- list --- */
+
+struct list_options {
+    bool is_all;
+};
+
+static int set_all(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct list_options *)((struct call *)target)->options)->is_all = true;
+    return 0;
+}
+
+static const struct option_row list_rows[] = {
+    { 'a', "all", NULL, "those of all users (administrators)", set_all },
+    { 0 },
+};
+
+static char *moment(const struct view *view, const json_t *row, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(row, name));
+    if (when == 0)
+        return xstrdup("-");
+    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *render_created(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)color;
+    return moment(view, row, "created_at");
+}
+
+static char *render_expires(const struct view *view, const json_t *row, enum color *color)
+{
+    (void)color;
+    return moment(view, row, "expires_at");
+}
+
+static const struct list_column columns[] = {
+    { "id", "ID", "its number", "id", true, 0, NULL },
+    { "name", "NAME", "what it is for", "name", false, 1, NULL },
+    { "user", "USER", "as whom it acts", "user", false, 0, NULL },
+    { "created", "CREATED", "when it was made", "created_at", false, 0, render_created },
+    { "expires", "EXPIRES", "until when it is good", "expires_at", false, 0, render_expires },
+    { 0 },
+};
+
+static const struct list_kind kind = {
+    .member = "tokens",
+    .columns = columns,
+    .normal = "id,name,user,created,expires",
+    .wide = "id,name,user,created,expires",
+};
+
+static int run_list(struct call *call, int argc, char **argv, struct error *err)
+{
+    const struct list_options *options = call->options;
+    (void)argc, (void)argv;
+    return list_run(call, &kind, options->is_all ? API_PATH "/tokens?all=1" : API_PATH "/tokens", err);
+}
+
+static const struct command list_command = {
+    .name = "token list",
+    .usage = "[OPTIONS]",
+    .help = "List your tokens that are good",
+    .tables = { call_list_rows, list_rows },
+    .options_size = sizeof(struct list_options),
+    .takes_nothing = true,
+    .list = &kind,
+    .run = run_list,
+};
+
+/* --- revoke --- */
+
+/* Tokens may share a name: then their numbers are needed. */
+static int find_named(const json_t *tokens, const char *name, int64_t *ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer numbers = { 0 };
+    _cleanup_free_ char *shown = text_escape(name, NAME_MAX_SHOWN);
+    int64_t found = 0;
+    size_t index = 0, count = 0;
+    json_t *token = NULL;
+    json_array_foreach(tokens, index, token)
+    {
+        if (!field_is(token, "name", name))
+            continue;
+        found = field_integer(token, "id", 0);
+        buffer_printf(&numbers, "%s%" PRId64, count++ > 0 ? ", " : "", found);
+    }
+    if (count == 0) {
+        (void)error_set(err, -ENOENT, "you have no token named %s", shown);
+        return error_hint(err, "`mgpu token list` shows them");
+    }
+    if (count > 1) {
+        (void)error_set(err, -EINVAL, "%zu tokens are named %s: %s", count, shown, buffer_text(&numbers));
+        return error_hint(err, "give the number of the one that you mean");
+    }
+    *ret = found;
+    return 0;
+}
+
+/* All words are looked up before the first token goes. */
+static int find_tokens(struct call *call, int count, char **words, int64_t *ids, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    for (int i = 0; i < count; i++) {
+        bool is_number = words[i][0] != '\0' && words[i][strspn(words[i], "0123456789")] == '\0';
+        int r = 0;
+        if (!is_number && answer == NULL)
+            r = client_get(&call->client, API_PATH "/tokens", &answer, err);
+        if (r == 0)
+            r = is_number ? parse_integer(words[i], "token", 1, INT64_MAX, &ids[i], err)
+                          : find_named(json_object_get(answer, "tokens"), words[i], &ids[i], err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int run_revoke(struct call *call, int argc, char **argv, struct error *err)
+{
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no token given");
+        return error_hint(err, "mgpu token list shows their names and numbers");
+    }
+    _cleanup_free_ int64_t *ids = xcalloc((size_t)argc, sizeof(*ids));
+    int r = find_tokens(call, argc, argv, ids, err);
+    for (int i = 0; r == 0 && i < argc; i++) {
+        _cleanup_free_ char *path = xasprintf(API_PATH "/tokens/%" PRId64, ids[i]);
+        r = client_call(&call->client, "DELETE", path, NULL, NULL, err);
+    }
+    return r < 0 ? r : EXIT_OK;
+}
+
+static const struct command revoke_command = {
+    .name = "token revoke",
+    .usage = "NAME|NUMBER...",
+    .help = "Make tokens worthless, at once",
+    .complete_operand = complete_tokens,
+    .run = run_revoke,
+};
+
+static const struct command *const actions[] = { &create_command, &list_command, &revoke_command, NULL };
 
 const struct command command_token = {
     .name = "token",
-    .usage = "create",
-    .help = "Make tokens for the API",
+    .usage = "create|list|revoke ...",
+    .help = "Make, list and revoke tokens for the API",
     .actions = actions,
 };

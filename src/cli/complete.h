@@ -46,6 +46,7 @@ void complete_processes(const struct completion *completion);
 void complete_reservations(const struct completion *completion);
 void complete_signals(const struct completion *completion);
 void complete_settings(const struct completion *completion);
+void complete_tokens(const struct completion *completion);
 void complete_users(const struct completion *completion);
 void complete_verbs(const struct completion *completion);
 void complete_job_names(const struct completion *completion);

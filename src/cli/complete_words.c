@@ -105,6 +105,11 @@ void complete_reservations(const struct completion *completion)
     print_members(completion, API_PATH "/reservations", "reservations", "id", "name");
 }
 
+void complete_tokens(const struct completion *completion)
+{
+    print_members(completion, API_PATH "/tokens", "tokens", "id", "name");
+}
+
 void complete_settings(const struct completion *completion)
 {
     print_members(completion, API_PATH "/config", "settings", "key", "value");

@@ -34,6 +34,7 @@ static const struct topic_row environment_rows[] = {
     { "MGPU_SOCKET", "the socket of mgpud; set in jobs too, so that a job can submit others" },
     { "MGPU_HOST", "mgpud on another machine, as mgpu token create prints it" },
     { "MGPU_TOKEN", "the token for it; else MGPU_TOKEN_FILE, else ~/.config/mgpu/token" },
+    { "MGPU_AUTH", "munge: no token, munged says who you are" },
     { "NO_COLOR", "no colours; CLICOLOR_FORCE: always" },
     { "COLUMNS", "how wide a table may be" },
     { "XDG_CONFIG_HOME", "where mgpu/client.yaml with your defaults is; else ~/.config" },

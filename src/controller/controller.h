@@ -17,6 +17,7 @@ struct streams;       // streams.h: second connections that agents dial back
 struct gpu_history;   // gpu_history.h: what GPUs did
 struct serve;         // serve.h: the HTTP API
 struct node_registry; // node_registry.h: the machines that are nodes
+struct munge_desk;    // munge_desk.h: asks munged who made a credential
 struct node_listener; // node_listener.h: the port where they dial in
 struct api_gate;      // api_gate.h: the API for other machines
 struct retention;     // retention.h: old jobs leave the store
@@ -39,6 +40,7 @@ struct controller_options {
     char *device_dir;     // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;     // NULL: /sys
     char *sendmail;       // of nodes; NULL: the usual one
+    char *munge_socket;   // NULL: the usual one
     char *user;           // to become when started as root
     char *node;           // name of the local node
     char *log_dir;        // "home" or a directory that gets one directory per user
@@ -62,6 +64,7 @@ struct controller_options {
     size_t n_notes;
     char **files; // that were read, in this order
     size_t n_files;
+    bool is_munge_on;        // credentials of MUNGE are believed on TCP
     bool is_listen_explicit; // a port that is taken is then an error, not a warning
     bool allow_root_jobs;
     bool may_watch_terminals; // administrators may look at those of others
@@ -80,6 +83,7 @@ struct controller {
     struct node_registry *registry;
     struct node_listener *node_listener;
     struct api_gate *api_gate;
+    struct munge_desk *munge_desk; // NULL: --munge off
     struct agent_process *agent;
     struct gpu_history *history;
     struct serve *serve;

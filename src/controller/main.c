@@ -24,6 +24,7 @@
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
 #include "controller/links.h"
+#include "controller/munge_desk.h"
 #include "controller/node_listener.h"
 #include "controller/node_registry.h"
 #include "controller/prepare.h"
@@ -260,6 +261,7 @@ static void clear(struct program *program)
         if (events[i] != NULL)
             event_free(events[i]);
     retention_free(controller->retention);
+    munge_desk_free(controller->munge_desk);
     serve_close(controller->serve);
     controller->is_leaving = true;
     store_close(controller->store); // answers who still waits for it
@@ -292,6 +294,10 @@ static int start(struct program *program, struct error *err)
     if (r < 0)
         return r;
     r = registry_load(controller->registry, err);
+    if (r < 0)
+        return r;
+    if (controller->options.is_munge_on)
+        r = munge_desk_new(controller->loop, controller->options.munge_socket, &controller->munge_desk, err);
     if (r < 0)
         return r;
     program->history = history_keeper_new(controller, program->prepared.store_dir);

@@ -21,7 +21,7 @@ enum action {
     ACTION_RAISE,   // give a priority above the default
     ACTION_MANAGE,  // GPUs and nodes: pause, drain, resume; reservations
     ACTION_AUDIT,   // the journal: what everybody did
-    ACTION_TOKEN,   // make a token that speaks for oneself
+    ACTION_TOKEN,   // tokens: list and revoke them; made only for oneself
     ACTION_ADMIT,   // machines, as nodes
     ACTIONS,
 };

@@ -66,6 +66,7 @@ void connection_hold_input(struct connection *connection, bool is_held);
 
 struct token_memory {
     bool is_valid;
+    uint64_t id; // of the latest token that was used here
     uint8_t hash[32];
     struct identity who;
     int64_t until_ms; // on the boot clock

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "controller/serve_element.h"
 #include "controller/serve_guard.h"
+#include "controller/serve_munge.h"
 #include "controller/serve_request.h"
 #include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
@@ -151,6 +152,11 @@ static const struct route routes[] = {
         { { "after", "sequence number: begin after it; the header Last-Event-ID does the same" } }, NULL },
     { "POST", "/api/v1/tokens", ACTION_TOKEN, handle_make_token,
         "Makes a token for TCP; only on the unix socket.", { { NULL, NULL } }, &token_request_record },
+    { "GET", "/api/v1/tokens", ACTION_TOKEN, handle_tokens,
+        "One's own tokens that are good, without secrets.",
+        { { "all", "1: those of all users; for administrators" } }, NULL },
+    { "DELETE", "/api/v1/tokens/{id}", ACTION_TOKEN, handle_revoke_token,
+        "Revokes a token; administrators also those of others.", { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Settings in force, and where each was set.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/version", ACTION_GREET, handle_version, "Version and identity of this mgpud.",
@@ -331,6 +337,8 @@ void route_dispatch(struct request *request)
     const char *authorization = http_message_header(&request->message, "authorization");
     if (is_unix || authorization == NULL)
         run_route(request);
+    else if (munge_is_scheme(authorization))
+        munge_identify(request, authorization, run_route);
     else
         tokens_identify(request, authorization, run_route);
 }

@@ -40,6 +40,8 @@ void handle_node_token(struct request *request);   // serve_nodes.c
 void handle_forget(struct request *request);       // serve_nodes.c
 void handle_events(struct request *request);       // serve_events.c
 void handle_make_token(struct request *request);   // serve_tokens.c
+void handle_tokens(struct request *request);       // serve_token_list.c
+void handle_revoke_token(struct request *request); // serve_token_list.c
 void handle_config(struct request *request);       // serve_config.c
 void handle_version(struct request *request);      // serve_meta.c
 void handle_health(struct request *request);       // serve_meta.c

@@ -156,6 +156,7 @@ static void on_token(void *arg, const struct store_token *token)
             struct token_memory *memory = connection_token(request->connection);
             *memory = (struct token_memory){
                 .is_valid = true,
+                .id = token->id,
                 .who = { .is_known = true, .uid = token->uid, .gid = token->gid },
                 .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000L,
             };

@@ -133,6 +133,24 @@ static int set_rocm_library(void *target, const char *value, struct error *err)
     return set_path(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
 }
 
+static int set_munge(void *target, const char *value, struct error *err)
+{
+    bool is_on = strcmp(value, "on") == 0;
+    if (!is_on && strcmp(value, "off") != 0) {
+        (void)error_set(err, -EINVAL, "--munge: there is no '%.40s'", value);
+        return error_hint(err, "one of on, off");
+    }
+    ((struct parsed *)target)->options->is_munge_on = is_on;
+    return 0;
+}
+
+static int set_munge_socket(void *target, const char *value, struct error *err)
+{
+    if (value[0] == '\0')
+        return error_set(err, -EINVAL, "--munge-socket is empty");
+    return set_path(&((struct parsed *)target)->options->munge_socket, "--munge-socket", value, err);
+}
+
 static int set_sendmail(void *target, const char *value, struct error *err)
 {
     if (value[0] == '\0')
@@ -244,6 +262,8 @@ static const struct option_row setting_rows[] = {
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
     { 0, "nodes-listen", "HOST:PORT|none", "where further nodes dial in, once there is a token or a node",
         set_nodes_listen, DEFAULT_NODES_LISTEN },
+    { 0, "munge", "on|off", "believe credentials of MUNGE over TCP", set_munge, "off" },
+    { 0, "munge-socket", "PATH", "where munged listens", set_munge_socket, "/run/munge/munge.socket.2" },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
     { 0, "rocm-library", "PATH", "ROCm's library for what sysfs lacks of AMD GPUs", set_rocm_library,
@@ -467,9 +487,9 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
 void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
-        options->nodes_listen, options->gpus, options->nvml_library, options->rocm_library,
-        options->device_dir, options->sysfs_root, options->user, options->node, options->log_dir,
-        options->pids_max, options->program_dir, options->priority_group, options->cgroup,
+        options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
+        options->rocm_library, options->device_dir, options->sysfs_root, options->user, options->node,
+        options->log_dir, options->pids_max, options->program_dir, options->priority_group, options->cgroup,
         options->sendmail };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);

@@ -134,6 +134,18 @@ void store_add_token(struct store *store, const struct store_token *token, const
 void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
     void (*on_token)(void *arg, const struct store_token *token), void *arg);
 
+#define STORE_ANY_USER (-1)
+
+/* The latest `limit` tokens of a user, or of STORE_ANY_USER, that are still good at `now_ms`, the newest
+ * first. The array is the store's. */
+void store_list_tokens(struct store *store, int64_t uid, int64_t now_ms, size_t limit,
+    void (*on_tokens)(void *arg, const struct store_token *tokens, size_t count), void *arg);
+
+/* Removes a token if it is that user's, or anybody's with STORE_ANY_USER. on_revoked gets 0, -ENOENT when
+ * there is none such, -ENOSPC when the disk is full. */
+void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
+    void (*on_revoked)(void *arg, uint64_t id, int result), void *arg);
+
 /* --- housekeeping --- */
 
 /* Readable when store_dispatch() has something to hand over. */

@@ -32,6 +32,10 @@ static const char *const texts[STORE_STATEMENTS] = {
                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [SQL_FIND_TOKEN] = "SELECT id, uid, gid, name, created_ms, expires_ms FROM tokens WHERE hash = ?1"
                        " AND (expires_ms = 0 OR expires_ms > ?2)",
+    [SQL_LIST_TOKENS] = "SELECT id, uid, gid, name, created_ms, expires_ms FROM tokens"
+                        " WHERE (?1 < 0 OR uid = ?1) AND (expires_ms = 0 OR expires_ms > ?2)"
+                        " ORDER BY id DESC LIMIT ?3",
+    [SQL_DELETE_TOKEN] = "DELETE FROM tokens WHERE id = ?1 AND (?2 < 0 OR uid = ?2)",
     [SQL_SELECT_SPEC] = "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1"),
     [SQL_SELECT_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [SQL_SELECT_JOB_EVENTS] =

@@ -49,6 +49,8 @@ enum store_statement {
     SQL_FIND_NODE,
     SQL_PUT_NODE,
     SQL_DELETE_NODE,
+    SQL_LIST_TOKENS,
+    SQL_DELETE_TOKEN,
     STORE_STATEMENTS,
 };
 

@@ -78,6 +78,19 @@ void store_add_token(struct store *store, const struct store_token *token, const
     store_thread_push(store, &add->request);
 }
 
+/* Of a statement that selects all columns but the hash. */
+static struct store_token read_token(sqlite3_stmt *statement)
+{
+    return (struct store_token){
+        .id = (uint64_t)sqlite3_column_int64(statement, 0),
+        .uid = (uint32_t)sqlite3_column_int64(statement, 1),
+        .gid = (uint32_t)sqlite3_column_int64(statement, 2),
+        .name = store_sql_text(statement, 3),
+        .created_ms = sqlite3_column_int64(statement, 4),
+        .expires_ms = sqlite3_column_int64(statement, 5),
+    };
+}
+
 struct find_token {
     struct store_request request;
     uint8_t hash[HASH_SIZE];
@@ -96,16 +109,8 @@ static int run_find_token(struct store *store, struct store_request *request, st
     (void)sqlite3_bind_int64(statement, 2, find->now_ms);
     int rc = sqlite3_step(statement);
     find->is_found = rc == SQLITE_ROW;
-    if (find->is_found) {
-        find->token = (struct store_token){
-            .id = (uint64_t)sqlite3_column_int64(statement, 0),
-            .uid = (uint32_t)sqlite3_column_int64(statement, 1),
-            .gid = (uint32_t)sqlite3_column_int64(statement, 2),
-            .name = store_sql_text(statement, 3),
-            .created_ms = sqlite3_column_int64(statement, 4),
-            .expires_ms = sqlite3_column_int64(statement, 5),
-        };
-    }
+    if (find->is_found)
+        find->token = read_token(statement);
     int r = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : store_sql_fail(err, store->db, rc, "tokens");
     (void)sqlite3_reset(statement);
     return r;
@@ -142,4 +147,122 @@ void store_find_token(struct store *store, const uint8_t hash[HASH_SIZE], int64_
     };
     memcpy(find->hash, hash, HASH_SIZE);
     store_thread_push(store, &find->request);
+}
+
+/* --- listing --- */
+
+struct list_tokens {
+    struct store_request request;
+    int64_t uid, now_ms;
+    size_t limit, count;
+    struct store_token *tokens;
+    void (*on_tokens)(void *arg, const struct store_token *tokens, size_t count);
+    void *arg;
+};
+
+static int run_list_tokens(struct store *store, struct store_request *request, struct error *err)
+{
+    struct list_tokens *list = (struct list_tokens *)request;
+    sqlite3_stmt *statement = store->statements[SQL_LIST_TOKENS];
+    int rc;
+    (void)sqlite3_bind_int64(statement, 1, list->uid);
+    (void)sqlite3_bind_int64(statement, 2, list->now_ms);
+    (void)sqlite3_bind_int64(statement, 3, (int64_t)list->limit);
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+        list->tokens[list->count++] = read_token(statement);
+    int r = rc == SQLITE_DONE ? 0 : store_sql_fail(err, store->db, rc, "tokens");
+    (void)sqlite3_reset(statement);
+    return r;
+}
+
+static void answer_list_tokens(struct store *store, struct store_request *request)
+{
+    struct list_tokens *list = (struct list_tokens *)request;
+    list->on_tokens(list->arg, list->tokens, list->count);
+}
+
+static void free_list_tokens(struct store_request *request)
+{
+    struct list_tokens *list = (struct list_tokens *)request;
+    for (size_t i = 0; i < list->count; i++)
+        free(list->tokens[i].name);
+    free(list->tokens);
+    free(list);
+}
+
+static const struct store_request_kind list_tokens_kind = {
+    .run = run_list_tokens, .answer = answer_list_tokens, .free = free_list_tokens
+};
+
+void store_list_tokens(struct store *store, int64_t uid, int64_t now_ms, size_t limit,
+    void (*on_tokens)(void *arg, const struct store_token *tokens, size_t count), void *arg)
+{
+    struct list_tokens *list = xcalloc(1, sizeof(*list));
+    *list = (struct list_tokens){
+        .request.kind = &list_tokens_kind,
+        .uid = uid,
+        .now_ms = now_ms,
+        .limit = limit,
+        .tokens = xcalloc(limit, sizeof(*list->tokens)),
+        .on_tokens = on_tokens,
+        .arg = arg,
+    };
+    store_thread_push(store, &list->request);
+}
+
+/* --- revoking --- */
+
+struct revoke_token {
+    struct store_request request;
+    uint64_t id;
+    int64_t uid;
+    int result;
+    void (*on_revoked)(void *arg, uint64_t id, int result);
+    void *arg;
+};
+
+static int delete_token(struct store *store, void *arg, struct error *err)
+{
+    struct revoke_token *revoke = arg;
+    sqlite3_stmt *statement = store->statements[SQL_DELETE_TOKEN];
+    (void)sqlite3_bind_int64(statement, 1, (int64_t)revoke->id);
+    (void)sqlite3_bind_int64(statement, 2, revoke->uid);
+    int r = store_sql_finish(statement, "tokens", err);
+    if (r == 0)
+        revoke->result = sqlite3_changes(store->db) > 0 ? 0 : -ENOENT;
+    return r;
+}
+
+static int run_revoke_token(struct store *store, struct store_request *request, struct error *err)
+{
+    struct revoke_token *revoke = (struct revoke_token *)request;
+    int r = store_write_transaction(store, delete_token, revoke, err);
+    if (r == -ENOSPC)
+        revoke->result = r;
+    return r == -ENOSPC ? 0 : r;
+}
+
+static void answer_revoke_token(struct store *store, struct store_request *request)
+{
+    struct revoke_token *revoke = (struct revoke_token *)request;
+    revoke->on_revoked(revoke->arg, revoke->id, revoke->result);
+}
+
+static void free_revoke_token(struct store_request *request)
+{
+    free(request);
+}
+
+static const struct store_request_kind revoke_token_kind = {
+    .run = run_revoke_token, .answer = answer_revoke_token, .free = free_revoke_token
+};
+
+void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
+    void (*on_revoked)(void *arg, uint64_t id, int result), void *arg)
+{
+    struct revoke_token *revoke = xcalloc(1, sizeof(*revoke));
+    *revoke = (struct revoke_token){
+        .request.kind = &revoke_token_kind, .id = id, .uid = uid, .on_revoked = on_revoked, .arg = arg
+    };
+    store_thread_push(store, &revoke->request);
 }

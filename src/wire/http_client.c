@@ -25,7 +25,9 @@
 
 struct http_client {
     int fd;
-    char *token; // NULL: the kernel says who asks
+    char *token;                  // NULL: the kernel says who asks
+    http_authorize_fn *authorize; // NULL: the token
+    void *authorize_arg;
     http_parser parser;
     struct http_request request;
     struct http_answer answer;
@@ -164,25 +166,40 @@ void http_client_authorize(struct http_client *client, const char *token)
     client->token = xstrdup(token);
 }
 
+void http_client_authorize_each(struct http_client *client, http_authorize_fn *authorize, void *arg)
+{
+    client->authorize = authorize;
+    client->authorize_arg = arg;
+}
+
 int http_client_fd(const struct http_client *client)
 {
     return client->fd;
 }
 
-static void append_head(
-    const struct http_client *client, const struct http_request *request, struct buffer *out)
+static int append_head(const struct http_client *client, const struct http_request *request,
+    struct buffer *out, struct error *err)
 {
+    _cleanup_free_ char *credential = NULL;
+    if (client->authorize != NULL) {
+        int r = client->authorize(client->authorize_arg, request->method, request->path, &credential, err);
+        if (r < 0)
+            return r;
+    }
     buffer_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: mgpu/" MGPU_VERSION "\r\n",
         request->method, request->path);
     if (request->header != NULL)
         buffer_printf(out, "%s\r\n", request->header);
-    if (client->token != NULL)
+    if (credential != NULL)
+        buffer_printf(out, "Authorization: %s\r\n", credential);
+    else if (client->token != NULL)
         buffer_printf(out, "Authorization: Bearer %s\r\n", client->token);
     if (request->body != NULL)
         buffer_append_text(out, "Content-Type: application/json\r\n");
     if (request->body != NULL || strcmp(request->method, "GET") != 0)
         buffer_printf(out, "Content-Length: %zu\r\n", request->body == NULL ? 0 : request->body_length);
     buffer_append_text(out, "\r\n");
+    return 0;
 }
 
 int http_client_send(struct http_client *client, const struct http_request *request, struct error *err)
@@ -199,7 +216,9 @@ int http_client_send(struct http_client *client, const struct http_request *requ
     client->parser.data = client;
 
     _cleanup_buffer_ struct buffer out = { 0 };
-    append_head(client, request, &out);
+    int r = append_head(client, request, &out, err);
+    if (r < 0)
+        return r;
     if (request->body != NULL)
         buffer_append(&out, request->body, request->body_length);
     for (size_t sent = 0; sent < out.length;) {

@@ -43,6 +43,12 @@ struct http_client *http_client_adopt(int fd);
 /* Sent with every request from now on; copied. NULL: nothing. */
 void http_client_authorize(struct http_client *client, const char *token);
 
+/* Makes the value of Authorization for one request; the caller frees *ret. */
+typedef int http_authorize_fn(void *arg, const char *method, const char *path, char **ret, struct error *err);
+
+/* Asked before each request from now on, instead of a token. */
+void http_client_authorize_each(struct http_client *client, http_authorize_fn *authorize, void *arg);
+
 /* The socket, to poll for reading. Owned by the client. */
 int http_client_fd(const struct http_client *client);
 

@@ -59,6 +59,7 @@
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "a connection that repeats a token is believed this long without asking the store")                  \
+    X(LIMIT_LIST_TOKENS, "list_tokens", 1000, "tokens", "tokens in one list: the newest")                    \
     X(LIMIT_REASON_BYTES, "reason_bytes", 512, "bytes", "why a GPU is paused or a node drained")             \
     X(LIMIT_MARK_GPUS_BYTES, "pause_gpus_bytes", 65536, "bytes", "names of GPUs in one pause or resume")     \
     X(LIMIT_RESERVE_USERS_BYTES, "reservation_users_bytes", 32768, "bytes", "users of one reservation")      \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The configuration file: not needed, checked when it is there, and weaker than the command line."""
 
+import ctypes.util
 import os
 import signal
 import subprocess
@@ -168,6 +169,9 @@ ROUTES = [
     ('POST', '/nodes/here/resume', {}, 'operator', 'operator'),
     ('POST', '/jobs', {'command': 'true', 'hold': True, 'priority': 5}, 'operator', 'operator'),
     ('GET', '/journal', None, 'admin', 'admin'),
+    ('GET', '/tokens', None, 'viewer', 'viewer'),
+    ('GET', '/tokens?all=1', None, 'admin', 'admin'),
+    ('DELETE', '/tokens/999', None, 'viewer', 'viewer'),
     ('POST', '/jobs/{job}/cancel', {}, 'operator', 'viewer'),
 ]
 
@@ -234,3 +238,15 @@ def test_a_mistake_in_ones_own_defaults(make_instance, place, text, where, what)
     os.chmod(f'{place}/mgpu', 0o755)
     done = box.mgpu('submit', 'true', env={'XDG_CONFIG_HOME': place})
     assert done.code == 2 and where in done.err and what in done.err and done.out == '', done
+
+
+@pytest.mark.parametrize('value, words', [
+    ('maybe', "--munge: there is no 'maybe'"),
+    pytest.param('on', 'libmunge.so.2 is not installed', marks=pytest.mark.skipif(
+        ctypes.util.find_library('munge') is not None, reason='libmunge is installed')),
+])
+def test_munge_that_cannot_be_had_is_refused(make_instance, value, words):
+    box = make_instance(gpus='none', start=False, arguments=['--munge', value])
+    done = subprocess.run(box.command, stdin=subprocess.DEVNULL, check=False, capture_output=True, text=True,
+                          env=box.environment(), timeout=LIMIT_S)
+    assert done.returncode != 0 and words in done.stderr, done

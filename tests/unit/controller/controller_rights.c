@@ -27,7 +27,7 @@ static const struct {
     { "raise", "--aa" },
     { "manage", "--aa" },
     { "audit", "---a" },
-    { "token", "oooo" },
+    { "token", "oooa" },
     { "admit", "---a" },
 };
 static const char *const order[] = { "viewer", "user", "operator", "admin" };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The store that the API sees in its tests. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +191,48 @@ void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_m
     later->callback = (void (*)(void))on_token;
     later->arg = arg;
     memcpy(later->hash, hash, 32);
+}
+
+static void call_tokens(struct later *later)
+{
+    void (*on_tokens)(void *, const struct store_token *, size_t) =
+        (void (*)(void *, const struct store_token *, size_t))later->callback;
+    char name[] = "ci";
+    struct store_token token = current->token;
+    token.name = name;
+    bool is_seen = current->has_token && (later->number == UINT64_MAX || later->number == token.uid);
+    on_tokens(later->arg, &token, is_seen ? 1 : 0);
+}
+
+void store_list_tokens(struct store *store, int64_t uid, int64_t now_ms, size_t limit,
+    void (*on_tokens)(void *arg, const struct store_token *tokens, size_t count), void *arg)
+{
+    struct later *later = later_add(LATER_CALL);
+    later->call = call_tokens;
+    later->callback = (void (*)(void))on_tokens;
+    later->arg = arg;
+    later->number = (uint64_t)uid;
+}
+
+static void call_revoked(struct later *later)
+{
+    void (*on_revoked)(void *, uint64_t, int) = (void (*)(void *, uint64_t, int))later->callback;
+    bool is_it = current->has_token && later->number == current->token.id &&
+                 (later->second == UINT64_MAX || later->second == current->token.uid);
+    if (is_it && !current->is_store_full)
+        current->has_token = false;
+    on_revoked(later->arg, later->number, !is_it ? -ENOENT : current->is_store_full ? -ENOSPC : 0);
+}
+
+void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
+    void (*on_revoked)(void *arg, uint64_t id, int result), void *arg)
+{
+    struct later *later = later_add(LATER_CALL);
+    later->call = call_revoked;
+    later->callback = (void (*)(void))on_revoked;
+    later->arg = arg;
+    later->number = id;
+    later->second = (uint64_t)uid;
 }
 
 bool store_is_full(struct store *store)

@@ -231,6 +231,102 @@ static void a_job_of_somebody_else_is_not_to_be_touched(void **state)
     answer_clear(&made);
 }
 
+/* A connection with the token that is stored, which is another user's than ours. */
+static int connect_with_token(struct harness *harness, const char *path)
+{
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    harness->token.id = 5;
+    harness->token.uid = 4711;
+    _cleanup_free_ char *ask =
+        xasprintf("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path,
+            answer_string(&made, "token"));
+    answer_clear(&made);
+    int fd = client_connect_tcp(harness);
+    assert_true(client_send(harness, fd, ask, strlen(ask)));
+    return fd;
+}
+
+static void tokens_of_others_are_for_administrators(void **state)
+{
+    struct harness *harness = *state;
+    harness->controller.admin_uid = getuid();
+    close(connect_with_token(harness, "/api/v1/version"));
+    struct answer answer = client_get(harness, "/api/v1/tokens");
+    assert_int_equal(answer.status, 200);
+    assert_false(answer_has(&answer, "\"ci\""));
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/tokens?all=1");
+    assert_int_equal(answer.status, 200);
+    assert_true(answer_has(&answer, "\"ci\""));
+    assert_false(answer_has(&answer, "mgpu_"));
+    answer_clear(&answer);
+    int fd = connect_with_token(harness, "/api/v1/tokens?all=1");
+    answer = client_receive(harness, fd, false);
+    assert_int_equal(answer.status, 403);
+    answer_clear(&answer);
+    close(fd);
+}
+
+static void a_revoked_token_loses_its_connections_at_once(void **state)
+{
+    struct harness *harness = *state;
+    harness->controller.admin_uid = getuid();
+    int idle = connect_with_token(harness, "/api/v1/jobs");
+    struct answer answer = client_receive(harness, idle, false);
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    answer = client_ask(harness, "DELETE /api/v1/tokens/6 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(answer.status, 404);
+    answer_clear(&answer);
+    int streaming = connect_with_token(harness, "/api/v1/events");
+    free(client_read_until(harness, streaming, "text/event-stream"));
+    answer = client_ask(harness, "DELETE /api/v1/tokens/5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    assert_true(client_is_closed(harness, idle));
+    assert_true(client_is_closed(harness, streaming));
+    close(idle);
+    close(streaming);
+}
+
+static void a_token_revokes_itself_and_is_nobody_in_the_next_request(void **state)
+{
+    struct harness *harness = *state;
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    harness->token.id = 5;
+    int fd = client_connect_tcp(harness);
+    static const struct {
+        const char *line;
+        unsigned status;
+    } rows[] = { { "DELETE /api/v1/tokens/5", 200 }, { "GET /api/v1/jobs", 401 } };
+    for (size_t i = 0; i < 2; i++) {
+        _cleanup_free_ char *ask =
+            xasprintf("%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", rows[i].line,
+                answer_string(&made, "token"));
+        assert_true(client_send(harness, fd, ask, strlen(ask)));
+        struct answer answer = client_receive(harness, fd, false);
+        assert_int_equal(answer.status, rows[i].status);
+        answer_clear(&answer);
+    }
+    answer_clear(&made);
+    close(fd);
+}
+
+static void a_token_that_the_full_store_keeps_stays_good(void **state)
+{
+    struct harness *harness = *state;
+    harness->controller.admin_uid = getuid();
+    int fd = connect_with_token(harness, "/api/v1/jobs");
+    struct answer answer = client_receive(harness, fd, false);
+    answer_clear(&answer);
+    harness->is_store_full = true;
+    answer = client_ask(harness, "DELETE /api/v1/tokens/5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(answer.status, 507);
+    assert_true(answer_has(&answer, "still good"));
+    answer_clear(&answer);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +341,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_token_requests_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(who_is_not_known_gets_only_what_is_public, start, stop),
         cmocka_unit_test_setup_teardown(a_job_of_somebody_else_is_not_to_be_touched, start, stop),
+        cmocka_unit_test_setup_teardown(tokens_of_others_are_for_administrators, start, stop),
+        cmocka_unit_test_setup_teardown(a_revoked_token_loses_its_connections_at_once, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_token_revokes_itself_and_is_nobody_in_the_next_request, start, stop),
+        cmocka_unit_test_setup_teardown(a_token_that_the_full_store_keeps_stays_good, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

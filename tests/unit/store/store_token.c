@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,81 @@ static void the_same_secret_twice_is_refused_and_harms_nothing(void **state)
     assert_false(fixture->has_failed);
 }
 
+struct listing {
+    bool is_here;
+    size_t count;
+    uint64_t ids[4];
+};
+
+static void on_tokens(void *arg, const struct store_token *tokens, size_t count)
+{
+    struct listing *listing = arg;
+    listing->is_here = true;
+    listing->count = count;
+    for (size_t i = 0; i < count && i < 4; i++) {
+        assert_string_equal(tokens[i].name, "laptop");
+        listing->ids[i] = tokens[i].id;
+    }
+}
+
+static struct listing list(struct fixture *fixture, int64_t uid, size_t limit)
+{
+    struct listing listing = { 0 };
+    store_list_tokens(fixture->store, uid, 1000, limit, on_tokens, &listing);
+    fixture_dispatch_until(fixture, &listing.is_here);
+    return listing;
+}
+
+struct verdict {
+    bool is_here;
+    int result;
+};
+
+static void on_revoked(void *arg, uint64_t id, int result)
+{
+    *(struct verdict *)arg = (struct verdict){ true, result };
+}
+
+static int revoke(struct fixture *fixture, uint64_t id, int64_t uid)
+{
+    struct verdict verdict = { 0 };
+    store_revoke_token(fixture->store, id, uid, on_revoked, &verdict);
+    fixture_dispatch_until(fixture, &verdict.is_here);
+    return verdict.result;
+}
+
+static void a_list_has_the_newest_good_tokens_of_its_user(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)add(fixture, 1, 0);
+    (void)add(fixture, 2, 1000); // has expired
+    (void)add(fixture, 3, 1001);
+    struct listing all = list(fixture, STORE_ANY_USER, 4), one = list(fixture, 1000, 1);
+    assert_int_equal(all.count, 2);
+    assert_int_equal(all.ids[0], 3);
+    assert_int_equal(all.ids[1], 1);
+    assert_int_equal(one.count, 1);
+    assert_int_equal(one.ids[0], 3);
+    assert_int_equal(list(fixture, 1001, 4).count, 0);
+}
+
+static void a_revoked_token_is_gone_after_a_restart_too(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)add(fixture, 1, 0);
+    (void)add(fixture, 2, 0);
+    assert_int_equal(revoke(fixture, 1, 1001), -ENOENT); // somebody else's
+    assert_int_equal(find(fixture, 1, 1000).id, 1);
+    assert_int_equal(revoke(fixture, 1, 1000), 0);
+    assert_int_equal(revoke(fixture, 1, 1000), -ENOENT);
+    assert_int_equal(revoke(fixture, 2, STORE_ANY_USER), 0);
+    assert_int_equal(revoke(fixture, UINT64_MAX, STORE_ANY_USER), -ENOENT);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(find(fixture, 1, 1000).id, 0);
+    assert_int_equal(add(fixture, 3, 0), 3); // numbers are not given out twice
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -105,6 +181,8 @@ int main(void)
         TEST(a_token_survives_a_restart),
         TEST(an_expired_token_is_not_found),
         TEST(the_same_secret_twice_is_refused_and_harms_nothing),
+        TEST(a_list_has_the_newest_good_tokens_of_its_user),
+        TEST(a_revoked_token_is_gone_after_a_restart_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
