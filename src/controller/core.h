@@ -322,6 +322,7 @@ struct core_node {
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
     uint32_t n_telling;    // notices that it is about to tell
+    bool is_awaited;       // it had jobs when the controller started
     char *address;         // where other nodes reach it; NULL: by its name
     char *here;            // how it reaches the machine of the controller; NULL: not known
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample

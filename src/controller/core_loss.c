@@ -63,7 +63,7 @@ void core_await_nodes(struct core *core)
 {
     for (struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
-            (void)core_add_node(core, job_node_name(entry->job, rank));
+            core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
     for (size_t i = 0; i < core->n_marks; i++)
         (void)core_add_node(core, core->marks[i].node);
     if (core->n_nodes > 0)

@@ -325,7 +325,7 @@ static int fail(const struct error *err)
     log_error("%s", err->message);
     if (err->hint[0] != '\0')
         (void)fprintf(stderr, "hint: %s\n", err->hint);
-    return err->code == -EINVAL ? EX_USAGE : 1;
+    return err->code == -EINVAL || err->code == -ERANGE ? EX_USAGE : 1;
 }
 
 static void print_setting(void *arg, const struct setting *setting)

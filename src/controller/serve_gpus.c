@@ -43,10 +43,10 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
 }
 
-/* One that was forgotten is not shown, whatever the core remembers. */
+/* One that was forgotten is not shown, whatever the core remembers. Our own is no registered one. */
 static bool is_shown(const struct listing *listing, const struct core_node *node)
 {
-    return node->is_up || registry_find(listing->serve->controller->registry, node->name) != NULL;
+    return node->is_up || node->is_awaited || registry_find(listing->serve->controller->registry, node->name) != NULL;
 }
 
 static void add_gpus(void *arg, const struct core_node *node)
