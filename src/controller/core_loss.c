@@ -66,8 +66,6 @@ void core_await_nodes(struct core *core)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
     for (size_t i = 0; i < core->n_marks; i++)
         (void)core_add_node(core, core->marks[i].node);
-    if (core->n_nodes > 0)
-        look_by(core, core->boot_ms + 1);
 }
 
 /* When nothing of this attempt can run there any more, if the node stays away. */
