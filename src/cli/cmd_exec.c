@@ -134,10 +134,14 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const struct exec_options *options = call->options;
     _cleanup_strings_ struct strings jobs = { 0 };
     _cleanup_json_ json_t *body = NULL;
-    if (argc > 1 && strcmp(argv[1], "--") == 0) {
+    bool is_marked = argc > 1 && strcmp(argv[1], "--") == 0;
+    if (is_marked) {
         argv[1] = argv[0];
         argv++;
         argc--;
+    } else if (argc > 1 && argv[1][0] == '-') {
+        (void)error_set(err, -EINVAL, "%.60s is behind the job, where the command begins", argv[1]);
+        return error_hint(err, "options come first: mgpu exec %.60s ... %.60s -- COMMAND", argv[1], argv[0]);
     }
     if (argc < 2) {
         (void)error_set(err, -EINVAL, argc == 0 ? "say in which job, and what" : "no command given");

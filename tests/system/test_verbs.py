@@ -571,3 +571,8 @@ def test_limits_are_shown_in_hours(make_instance):
     box.wait(box.submit('--', 'true'))
     shown = box.mgpu('users', check=True).out
     assert '10 GPU-hours' in shown and '4 GPUs' in shown and 'gpu_seconds' not in shown, shown
+
+
+def test_an_option_of_exec_behind_the_job_is_no_command(box):
+    done = box.mgpu('exec', '1', '--rank', '1', '--', 'true')
+    assert done.code == 2 and '--rank is behind the job' in done.err and 'options come first' in done.err, done
