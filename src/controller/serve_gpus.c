@@ -46,7 +46,8 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
 /* One that was forgotten is not shown, whatever the core remembers. Our own is no registered one. */
 static bool is_shown(const struct listing *listing, const struct core_node *node)
 {
-    return node->is_up || node->is_awaited || registry_find(listing->serve->controller->registry, node->name) != NULL;
+    return node->is_up || node->is_awaited ||
+           registry_find(listing->serve->controller->registry, node->name) != NULL;
 }
 
 static void add_gpus(void *arg, const struct core_node *node)

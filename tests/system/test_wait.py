@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """`mgpu wait`: for all of several jobs, or for the first; names, ranges, arrays, restarts, Ctrl-C and time."""
 
+import contextlib
+import os
 import signal
+import time
 
 import harness
 
@@ -77,6 +80,20 @@ def test_any_refuses_more_jobs_than_it_can_watch(box):
     assert done.code == 125 and 'at most 500' in done.err, done
 
 
+def await_sockets(process, count):
+    """Until it has so many connections: only what has been reached is waited for when it goes away."""
+    folder, end = f'/proc/{process.pid}/fd', time.monotonic() + harness.DEADLINE_S
+    while time.monotonic() < end:
+        links = []
+        for fd in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+                links.append(os.readlink(f'{folder}/{fd}'))
+        if sum(link.startswith('socket:') for link in links) >= count:
+            return
+        os.sched_yield()
+    raise AssertionError(f'mgpu wait did not make {count} connections')
+
+
 def test_any_lives_through_a_restart_of_the_daemon(make_instance, place):
     box = make_instance(GPUS)
     gates = [harness.Gate(place) for _ in range(2)]
@@ -84,6 +101,7 @@ def test_any_lives_through_a_restart_of_the_daemon(make_instance, place):
     for job in jobs:
         box.wait(job, 'running')
     waiting = box.popen('wait', '--any', *jobs)
+    await_sockets(waiting, len(jobs))
     box.kill()
     box.start()
     gates[1].open()
