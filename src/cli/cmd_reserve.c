@@ -158,26 +158,16 @@ static char *render_users(const struct view *view, const json_t *row, enum color
     return buffer_take(&out);
 }
 
-static char *moment(const struct view *view, const json_t *row, const char *name)
-{
-    char text[64];
-    int64_t when = time_parse(field_text(row, name));
-    if (when == 0)
-        return xstrdup("-");
-    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
-}
-
 static char *render_from(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return moment(view, row, "from");
+    return list_moment(view, row, "from");
 }
 
 static char *render_until(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return moment(view, row, "until");
+    return list_moment(view, row, "until");
 }
 
 static const struct list_column columns[] = {

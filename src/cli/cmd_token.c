@@ -41,13 +41,7 @@ static int set_host(void *target, const char *value, struct error *err)
 
 static int set_expires(void *target, const char *value, struct error *err)
 {
-    int64_t expires_ms = 0;
-    int r = parse_duration(value, "--expires", &expires_ms, err);
-    if (r == 0 && expires_ms < 1000)
-        return error_set(err, -EINVAL, "--expires: '%.60s' is less than a second", value);
-    if (r == 0)
-        options_of(target)->expires_ms = expires_ms;
-    return r;
+    return option_expiry("--expires", value, &options_of(target)->expires_ms, err);
 }
 
 static const struct option_row rows[] = {
@@ -124,26 +118,16 @@ static const struct option_row list_rows[] = {
     { 0 },
 };
 
-static char *moment(const struct view *view, const json_t *row, const char *name)
-{
-    char text[64];
-    int64_t when = time_parse(field_text(row, name));
-    if (when == 0)
-        return xstrdup("-");
-    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
-}
-
 static char *render_created(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return moment(view, row, "created_at");
+    return list_moment(view, row, "created_at");
 }
 
 static char *render_expires(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return moment(view, row, "expires_at");
+    return list_moment(view, row, "expires_at");
 }
 
 static const struct list_column columns[] = {

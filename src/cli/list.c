@@ -283,3 +283,13 @@ int list_run(struct call *call, const struct list_kind *kind, const char *path, 
     screen_open(&screen, STDOUT_FILENO, call->color);
     return list_print(call, kind, &screen, answer, stdout, err);
 }
+
+char *list_moment(const struct view *view, const json_t *row, const char *name)
+{
+    char text[64];
+    int64_t when = time_parse(field_text(row, name));
+    if (when == 0)
+        return xstrdup("-");
+    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
+    return xstrdup(text);
+}

@@ -55,5 +55,8 @@ int list_begin(const struct call *call, const struct list_kind *kind, struct err
 /* A whole verb that shows what GET `path` answers: help on columns, checks, request and table. */
 int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err);
 
+/* A cell with a time of the row, "-" when there is none. The caller frees it. */
+char *list_moment(const struct view *view, const json_t *row, const char *name);
+
 /* True when the output is for programs (json, jsonl, csv). */
 bool list_is_machine(const struct call *call);

@@ -43,13 +43,7 @@ static int set_replace(void *target, const char *value, struct error *err)
 
 static int set_expires(void *target, const char *value, struct error *err)
 {
-    int64_t expires_ms = 0;
-    int r = parse_duration(value, "--expires", &expires_ms, err);
-    if (r == 0 && expires_ms < 1000)
-        return error_set(err, -EINVAL, "--expires: '%.60s' is less than a second", value);
-    if (r == 0)
-        options_of(target)->expires_ms = expires_ms;
-    return r;
+    return option_expiry("--expires", value, &options_of(target)->expires_ms, err);
 }
 
 static int set_force(void *target, const char *value, struct error *err)

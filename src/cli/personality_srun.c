@@ -5,11 +5,9 @@
  * /acquire).
  */
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -17,6 +15,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/front.h"
+#include "cli/loopback.h"
 #include "cli/personality.h"
 #include "cli/talk.h"
 #include "job/ask.h"
@@ -24,61 +23,24 @@
 #define URL_VARIABLE  "GPUSCHED_URL"
 #define PORT_VARIABLE "GPUSCHED_PORT"
 #define PORT_DEFAULT  "9123"
+#define CONNECT_MS    10000
 #define NO_COMMAND    126 // as a shell says it
 #define NOT_FOUND     127
 
 /* --- the server at GPUSCHED_URL --- */
 
-/* "http://host:port" or "host:port"; a path after it is of no interest. */
-static int read_url(const char *url, char **ret_host, char **ret_port, struct error *err)
-{
-    const char *start = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
-    size_t length = strcspn(start, "/");
-    _cleanup_free_ char *place = xstrndup(start, length);
-    char *colon = strrchr(place, ':');
-    if (strstr(place, "//") != NULL || strchr(url, '@') != NULL || strncmp(url, "https:", 6) == 0 ||
-        colon == place || length == 0) {
-        (void)error_set(err, -EINVAL, URL_VARIABLE ": '%.100s' is not http://HOST:PORT", url);
-        return error_hint(err, "it is http://localhost:" PORT_DEFAULT " when nothing else was said");
-    }
-    if (colon != NULL)
-        *colon = '\0';
-    *ret_host = xstrdup(place);
-    *ret_port = xstrdup(colon != NULL ? colon + 1 : PORT_DEFAULT);
-    return 0;
-}
-
-static int connect_to(const char *host, const char *port, int *ret_fd)
-{
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-    struct addrinfo *found = NULL;
-    int r = getaddrinfo(host, port, &hints, &found) == 0 ? -ECONNREFUSED : -EHOSTUNREACH;
-    for (const struct addrinfo *at = found; at != NULL && r < 0; at = at->ai_next) {
-        _cleanup_close_ int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
-        r = fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : -errno;
-        if (r == 0)
-            *ret_fd = take_fd(&fd);
-    }
-    if (found != NULL)
-        freeaddrinfo(found);
-    return r;
-}
-
+/* Only of this machine: that is where the process is. */
 static int connect_url(const char *url, struct http_client **ret, struct error *err)
 {
-    _cleanup_free_ char *host = NULL, *port = NULL;
-    int fd = -1;
-    int r = read_url(url, &host, &port, err);
-    if (r < 0)
-        return r;
-    r = connect_to(host, port, &fd);
+    uid_t owner;
+    int r = loopback_connect(url, CONNECT_MS, ret, &owner, err);
     if (r < 0) {
-        (void)error_set_errno(err, r, "cannot reach the server at %.200s", url);
-        err->code = -EHOSTDOWN;
-        return error_hint(err, "start it with run_server, or say where it is with " URL_VARIABLE);
+        (void)error_wrap(err, URL_VARIABLE " %.200s", url);
+        err->code = r;
     }
-    *ret = http_client_adopt(fd);
-    return 0;
+    if (r == -EHOSTDOWN)
+        return error_hint(err, "start it with run_server, or say where it is with " URL_VARIABLE);
+    return r;
 }
 
 /* Without GPUSCHED_URL the socket does as well as the port, and better where there is none. */
