@@ -78,11 +78,8 @@ class Node:
             return source.read()
 
     def await_log(self, text, timeout_s=DEADLINE_S):
-        """Waits until its log has the text. Nothing tells of lines in a file, so this looks again and again."""
-        end = time.monotonic() + timeout_s
-        while text not in self.log():
-            assert time.monotonic() < end, f'no {text!r} in:\n{self.log()[-3000:]}'
-            time.sleep(0.05)
+        """Waits until its log has the text."""
+        harness.await_text(self.log_path, text, timeout_s)
 
     def end(self, timeout_s=DEADLINE_S):
         """Waits until it leaves by itself; its exit status."""

@@ -428,6 +428,21 @@ class Instance:
             connection.close()
 
 
+def await_text(path, text, timeout_s=DEADLINE_S):
+    """Waits until a file that grows has the text; what it holds up to the end of that line."""
+    held, end = b'', time.monotonic() + timeout_s
+    with subprocess.Popen(['tail', '-n', '+1', '-F', path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as tail:
+        try:
+            while text.encode() not in held:
+                left = end - time.monotonic()
+                if left <= 0 or not select.select([tail.stdout], [], [], left)[0]:
+                    raise AssertionError(f'no {text!r} in {path}:\n{held.decode(errors="replace")[-3000:]}')
+                held += os.read(tail.stdout.fileno(), 1 << 16)
+        finally:
+            tail.kill()
+    return held.decode(errors='replace')
+
+
 class Gate:
     """A FIFO on which jobs wait until the test lets them go: no job in a test sleeps."""
 

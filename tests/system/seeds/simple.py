@@ -73,11 +73,7 @@ class Master(harness.Instance):
             time.sleep(0.05)
 
     def await_log(self, text):
-        end = time.monotonic() + harness.DEADLINE_S
-        while text not in self.log():
-            assert time.monotonic() < end, f'no {text!r} in\n{self.log()[-3000:]}'
-            time.sleep(0.05)
-        return self.log()
+        return harness.await_text(self.log_path, text)
 
     def close(self):
         with contextlib.suppress(Exception):
