@@ -212,6 +212,15 @@ static void settle_suspension(struct watch *watch)
     terminal_idle_hold(&watch->idle, is_wanted);
 }
 
+/* As I says, from which the job's time is reckoned; until it has, from when its gate was opened. */
+static int64_t started_ms(const struct shepherd *shepherd)
+{
+    struct init_status status;
+    if (init_read_status(shepherd->status_fd, &status) == 0 && status.started_boot_ms != 0)
+        return status.started_boot_ms;
+    return shepherd->gate_ms != 0 ? shepherd->gate_ms : clock_boot_ms();
+}
+
 /* I says that the command runs, or is gone without a word. */
 static void on_executed(struct watch *watch)
 {
@@ -219,6 +228,7 @@ static void on_executed(struct watch *watch)
     if (recv(watch->shepherd->channel_fd, &word, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     watch->is_executed = true;
+    watch->terms.started_ms = started_ms(watch->shepherd);
     if (watch->waiting_signal != 0)
         deliver(watch, watch->waiting_signal, watch->is_waiting_stop);
     watch->waiting_signal = 0;
@@ -514,16 +524,6 @@ static void turn(struct watch *watch)
         on_notify(watch);
     if (sources[SOURCE_LEASE].revents != 0)
         keep_lease(watch);
-}
-
-/* By the clock of who opened the gate, which may have been another shepherd. */
-static int64_t started_ms(const struct shepherd *shepherd)
-{
-    struct init_status status;
-    if (shepherd->gate_ms != 0)
-        return shepherd->gate_ms;
-    bool is_known = init_read_status(shepherd->status_fd, &status) == 0 && status.started_boot_ms != 0;
-    return is_known ? status.started_boot_ms : clock_boot_ms();
 }
 
 void watch_step(struct shepherd *shepherd, struct ending *ending)
