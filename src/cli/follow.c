@@ -285,6 +285,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (is_start)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
+    listen_to_parts(follow); // also when the first that is heard of it is its end
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         follow->line.next_ms = 0;
@@ -293,19 +294,30 @@ static int on_watch(struct follow *follow, struct error *err)
     }
     follow->phase = FOLLOW_RUNNING;
     tell_idleness(follow);
-    listen_to_parts(follow);
     watch(follow);
     return 0;
 }
 
-/* True when the log was answered, but lacks bytes or ended before the job did. */
-static bool is_log_short(const struct follow *follow)
+static bool is_wide(const struct follow *follow)
 {
-    if (follow->phase != FOLLOW_DONE)
-        return true;
-    if (follow->parts.count > 0)
-        return false; // log_bytes are those of all
-    return (int64_t)follow->channels[CHANNEL_LOG].offset < field_integer(follow->job, "log_bytes", 0);
+    return follow->parts.count > 0;
+}
+
+/* The job is over, and every byte of its output is here. Its size is that of all nodes together. */
+static bool is_output_whole(const struct follow *follow)
+{
+    uint64_t here = follow->channels[CHANNEL_LOG].offset;
+    return follow->phase == FOLLOW_DONE && !is_wide(follow) &&
+           here >= (uint64_t)field_integer(follow->job, "log_bytes", 0);
+}
+
+/* An answer has ended: was it the last? Of several nodes each knows the end of its own. "None" may have been
+ * the answer just before the job was heard to have started. */
+static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
+{
+    if (!is_wide(follow) || follow->phase != FOLLOW_DONE)
+        return is_output_whole(follow);
+    return !is_absent || follow->log_reasks > 0 || !field_is_known(follow->job, "started_at");
 }
 
 static int on_log(struct follow *follow, struct error *err)
@@ -321,7 +333,7 @@ static int on_log(struct follow *follow, struct error *err)
         return client_problem(stream_answer(&follow->channels[CHANNEL_LOG]), err);
     /* While the job goes on the end of the log is not its end; afterwards a file that was cut, moved away or
      * written by nobody is not waited for. */
-    if (!is_log_short(follow))
+    if (is_log_at_its_end(follow, is_absent))
         return labelled_flush(&follow->first);
     if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
         talk_line("%" PRId64 " bytes of the output could not be read; see: mgpu logs %" PRIu64,
@@ -390,8 +402,8 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
 static bool is_log_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
-    bool is_whole = field_is_known(follow->job, "log_bytes") && !is_log_short(follow);
-    return log->state == STREAM_COMPLETE || (follow->phase == FOLLOW_DONE && is_whole);
+    bool is_known = field_is_known(follow->job, "log_bytes");
+    return log->state == STREAM_COMPLETE || (is_known && is_output_whole(follow));
 }
 
 static bool is_over(const struct follow *follow)

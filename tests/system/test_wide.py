@@ -62,6 +62,12 @@ def test_run_shows_the_lines_of_all_nodes(cluster):
     assert sorted(done.out.splitlines()) == [f'{rank}: line {i} of {rank}' for rank in (0, 1) for i in (1, 2, 3)]
 
 
+def test_run_shows_all_nodes_of_a_job_whose_end_comes_with_its_start(cluster):
+    """It is on two nodes since it needs them, without -N; often the first that is heard of it is that it is over."""
+    shown = [cluster.box.mgpu('run', '-g', '8', 'echo $MGPU_NODE_RANK') for _ in range(10)]
+    assert [sorted(done.out.splitlines()) for done in shown] == [['0: 0', '1: 1']] * 10, shown
+
+
 def test_a_part_that_cannot_start_is_named_and_no_other_runs(cluster):
     box = cluster.box
     mark = f'{box.place}/ran'
