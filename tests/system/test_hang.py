@@ -9,7 +9,7 @@ from nvml import Nvml
 
 MORE_MS = 100   # a start on another GPU may come so much later while one hangs
 STARTS = 12     # measured before
-TRIES = 3       # this machine does other things too: what the hanging GPU does it does each time
+TRIES = 6       # this machine does other things too: what the hanging GPU does it does each time
 
 
 @pytest.fixture

@@ -659,6 +659,7 @@ def test_a_key_keeps_a_job_whose_terminal_was_idle(box, screen):
 
 def test_the_time_of_an_unused_terminal_goes_on_when_the_shepherd_is_killed(box):
     job = job_of(box, 'trap "" HUP; echo up; while :; do read x; done', '--tty-idle', '3s', '--grace', '100ms')
+    harness.await_text(box.job(job)['log'], 'up')  # only then does it ignore the hang-up of its terminal
     for pid in box.shepherds():
         os.kill(pid, signal.SIGKILL)
     check_idle_end(box, job, '3s')

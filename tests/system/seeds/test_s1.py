@@ -200,10 +200,10 @@ def test_S1_10_a_node_knows_its_master_from_then_on(make_master):
 def test_S1_12_what_a_node_says(make_master):
     box = make_master()
     node = box.node('node001', '--verbose').start()
-    out, err = node.said()
+    out, _ = node.said()
     assert out.splitlines() == ['Connected to master server', '✅ Registration successful',
                                 f'Simple Node Agent node001 started on {os.uname().nodename}'], out
-    assert '2 GPUs found' in err
+    harness.await_text(node.log_path, '2 GPUs found')
     quiet = box.node('node002').start()
     assert quiet.said()[0].startswith('✅ Registration successful\n')
 
