@@ -391,6 +391,36 @@ class Instance:
                 return gpus
         raise AssertionError(gpus)
 
+    def await_news(self, look, process=None, timeout_s=DEADLINE_S):
+        """What `look()` returns once that is true: it looks now and with every event, of jobs or of the cluster.
+
+        None when there was no such event in time, or when `process` ended before."""
+        end, fds = time.monotonic() + timeout_s, []
+        connection = self.connection(self.user)
+        try:
+            connection.connect()
+            connection.sock.sendall(b'GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
+            head = b''
+            while b'\r\n\r\n' not in head:
+                more = connection.sock.recv(65536)
+                assert more, head
+                head += more
+            assert head.startswith(b'HTTP/1.1 200'), head
+            if process is not None and process.poll() is None:
+                fds.append(os.pidfd_open(process.pid))
+            while True:
+                found = look()
+                if found:
+                    return found
+                ready = select.select([connection.sock, *fds], [], [], max(0, end - time.monotonic()))[0]
+                if connection.sock not in ready:
+                    return look() or None
+                assert connection.sock.recv(65536), f'mgpud ended the events\n{self.log()[-3000:]}'
+        finally:
+            connection.close()
+            for fd in fds:
+                os.close(fd)
+
     def kill_agent(self):
         """kill -9 of the worker and what it forked; the keeper starts another."""
         for pid in self.agents():
