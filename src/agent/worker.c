@@ -144,7 +144,7 @@ static void on_process(void *arg, const struct message_process *process)
 
 static void say_hello(struct worker *worker, const struct gpu_report *report)
 {
-    char version[] = MGPU_VERSION;
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct feature_facts facts = {
         .is_root = geteuid() == 0,
         .confine = worker->confine->name,

@@ -150,7 +150,7 @@ static void welcome(struct joining *joining)
 
 static void tell_probed(struct joining *joining)
 {
-    char version[] = MGPU_VERSION;
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct message_probed probed = {
         .protocol = LINK_PROTOCOL,
         .version = version,

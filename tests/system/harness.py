@@ -36,15 +36,21 @@ def build_folder():
     return os.path.abspath(os.environ.get('MGPU_BUILD', os.path.join(ROOT, 'build-check')))
 
 
-@functools.lru_cache(maxsize=None)
-def programs():
-    """A folder with copies of the programs that every user can execute."""
+def copy_programs(folder, change=lambda program: program):
+    """A folder with copies of a build's programs, changed by `change`, that every user can execute."""
     place = tempfile.mkdtemp(prefix='mgpu-bin-', dir='/tmp')
     os.chmod(place, 0o755)
     for name in PROGRAMS:
-        shutil.copy(os.path.join(build_folder(), name), place)
+        with open(os.path.join(folder, name), 'rb') as source, open(os.path.join(place, name), 'wb') as target:
+            target.write(change(source.read()))
         os.chmod(os.path.join(place, name), 0o755)
     return place
+
+
+@functools.lru_cache(maxsize=None)
+def programs():
+    """Those of the build that is tested."""
+    return copy_programs(build_folder())
 
 
 class User:
