@@ -74,6 +74,16 @@ def test_joining_again_for_the_same_certificate_is_no_second_join(lone):
     assert [change for change, _ in found].count('node_join') == 1, found
 
 
+def test_join_only_leaves_a_node_that_has_not_come(lone):
+    node = lone.add('n1')
+    node.spawn('--join', lone.ticket(), '--node', 'n1', '--join-only')
+    assert node.end() == 0, node.log()
+    assert not lone.node('n1')['up'] and not node.agents()
+    node.spawn('--join-only')
+    assert node.end() == 2 and '--join-only goes with --join' in node.log(), node.log()
+    node.start()
+
+
 # --- joining while mgpud leaves ---
 
 class Way:
