@@ -65,7 +65,7 @@ NEW_FIELD = FIELD.pack(NEW_TAG, 0, 3) + b'new'
 
 
 class Newer:
-    """Between a node and mgpud: each side hears a newer one, with a field more in each frame and other frames between."""
+    """Between a node and mgpud: each hears a newer one, with a field more in each frame and other frames between."""
 
     def __init__(self, cluster, node):
         self.cluster, self.node, self.frames = cluster, node, 0

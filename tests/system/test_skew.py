@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Versions of mgpu that are one minor version apart: a controller of one, nodes of another, and updates under running jobs.
+"""Versions that are one minor version apart: a controller of one, nodes of another, and updates under running jobs.
 
 Other builds than the one that is tested come from MGPU_OTHER_BUILDS (`make soak` makes one of an older commit).
 """
@@ -46,6 +46,11 @@ def restart(cluster, folder=None):
         cluster.await_node(name, lambda node: node['up'], cluster.nodes[name])
 
 
+def submit_wide(box, gate):
+    """A job whose part on the second node fails, after the gate."""
+    return box.submit('-N', '2', '-g', '2', '--', 'sh', '-c', f'read word < {gate.path}; exit $MGPU_NODE_RANK')
+
+
 def see_all_work(cluster, gate):
     """Submit, logs, cancel, a job on both nodes, restarts of both sides, and an end that is told later."""
     box = cluster.box
@@ -61,7 +66,7 @@ def see_all_work(cluster, gate):
     box.mgpu('cancel', job, check=True)
     assert box.wait(job)['state'] == 'cancelled'
 
-    wide = box.submit('-N', '2', '-g', '2', '--', 'sh', '-c', f'read word < {gate.path}; echo $MGPU_NNODES; exit $MGPU_NODE_RANK')
+    wide = submit_wide(box, gate)
     job = box.submit('-g', '1', '--', *gate.command('echo told; exit 9'))
     box.wait(wide, 'running')
     node = cluster.nodes[box.wait(job, 'running')['node']]
@@ -132,7 +137,7 @@ def test_updates_of_either_side_and_back_disturb_no_running_job(someone, newer, 
     with Cluster(2, client=someone) as cluster:
         box = cluster.box
         job = box.submit('-g', '1', '--', *gate.command('echo $MGPU_NODE; exit 5'))
-        wide = box.submit('-N', '2', '-g', '2', '--', 'sh', '-c', f'read word < {gate.path}; exit $MGPU_NODE_RANK')
+        wide = submit_wide(box, gate)
         before = [box.wait(id_, 'running') for id_ in (job, wide)]
         for folder in (newer, harness.programs()):
             restart(cluster, folder)
