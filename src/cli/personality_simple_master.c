@@ -114,7 +114,8 @@ static void take_event(void *arg, const json_t *event)
     news->is_look_due |= field_is(event, "type", "cluster");
 }
 
-/* Whoever listens from now on looks once, too: what came before is not told. */
+/* Whoever listens from now on looks once, too: what came before is not told. Where too many listen already,
+ * each try is a look. */
 static void listen_anew(struct news *news)
 {
     struct call *call = news->call;
@@ -122,7 +123,9 @@ static void listen_anew(struct news *news)
     if (call->client.path == NULL && is_found)
         client_init(&call->client, call->socket, NULL);
     call->client.answer_ms = ANSWER_MS;
-    news->is_look_due = is_found && feed_events_open(&news->events, &call->client, NULL) == 0;
+    if (is_found)
+        (void)feed_events_open(&news->events, &call->client, NULL);
+    news->is_look_due = is_found;
 }
 
 /* -1 for ever, while there is nothing to be tried again. */
