@@ -84,6 +84,25 @@ def test_join_only_leaves_a_node_that_has_not_come(lone):
     node.start()
 
 
+def test_a_machine_that_had_an_mgpud_of_its_own_joins_and_leaves_again(lone):
+    box, own, node = lone.box, harness.Instance('sim:1x8G', client=lone.box.client), lone.add('n1')
+    for _ in range(2):
+        own.start()
+        own.stop()
+    node.command = [word.replace(node.place, own.place) for word in node.command]
+    node.state_dir, node.run_dir = own.state_dir, own.run_dir
+    node.join()
+    node.stop()
+    del lone.nodes['n1']
+    for _ in range(4):  # more starts than its own mgpud had
+        box.restart()
+    node.start()
+    node.stop()
+    own.start()
+    assert own.run_job(['true'])[0]['exit_code'] == 0
+    own.close()
+
+
 # --- joining while mgpud leaves ---
 
 class Way:
