@@ -31,7 +31,8 @@ check:
 	tools/install-packages check
 	tools/run-tests
 
-# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one.
+# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one; and nodes of
+# the commit OLDER with this mgpud, and the other way round.
 soak:
 	tools/install-packages check
 	tools/run-tests --soak
@@ -46,4 +47,4 @@ install: all
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) build-check build-clang
+	rm -rf $(BUILD) build-check build-clang build-older

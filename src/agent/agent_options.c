@@ -185,6 +185,13 @@ static int set_detach(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_join_only(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    options->is_join_only = true;
+    return 0;
+}
+
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -230,6 +237,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "controller", "HOST[:PORT]", "where mgpud is now (default: where it was when this machine joined)",
         set_controller },
     { 0, "detach", NULL, "return when it has joined, and leave it running", set_detach },
+    { 0, "join-only", NULL, "leave when it has joined, for mgpu-agent.service to be started", set_join_only },
     { 0, "uplink-fd", "N", "serve the controller on connections that come over the socket N", set_uplink_fd },
     { 0, "link-fd", "N", "serve the controller on the connected socket N", set_link_fd },
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
@@ -308,8 +316,8 @@ static void set_defaults(struct agent_options *options)
 /* What the worker of a machine that has joined is told, too; the rest is found out or done before. */
 static void note_option(void *target, const struct option_row *row, const char *value)
 {
-    static const char *const own[] = { "join", "join-file", "controller", "detach", "node", "run-dir",
-        "state-dir", NULL };
+    static const char *const own[] = { "join", "join-file", "controller", "detach", "join-only", "node",
+        "run-dir", "state-dir", NULL };
     struct agent_options *options = target;
     for (size_t i = 0; own[i] != NULL; i++)
         if (strcmp(row->name, own[i]) == 0)
@@ -335,6 +343,8 @@ static int check_join(const struct agent_options *options, struct error *err)
     if (has_join && options->controller != NULL)
         return error_set(
             err, -EINVAL, "--join has the address; --controller is for a machine that has joined");
+    if (options->is_join_only && (!has_join || options->is_detached))
+        return error_set(err, -EINVAL, "--join-only goes with --join or --join-file, and not with --detach");
     if (!agent_options_is_node(options) && (has_join || options->is_detached))
         return error_set(err, -EINVAL, "--join and --detach do not go with --keep, --link-fd or --uplink-fd");
     return 0;

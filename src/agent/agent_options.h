@@ -19,6 +19,7 @@ struct agent_options {
     char *controller;      // where it is now, instead of where it was when this machine joined; NULL: there
     struct strings passed; // options for the worker of a machine that has joined
     bool is_node_given, is_state_dir_given, is_detached;
+    bool is_join_only; // leave when it has joined
     char *run_dir, *state_dir, *node, *shepherd;
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own

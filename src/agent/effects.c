@@ -309,7 +309,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
 static int effect_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
     struct effects *effects = arg;
-    return persist_save_epoch(effects->parts.state_fd, epoch, err);
+    return persist_save_epoch(effects->parts.state_fd, effects->parts.epoch_file, epoch, err);
 }
 
 static void effect_open_log(void *arg, const struct message_open_log *request)

@@ -30,7 +30,8 @@ struct effects_parts {
     struct gpu_check *check;
     struct lease_looks *looks;
     struct tellers *tellers;
-    int state_fd; // persist.h
+    int state_fd;           // persist.h
+    const char *epoch_file; // there
 };
 
 /* Makes the effects and the core that has them. */

@@ -58,7 +58,7 @@ static int keep(struct node_home *home, const struct join_ticket *ticket, const 
 
 int enroll(struct node_home *home, const struct join_ticket *ticket, const char *name, struct error *err)
 {
-    char version[] = MGPU_VERSION;
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     char secret[2 * JOIN_SECRET_SIZE + 1];
     struct join_talk talk;
     int r = join_talk_open(&ticket->address, ticket->token.pin, clock_boot_ms() + ENROLL_MS, &talk, err);

@@ -78,9 +78,9 @@ int node_home_save(struct node_home *home, X509 *certificate, const struct addre
     tls_pin_text(pin, pin_text);
     _cleanup_free_ char *where = address_text(controller);
     _cleanup_free_ char *line = xasprintf("%s#%s\n", where, pin_text);
-    bool is_other = home->certificate != NULL && memcmp(home->pin, pin, TLS_PIN_SIZE) != 0;
+    bool is_other = home->certificate == NULL || memcmp(home->pin, pin, TLS_PIN_SIZE) != 0;
     if (is_other) // its numbers mean nothing in another cluster
-        (void)unlinkat(home->dirfd, "../" PERSIST_EPOCH, 0);
+        (void)unlinkat(home->dirfd, "../" PERSIST_EPOCH_CLUSTER, 0);
     int r = tls_certificate_save(home->dirfd, "node.crt", certificate, err);
     if (r < 0)
         return r;

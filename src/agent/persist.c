@@ -44,11 +44,11 @@ int persist_open(const char *state_dir, struct error *err)
     return take_fd(&fd);
 }
 
-int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err)
+int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     int64_t epoch;
-    int r = file_read(dirfd, PERSIST_EPOCH, FILE_MAX, &text);
+    int r = file_read(dirfd, file, FILE_MAX, &text);
     if (r == -ENOENT) {
         *ret_epoch = 0;
         return 0;
@@ -62,11 +62,11 @@ int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err)
     return 0;
 }
 
-int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err)
+int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err)
 {
     char text[FILE_MAX];
     int length = snprintf(text, sizeof(text), "%" PRIu64, epoch);
-    int r = file_write(dirfd, PERSIST_EPOCH, text, (size_t)length, true);
+    int r = file_write(dirfd, file, text, (size_t)length, true);
     return r < 0 ? error_set_errno(err, r, "cannot store epoch %" PRIu64, epoch) : 0;
 }
 

@@ -8,16 +8,19 @@
 #include "base/error.h"
 #include "base/process.h"
 
-#define PERSIST_EPOCH "epoch" // in the node's directory
+/* In the node's directory: two, because a machine that had an mgpud of its own may join a cluster, and leave
+ * it, and the numbers of one mean nothing to the other. */
+#define PERSIST_EPOCH_HERE    "epoch"         // of this machine's mgpud
+#define PERSIST_EPOCH_CLUSTER "cluster-epoch" // of the one that was joined
 
 /* Opens STATE/node, which is made 0700 and must be our own. Returns a descriptor. */
 int persist_open(const char *state_dir, struct error *err);
 
-/* The highest epoch obeyed, 0 when there was none. */
-int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err);
+/* The highest epoch obeyed, 0 when there was none. `file`: one of the above. */
+int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct error *err);
 
 /* Durable when it returns. */
-int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err);
+int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err);
 
 /* Empties a spool that belongs to another boot, and marks it as one of this boot. */
 int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err);

@@ -245,7 +245,7 @@ static int open_parts(struct uplink *uplink, struct error *err)
     if (r == 0)
         r = tls_context_client(
             uplink->home.pin, uplink->home.key, uplink->home.certificate, &uplink->context, err);
-    if (r < 0)
+    if (r < 0 || uplink->options->is_join_only)
         return r;
     uplink->base = event_base_new();
     uplink->sessions = tls_sessions_new(uplink->base, on_session_end, uplink);
@@ -290,11 +290,11 @@ int uplink_run(const struct agent_options *options)
     daemon_clean_environment();
     daemon_spare_from_oom();
     int r = open_parts(&uplink, &err);
-    if (r == 0) {
+    if (r == 0 && !options->is_join_only) {
         daemon_notify_ready("ready");
         detach_ready(&uplink.dirs.detached);
         (void)event_base_dispatch(uplink.base);
-    } else {
+    } else if (r < 0) {
         log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
     }
     close_parts(&uplink);

@@ -144,7 +144,7 @@ static void on_process(void *arg, const struct message_process *process)
 
 static void say_hello(struct worker *worker, const struct gpu_report *report)
 {
-    char version[] = MGPU_VERSION;
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct feature_facts facts = {
         .is_root = geteuid() == 0,
         .confine = worker->confine->name,
@@ -315,7 +315,8 @@ static void open_tellers(struct worker *worker)
 static int open_effects(struct worker *worker, struct error *err)
 {
     uint64_t epoch;
-    int r = persist_load_epoch(worker->state_fd, &epoch, err);
+    const char *epoch_file = worker->options->uplink_fd >= 0 ? PERSIST_EPOCH_CLUSTER : PERSIST_EPOCH_HERE;
+    int r = persist_load_epoch(worker->state_fd, epoch_file, &epoch, err);
     if (r < 0)
         return r;
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
@@ -337,6 +338,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .looks = worker->looks,
         .tellers = worker->tellers,
         .state_fd = worker->state_fd,
+        .epoch_file = epoch_file,
     };
     worker->effects = effects_new(&parts, epoch);
     r = spool_watch_open(worker->base, on_hint, worker, &worker->hints, err);

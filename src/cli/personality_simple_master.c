@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu_simple_master: mgpud in the foreground, with the API at a host and a port and the nodes' port beside
- * it. What it tells of nodes it asks of the API, so that mgpud itself knows nothing of this.
+ * it. What it tells of nodes it asks of the API when an event says that there is news, so that mgpud itself
+ * knows nothing of this.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +14,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/exit_code.h"
+#include "cli/feed_events.h"
+#include "cli/field.h"
 #include "cli/front.h"
 #include "cli/option_text.h"
 #include "cli/personality.h"
@@ -21,9 +24,10 @@
 #include "cli/simple_place.h"
 #include "cli/talk.h"
 
-#define LOOK_MS   1000
-#define ANSWER_MS 2000  // a signal waits meanwhile
-#define PORT_MAX  65534 // the next one is for the nodes
+#define RETRY_FIRST_MS 20 // until mgpud, which was just started, listens
+#define RETRY_MAX_MS   1000
+#define ANSWER_MS      2000  // a signal waits meanwhile
+#define PORT_MAX       65534 // the next one is for the nodes
 
 struct master_options {
     const char *node;
@@ -95,21 +99,61 @@ static const char *find_socket(struct call *call, int argc, char **argv)
     return path != NULL ? call_keep(call, path) : NULL;
 }
 
+/* The events of mgpud, of which those of the cluster are a reason to look at its nodes. */
+struct news {
+    struct call *call;
+    struct simple_nodes nodes;
+    struct feed_events events;
+    bool is_look_due;
+    int retry_ms;
+};
+
+static void take_event(void *arg, const json_t *event)
+{
+    struct news *news = arg;
+    news->is_look_due |= field_is(event, "type", "cluster");
+}
+
+/* Whoever listens from now on looks once, too: what came before is not told. Where too many listen already,
+ * each try is a look. */
+static void listen_anew(struct news *news)
+{
+    struct call *call = news->call;
+    bool is_found = call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
+    if (call->client.path == NULL && is_found)
+        client_init(&call->client, call->socket, NULL);
+    call->client.answer_ms = ANSWER_MS;
+    if (is_found)
+        (void)feed_events_open(&news->events, &call->client, NULL);
+    news->is_look_due = is_found;
+}
+
+/* -1 for ever, while there is nothing to be tried again. */
+static int next_ms(struct news *news, bool is_well)
+{
+    news->retry_ms = is_well ? 0 : news->retry_ms == 0 ? RETRY_FIRST_MS : news->retry_ms * 2;
+    if (news->retry_ms > RETRY_MAX_MS)
+        news->retry_ms = RETRY_MAX_MS;
+    return is_well ? -1 : news->retry_ms;
+}
+
 /* Until mgpud ends; its exit status. */
 static int watch(struct call *call, struct simple_child *child)
 {
-    struct simple_nodes nodes;
-    simple_nodes_init(&nodes);
-    while (simple_child_wait(child, LOOK_MS) != -ECHILD) {
-        bool is_found =
-            call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
-        if (call->client.path == NULL && is_found)
-            client_init(&call->client, call->socket, NULL);
-        call->client.answer_ms = ANSWER_MS;
-        if (is_found)
-            simple_nodes_look(&nodes, &call->client);
+    struct news news = { .call = call, .events = { .take = take_event, .arg = &news } };
+    int wait_ms = 0, r = 0;
+    simple_nodes_init(&news.nodes);
+    while ((r = simple_child_wait(child, feed_events_fd(&news.events), wait_ms)) != -ECHILD) {
+        if (feed_events_fd(&news.events) < 0)
+            listen_anew(&news);
+        else if (r > 0)
+            (void)feed_events_read(&news.events, NULL);
+        if (news.is_look_due && simple_nodes_look(&news.nodes, &call->client) == 0)
+            news.is_look_due = false;
+        wait_ms = next_ms(&news, feed_events_fd(&news.events) >= 0 && !news.is_look_due);
     }
-    simple_nodes_clear(&nodes);
+    feed_events_close(&news.events);
+    simple_nodes_clear(&news.nodes);
     return simple_child_status(child);
 }
 

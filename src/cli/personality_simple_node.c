@@ -193,7 +193,7 @@ static int run_agent(struct call *call, const struct strings *words, int input, 
     int r = simple_child_start(&child, words, input, true, err);
     if (r < 0)
         return r;
-    while ((r = simple_child_wait(&child, -1)) != -ECHILD)
+    while ((r = simple_child_wait(&child, -1, -1)) != -ECHILD)
         if (r > 0)
             hear(&hearing, child.said_fd);
     int status = simple_child_status(&child);

@@ -81,14 +81,15 @@ static void pass_signal(const struct simple_child *child)
         (void)pidfd_send_signal(child->pid_fd, SIGTERM, NULL, 0);
 }
 
-int simple_child_wait(struct simple_child *child, int wait_ms)
+int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms)
 {
     struct pollfd wanted[] = {
         { .fd = child->said_fd, .events = POLLIN },
         { .fd = child->signal_fd, .events = POLLIN },
         { .fd = child->pid_fd, .events = POLLIN },
+        { .fd = also_fd, .events = POLLIN },
     };
-    if (poll(wanted, 3, wait_ms) < 0)
+    if (poll(wanted, sizeof(wanted) / sizeof(wanted[0]), wait_ms) < 0)
         return 0;
     if (wanted[1].revents != 0)
         pass_signal(child);
@@ -98,7 +99,7 @@ int simple_child_wait(struct simple_child *child, int wait_ms)
         return -ECHILD;
     if (wanted[0].revents != 0)
         closep(&child->said_fd), child->said_fd = -1;
-    return 0;
+    return wanted[3].revents != 0;
 }
 
 int simple_child_status(struct simple_child *child)

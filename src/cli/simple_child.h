@@ -26,9 +26,9 @@ struct simple_child {
 int simple_child_start(
     struct simple_child *child, const struct strings *words, int input, bool is_heard, struct error *err);
 
-/* Waits so long (-1: for ever) for something: 1 when said_fd can be read, 0 when the time is up, or after a
- * signal, which is passed on; -ECHILD when it has ended. */
-int simple_child_wait(struct simple_child *child, int wait_ms);
+/* Waits so long (-1: for ever) for something: 1 when said_fd can be read, or `also_fd` (-1: none), 0 when the
+ * time is up, or after a signal, which is passed on; -ECHILD when it has ended. */
+int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms);
 
 /* After -ECHILD: its exit status, as a shell says it. */
 int simple_child_status(struct simple_child *child);

@@ -61,14 +61,13 @@ static bool is_node(const json_t *node)
     return !json_is_false(json_object_get(node, "remote")) || field_integer(node, "gpus", 0) > 0;
 }
 
-void simple_nodes_look(struct simple_nodes *nodes, struct client *client)
+int simple_nodes_look(struct simple_nodes *nodes, struct client *client)
 {
     _cleanup_json_ json_t *answer = NULL;
+    int r = client_get(client, API_PATH "/nodes", &answer, NULL);
+    if (r < 0)
+        return r;
     json_t *now = json_object();
-    if (client_get(client, API_PATH "/nodes", &answer, NULL) < 0) {
-        json_decref(now);
-        return;
-    }
     const json_t *rows = json_object_get(answer, "nodes");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *node = json_array_get(rows, i);
@@ -89,6 +88,7 @@ void simple_nodes_look(struct simple_nodes *nodes, struct client *client)
     json_decref(nodes->known);
     nodes->known = now;
     (void)fflush(stdout);
+    return 0;
 }
 
 void simple_nodes_clear(struct simple_nodes *nodes)

@@ -15,7 +15,7 @@ struct simple_nodes {
 
 void simple_nodes_init(struct simple_nodes *nodes);
 
-/* Looks once. A failure is not told: mgpud may not be ready yet. */
-void simple_nodes_look(struct simple_nodes *nodes, struct client *client);
+/* Looks once; -errno when mgpud did not answer, which is not told. */
+int simple_nodes_look(struct simple_nodes *nodes, struct client *client);
 
 void simple_nodes_clear(struct simple_nodes *nodes);

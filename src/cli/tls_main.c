@@ -136,7 +136,8 @@ static void check_answer(const struct message_probed *probed)
 
 static int check_talk(const struct join_ticket *ticket, struct error *err)
 {
-    char secret[2 * JOIN_SECRET_SIZE + 1], version[] = MGPU_VERSION;
+    char secret[2 * JOIN_SECRET_SIZE + 1];
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct join_talk talk;
     struct message_probed probed = { 0 };
     int r = join_talk_open(&ticket->address, ticket->token.pin, clock_boot_ms() + STEP_MS, &talk, err);

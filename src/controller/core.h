@@ -201,6 +201,11 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, void *request);
 
+/* A remark on a node for those who follow the events, of which nothing follows here: CHANGE_NODE_JOIN or
+ * CHANGE_NODE_FORGET, and who wished it. */
+void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
+    const char *name);
+
 /* What an administrator said of this GPU (uuid) or this node (uuid NULL), NULL: nothing. */
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid);
 

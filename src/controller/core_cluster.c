@@ -188,6 +188,7 @@ void core_node_changed(struct core *core, struct core_node *node)
     if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {
         buffer_clear(&bytes);
     } else {
+        change.has_come = node->told.length == 0;
         buffer_clear(&node->told);
         node->told = bytes;
         apply_node(core, &change);
@@ -202,10 +203,19 @@ void core_node_down(struct core *core, struct core_node *node)
     struct cluster_node *ledger = cluster_find(cluster, node->name);
     struct cluster_change change = { .kind = CHANGE_NODE_DOWN, .node = node->name };
     buffer_clear(&node->told);
-    if (ledger == NULL)
-        return;
-    ledger->is_up = false;
-    cluster_touch(cluster, ledger);
+    if (ledger != NULL) {
+        ledger->is_up = false;
+        cluster_touch(cluster, ledger);
+    }
+    core_change_cluster(core, &change);
+}
+
+void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
+    const char *name)
+{
+    _cleanup_free_ char *node = xstrdup(name);
+    const struct cluster_change change = { .kind = kind, .uid = uid, .node = node };
+    core_begin(core, boot_ms, wall_ms);
     core_change_cluster(core, &change);
 }
 

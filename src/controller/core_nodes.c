@@ -136,6 +136,8 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     core_acknowledge(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     core_stop_unwanted(core, node);
+    if (!was_up && node->n_unwanted > 0)
+        core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);

@@ -37,6 +37,8 @@
 
 #define READY_WAIT_SECONDS 5
 #define SNAPSHOT_SECONDS   600
+#define JOINS_MS           2000 // for those who are joining when mgpud is told to leave
+#define LAST_TURNS         3    // of the loop, without waiting, to say what is still to be said
 
 struct program {
     struct controller controller;
@@ -235,18 +237,50 @@ static int watch(struct program *program, struct error *err)
     return agent_process_watch(controller->agent, err);
 }
 
-/* Runs until a signal, a failed store or a lost keeper breaks the loop. */
+/* False when a signal, a failed store or a lost keeper has broken the loop. */
+static bool turn(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    int r = event_base_loop(controller->loop, EVLOOP_ONCE);
+    if (event_base_got_break(controller->loop) || r != 0)
+        return false;
+    core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
+    return true;
+}
+
+static void on_joins_over(evutil_socket_t fd, short events, void *arg)
+{
+    bool *is_over = arg;
+    *is_over = true;
+}
+
+/* A machine whose token is being used is told what became of it. */
+static void finish_joins(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    bool is_over = false;
+    struct event *limit = evtimer_new(controller->loop, on_joins_over, &is_over);
+    if (limit == NULL)
+        abort(); // memory
+    (void)evtimer_add(limit, &(struct timeval){ .tv_sec = JOINS_MS / 1000 });
+    while (!program->is_failed && !is_over && node_listener_is_joining(controller->node_listener))
+        if (!turn(program))
+            break;
+    event_free(limit);
+    node_listener_refuse(controller->node_listener);
+}
+
 static void run(struct program *program)
 {
     struct controller *controller = &program->controller;
-    for (;;) {
-        int r = event_base_loop(controller->loop, EVLOOP_ONCE);
-        if (event_base_got_break(controller->loop) || r != 0)
-            break;
-        core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
-    }
-    /* What the API still has to say is said, for as long as sockets take it without waiting. */
-    for (int turn = 0; program->is_failed && turn < 3; turn++)
+    while (turn(program))
+        continue;
+    node_listener_shut(controller->node_listener);
+    bool is_joining = node_listener_is_joining(controller->node_listener);
+    if (is_joining)
+        finish_joins(program);
+    /* What is still to be said is said, for as long as sockets take it without waiting. */
+    for (int i = 0; (program->is_failed || is_joining) && i < LAST_TURNS; i++)
         (void)event_base_loop(controller->loop, EVLOOP_NONBLOCK);
 }
 

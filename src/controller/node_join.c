@@ -4,6 +4,7 @@
  *      └── anything else, or nothing within JOIN_SECONDS: REFUSED, or the end
  *
  * A certificate leaves this machine only after the registry has the key on disk: whoever holds one is known.
+ * When mgpud leaves, those who are joining are waited for, for a moment, and the rest is told to come again.
  */
 #include "controller/node_join.h"
 
@@ -30,14 +31,21 @@
 
 #define JOIN_SECONDS 5
 
-struct joining {
+struct joinings {
     struct controller *controller;
+    struct log_quota *quota;
+    struct joining *first;
+};
+
+struct joining {
+    struct joinings *all;
+    struct joining *next, **where_from;
     const struct tls_authority *authority;
     struct bufferevent *stream; // NULL: it has left while the store was asked
     struct event *deadline;
     bool is_asking, is_telling;
+    bool is_known; // it is this very node already, and asks again for what it did not get
     char *where, *node;
-    struct log_quota *quota; // the listener's, which outlives this
     EVP_PKEY *key;
 };
 
@@ -64,6 +72,9 @@ static const struct {
 
 static void joining_free(struct joining *joining)
 {
+    *joining->where_from = joining->next;
+    if (joining->next != NULL)
+        joining->next->where_from = joining->where_from;
     if (joining->stream != NULL)
         bufferevent_free(joining->stream);
     event_free(joining->deadline);
@@ -82,12 +93,21 @@ void join_send_refusal(int fd, const struct error *err)
     (void)send(fd, bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* One for whom the store is asked stays, without its connection, until the answer is there. */
+static void leave(struct joining *joining)
+{
+    if (!joining->is_asking)
+        joining_free(joining);
+    else if (joining->stream != NULL)
+        bufferevent_free(take_ptr(joining->stream));
+}
+
 /* Called for an empty output, too, of which there is one before anything was said. */
 static void on_told(struct bufferevent *stream, void *arg)
 {
     struct joining *joining = arg;
     if (joining->is_telling)
-        joining_free(joining);
+        leave(joining);
 }
 
 static void tell(struct joining *joining, const struct record_type *type, const void *message)
@@ -102,7 +122,7 @@ static void refuse(struct joining *joining, const struct error *err)
 {
     _cleanup_free_ char *text = xstrdup(err->message), *hint = xstrdup(err->hint);
     struct message_refused refused = { .error = -err->code, .text = text, .hint = hint };
-    if (log_quota_take(joining->quota, "machines that may not join"))
+    if (log_quota_take(joining->all->quota, "machines that may not join"))
         log_warning("%s may not join%s%s: %s", joining->where, joining->node != NULL ? " as " : "",
             joining->node != NULL ? joining->node : "", err->message);
     tell(joining, &message_refused_record, &refused);
@@ -112,25 +132,30 @@ static void welcome(struct joining *joining)
 {
     struct error err = { 0 };
     _cleanup_certificate_ X509 *certificate = NULL;
-    node_listener_cut(joining->controller->node_listener, joining->node); // of a machine that it replaces
+    node_listener_cut(
+        joining->all->controller->node_listener, joining->node); // of a machine that it replaces
     if (tls_authority_issue(joining->authority, joining->key, joining->node, &certificate, &err) < 0) {
         refuse(joining, &err);
         return;
     }
     _cleanup_free_ char *text = tls_certificate_text(certificate);
-    struct message_joined joined = { .certificate = text, .controller = joining->controller->options.node };
+    struct message_joined joined = { .certificate = text,
+        .controller = joining->all->controller->options.node };
     log_info("%s has joined as node %s", joining->where, joining->node);
+    if (!joining->is_known)
+        core_note_node(joining->all->controller->core, clock_boot_ms(), clock_wall_ms(), CHANGE_NODE_JOIN, 0,
+            joining->node);
     tell(joining, &message_joined_record, &joined);
 }
 
 static void tell_probed(struct joining *joining)
 {
-    char version[] = MGPU_VERSION;
+    _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct message_probed probed = {
         .protocol = LINK_PROTOCOL,
         .version = version,
         .wall_ms = clock_wall_ms(),
-        .controller = joining->controller->options.node,
+        .controller = joining->all->controller->options.node,
     };
     tell(joining, &message_probed_record, &probed);
 }
@@ -144,6 +169,8 @@ static void on_answer(void *arg, enum store_join_result result)
         joining_free(joining);
         return;
     }
+    if (joining->is_telling)
+        return; // it was refused while the store was asked
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (refusals[i].result == result) {
             (void)error_set(&err, refusals[i].code, "%s", refusals[i].text);
@@ -184,8 +211,12 @@ static int ask(struct joining *joining, uint64_t token, const char *secret, stru
         r = error_set(err, -EIO, "cannot hash the node's key");
     if (r < 0)
         return r;
+    struct node_registry *registry = joining->all->controller->registry;
+    const struct registered_node *known =
+        joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
+    joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
     joining->is_asking = true;
-    registry_join(joining->controller->registry, &wish, on_answer, joining);
+    registry_join(registry, &wish, on_answer, joining);
     return 0;
 }
 
@@ -197,7 +228,7 @@ static int on_join(struct joining *joining, const struct message_join *join, str
     _cleanup_free_ char *who = xasprintf("node %s", join->node);
     joining->node = xstrdup(join->node);
     r = node_version_check(join->protocol, join->version, who, err);
-    if (r == 0 && strcmp(join->node, joining->controller->options.node) == 0) {
+    if (r == 0 && strcmp(join->node, joining->all->controller->options.node) == 0) {
         r = error_set(err, -EEXIST, "%s is the name of the machine that mgpud runs on", join->node);
         (void)error_hint(err, "choose another with --node");
     }
@@ -239,14 +270,6 @@ static void on_readable(struct bufferevent *stream, void *arg)
         refuse(joining, &err);
 }
 
-static void leave(struct joining *joining)
-{
-    if (!joining->is_asking)
-        joining_free(joining);
-    else if (joining->stream != NULL)
-        bufferevent_free(take_ptr(joining->stream));
-}
-
 static void on_condition(struct bufferevent *stream, short what, void *arg)
 {
     leave(arg);
@@ -258,19 +281,51 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     leave(arg);
 }
 
-void join_begin(struct controller *controller, const struct tls_authority *authority, int fd,
-    const char *where, struct log_quota *quota)
+struct joinings *joinings_new(struct controller *controller, struct log_quota *quota)
+{
+    struct joinings *joinings = xcalloc(1, sizeof(*joinings));
+    *joinings = (struct joinings){ .controller = controller, .quota = quota };
+    return joinings;
+}
+
+void joinings_free(struct joinings *joinings)
+{
+    if (joinings == NULL)
+        return;
+    while (joinings->first != NULL)
+        joining_free(joinings->first);
+    free(joinings);
+}
+
+void joinings_add(struct joinings *joinings, const struct tls_authority *authority, int fd, const char *where)
 {
     const struct timeval limit = { .tv_sec = JOIN_SECONDS };
+    struct event_base *loop = joinings->controller->loop;
     struct joining *joining = xcalloc(1, sizeof(*joining));
-    *joining = (struct joining){
-        .controller = controller, .authority = authority, .where = xstrdup(where), .quota = quota
-    };
-    joining->stream = bufferevent_socket_new(controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
-    joining->deadline = evtimer_new(controller->loop, on_deadline, joining);
+    *joining = (struct joining){ .all = joinings,
+        .next = joinings->first,
+        .where_from = &joinings->first,
+        .authority = authority,
+        .where = xstrdup(where) };
+    if (joining->next != NULL)
+        joining->next->where_from = &joining->next;
+    joinings->first = joining;
+    joining->stream = bufferevent_socket_new(loop, fd, BEV_OPT_CLOSE_ON_FREE);
+    joining->deadline = evtimer_new(loop, on_deadline, joining);
     if (joining->stream == NULL || joining->deadline == NULL)
         abort(); // memory
     (void)evtimer_add(joining->deadline, &limit);
     bufferevent_setcb(joining->stream, on_readable, on_told, on_condition, joining);
     (void)bufferevent_enable(joining->stream, EV_READ | EV_WRITE);
+}
+
+void joinings_refuse_all(struct joinings *joinings)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -EAGAIN, "mgpud is being stopped");
+    (void)error_hint(
+        &err, "join again with the same token once it is back: for this machine it is still good");
+    for (struct joining *joining = joinings->first; joining != NULL; joining = joining->next)
+        if (joining->stream != NULL && !joining->is_telling)
+            refuse(joining, &err);
 }

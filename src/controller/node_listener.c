@@ -48,6 +48,7 @@ struct node_listener {
     struct tls_authority *authority;
     struct tls_gate *gate;
     struct tls_sessions *sessions;
+    struct joinings *joinings;
     struct log_quota quota; // of refusals
     struct event *timer;    // looks whether the port is still needed, or can be had now
 };
@@ -135,7 +136,7 @@ static void take_joining(struct node_listener *listener, SSL *ssl, int fd)
         return;
     }
     if (tls_sessions_open(listener->sessions, ssl, fd, JOINING, &plain) == 0)
-        join_begin(listener->controller, listener->authority, plain, where, &listener->quota);
+        joinings_add(listener->joinings, listener->authority, plain, where);
 }
 
 static void on_open(void *arg, SSL *ssl, int fd)
@@ -217,6 +218,24 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         log_error("nodes cannot dial in: %s", err.message);
 }
 
+void node_listener_shut(struct node_listener *listener)
+{
+    (void)evtimer_del(listener->timer);
+    if (listener->gate != NULL)
+        tls_gate_shut(listener->gate);
+}
+
+bool node_listener_is_joining(const struct node_listener *listener)
+{
+    bool is_shaking = listener->gate != NULL && tls_gate_count(listener->gate) > 0;
+    return is_shaking || tls_sessions_count(listener->sessions, JOINING) > 0;
+}
+
+void node_listener_refuse(struct node_listener *listener)
+{
+    joinings_refuse_all(listener->joinings);
+}
+
 void node_listener_cut(struct node_listener *listener, const char *node)
 {
     tls_sessions_cut(listener->sessions, node);
@@ -228,6 +247,7 @@ struct node_listener *node_listener_new(struct controller *controller, const cha
     listener->controller = controller;
     listener->tls_dir = xasprintf("%s/tls", store_dir);
     listener->sessions = tls_sessions_new(controller->loop, on_session_end, listener);
+    listener->joinings = joinings_new(controller, &listener->quota);
     listener->timer = evtimer_new(controller->loop, on_timer, listener);
     if (listener->timer == NULL)
         abort(); // memory
@@ -239,6 +259,7 @@ void node_listener_free(struct node_listener *listener)
     if (listener == NULL)
         return;
     tls_gate_free(listener->gate);
+    joinings_free(listener->joinings);
     tls_sessions_free(listener->sessions);
     event_free(listener->timer);
     tls_authority_free(listener->authority);

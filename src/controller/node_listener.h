@@ -23,5 +23,14 @@ int node_listener_open(struct node_listener *listener, struct error *err);
 int node_listener_authority(
     struct node_listener *listener, const struct tls_authority **ret, struct error *err);
 
+/* mgpud is about to leave: nobody new is taken. */
+void node_listener_shut(struct node_listener *listener);
+
+/* True while a machine that is joining has not been told what became of it. */
+bool node_listener_is_joining(const struct node_listener *listener);
+
+/* Those are told that it will not. */
+void node_listener_refuse(struct node_listener *listener);
+
 /* All connections of this node end now. */
 void node_listener_cut(struct node_listener *listener, const char *node);

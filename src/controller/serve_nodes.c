@@ -147,7 +147,11 @@ static void on_forgotten(void *arg, bool is_done)
 {
     struct request *request = arg;
     struct error err = { 0 };
-    (void)node_listener_update(request->serve->controller->node_listener, NULL);
+    struct controller *controller = request->serve->controller;
+    (void)node_listener_update(controller->node_listener, NULL);
+    if (is_done && !controller->is_leaving)
+        core_note_node(controller->core, clock_boot_ms(), clock_wall_ms(), CHANGE_NODE_FORGET,
+            request->who.uid, request->name);
     if (!request_is_over(request) && is_done) {
         request_reply_json(request, 200, json_object());
     } else if (!request_is_over(request)) {

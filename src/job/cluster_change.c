@@ -42,6 +42,7 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(60, RECORD_U32, struct cluster_change, fault, 0),
     RECORD_FIELD(61, RECORD_U32, struct cluster_change, xid, 0),
     RECORD_FIELD(62, RECORD_U64, struct cluster_change, energy_mj, 0),
+    RECORD_FIELD(90, RECORD_BOOL, struct cluster_change, has_come, 0),
 };
 
 const struct record_type cluster_change_record =
@@ -65,6 +66,9 @@ static const struct {
     [CHANGE_GPU_RETURN] = { "gpu_return", .has_node = true, .has_gpu = true },
     [CHANGE_NODE_UNREACHABLE] = { "node_unreachable", .has_node = true },
     [CHANGE_NODE_FENCE] = { "node_fence", .has_node = true },
+    [CHANGE_NODE_JOIN] = { "node_join", .has_node = true },
+    [CHANGE_NODE_BACK] = { "node_back", .has_node = true },
+    [CHANGE_NODE_FORGET] = { "node_forget", .has_node = true },
 };
 
 const char *change_kind_name(enum change_kind kind)

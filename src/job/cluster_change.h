@@ -27,7 +27,10 @@ enum change_kind {
     CHANGE_GPU_DRAIN,        // mgpu takes it out of use: `text` says why, `fault` how bad it is
     CHANGE_GPU_RETURN,       // and puts it back
     CHANGE_NODE_UNREACHABLE, // nothing was heard of it since `from_ms`
-    CHANGE_NODE_FENCE, // somebody has made sure that it is off: what ran there has ended; drained as well
+    CHANGE_NODE_FENCE,  // somebody has made sure that it is off: what ran there has ended; drained as well
+    CHANGE_NODE_JOIN,   // a machine has become a node
+    CHANGE_NODE_BACK,   // it is connected; what no job wants there ends first, then it is up
+    CHANGE_NODE_FORGET, // it is no node any more
     CHANGE_KINDS,
 };
 
@@ -70,6 +73,7 @@ struct cluster_change {
     struct record_list devices; // struct cluster_device
     uint32_t cpu_milli;
     uint32_t gpus; // to reserve, when it is not said which
+    bool has_come; // of CHANGE_NODE_UP: it was not up before
     /* Of a GPU that was drained. */
     uint32_t fault;     // enum gpu_fault
     uint32_t xid;       // of the driver's error that it was drained for; 0: for none

@@ -137,6 +137,14 @@ static const struct {
     { TERMINAL_INPUT_END, 0, on_input_end },
 };
 
+/* What follows the head comes in pieces. */
+static void begin_body(struct viewer *viewer, uint8_t type, size_t length)
+{
+    viewer->in_at += TERMINAL_HEAD_SIZE;
+    viewer->type = type;
+    viewer->left = length;
+}
+
 /* 1: done, 0: more must come first, -1: nonsense. */
 static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t type, size_t length)
 {
@@ -152,7 +160,8 @@ static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t t
         viewer->in_at += length;
         return 1;
     }
-    return -1;
+    begin_body(viewer, type, length); // of a newer viewer, which this step can do without
+    return 1;
 }
 
 /* Takes a step in what came. 1: go on, 0: nothing can be done now, -1: nonsense. */
@@ -162,8 +171,8 @@ static int advance(struct viewer *viewer, const struct viewer_acts *acts)
     uint8_t type;
     if (viewer->left > 0) {
         size_t n = there < viewer->left ? there : viewer->left;
-        size_t taken =
-            viewer->is_read_only || n == 0 ? n : acts->input(acts->arg, viewer->in + viewer->in_at, n);
+        bool is_dropped = viewer->is_read_only || viewer->type != TERMINAL_INPUT || n == 0;
+        size_t taken = is_dropped ? n : acts->input(acts->arg, viewer->in + viewer->in_at, n);
         viewer->in_at += taken;
         viewer->left -= taken;
         return taken > 0;
@@ -174,8 +183,7 @@ static int advance(struct viewer *viewer, const struct viewer_acts *acts)
         return -1;
     if (type != TERMINAL_INPUT)
         return obey(viewer, acts, type, length);
-    viewer->in_at += TERMINAL_HEAD_SIZE;
-    viewer->left = length;
+    begin_body(viewer, type, length);
     return 1;
 }
 

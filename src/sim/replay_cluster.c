@@ -76,10 +76,11 @@ static int on_node_up(struct replay *replay, const struct cluster_change *change
 
 static int on_node_down(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
+    (void)err;
     struct cluster *cluster = sched_cluster(replay->sched);
     struct cluster_node *node = cluster_find(cluster, change->node);
     if (node == NULL)
-        return error_set(err, -EPROTO, "there is no node %.60s", change->node);
+        return 0; // it left before it was rid of what nobody wants there
     node->is_up = false;
     cluster_touch(cluster, node);
     return 0;
@@ -157,6 +158,9 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_GPU_RETURN] = on_remark,
         [CHANGE_NODE_UNREACHABLE] = on_remark,
         [CHANGE_NODE_FENCE] = on_mark,
+        [CHANGE_NODE_JOIN] = on_remark,
+        [CHANGE_NODE_BACK] = on_remark,
+        [CHANGE_NODE_FORGET] = on_remark,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

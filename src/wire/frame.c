@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/frame.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,22 +8,46 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
+/* A message of a newer mgpu, which this one can do without: versions next to each other work together. */
+static int pass_over(struct evbuffer *input, uint16_t id, size_t length, struct error *err)
+{
+    uint8_t nothing = 0;
+    const struct record_type unknown = { .id = id, .name = "unknown" };
+    int r = record_decode(&unknown, evbuffer_pullup(input, (ev_ssize_t)length), length, &nothing, err);
+    return r < 0 ? r : evbuffer_drain(input, length);
+}
+
+/* The first known message; *ret_length 0: it is not all there yet. */
+static int find_message(struct evbuffer *input, size_t max_length, const struct record_type **ret_type,
+    size_t *ret_length, struct error *err)
+{
+    for (;;) {
+        uint8_t head[RECORD_HEADER_SIZE];
+        ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
+        uint16_t id = 0;
+        int r = record_peek(head, n > 0 ? (size_t)n : 0, max_length, &id, ret_length);
+        if (r < 0)
+            return error_set(err, r, "what came is no frame, or one above %zu bytes", max_length);
+        if (evbuffer_get_length(input) < *ret_length)
+            *ret_length = 0;
+        *ret_type = message_type(id);
+        if (*ret_length == 0 || *ret_type != NULL)
+            return 0;
+        r = pass_over(input, id, *ret_length, err);
+        if (r < 0)
+            return r;
+    }
+}
+
 int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
     void **ret_message, struct error *err)
 {
     struct evbuffer *input = bufferevent_get_input(stream);
-    uint8_t head[RECORD_HEADER_SIZE];
-    ev_ssize_t n = evbuffer_copyout(input, head, sizeof(head));
-    uint16_t id = 0;
+    const struct record_type *type = NULL;
     size_t length = 0;
-    int r = record_peek(head, n > 0 ? (size_t)n : 0, max_length, &id, &length);
-    if (r < 0)
-        return error_set(err, r, "what came is no frame, or one above %zu bytes", max_length);
-    if (length == 0 || evbuffer_get_length(input) < length)
-        return 0;
-    const struct record_type *type = message_type(id);
-    if (type == NULL)
-        return error_set(err, -EPROTO, "message %u is unknown", id);
+    int r = find_message(input, max_length, &type, &length, err);
+    if (r < 0 || length == 0)
+        return r;
     _cleanup_free_ void *message = xcalloc(1, type->size);
     r = record_decode(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
     if (r < 0)

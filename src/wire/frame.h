@@ -10,8 +10,8 @@
 
 /*
  * Takes one whole frame off the front of what has come in. 1: *ret_type and *ret_message, which the caller
- * gives to frame_free(); 0: it is not all there yet; -EBADMSG, -EPROTO: no frame, longer than `max_length`,
- * broken or of an unknown type.
+ * gives to frame_free(); 0: it is not all there yet; -EBADMSG: no frame, longer than `max_length`, or broken.
+ * A sound frame of an unknown type is passed over.
  */
 int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
     void **ret_message, struct error *err);

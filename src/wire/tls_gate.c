@@ -167,3 +167,14 @@ void tls_gate_free(struct tls_gate *gate)
     SSL_CTX_free(gate->context);
     free(gate);
 }
+
+void tls_gate_shut(struct tls_gate *gate)
+{
+    (void)evtimer_del(gate->resume);
+    (void)evconnlistener_disable(gate->listener);
+}
+
+size_t tls_gate_count(const struct tls_gate *gate)
+{
+    return gate->count;
+}

@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import harness
 from harness import DEADLINE_S
@@ -127,15 +126,14 @@ class Cluster:
         return found[0] if found else None
 
     def await_node(self, name, is_right, agent=None, timeout_s=DEADLINE_S):
-        """The node once it is as wanted. Nothing tells of nodes, so this asks again and again."""
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end:
+        """The node once it is as wanted; of `agent`, unless that ends before."""
+        def look():
             node = self.node(name)
-            if node is not None and is_right(node):
-                return node
-            if agent is not None and agent.process.poll() is not None:
-                break
-            time.sleep(0.05)
+            return node if node is not None and is_right(node) else None
+
+        found = self.box.await_news(look, agent.process if agent else None, timeout_s)
+        if found:
+            return found
         log = agent.log() if agent else ''
         raise AssertionError(f'node {name}: {self.node(name)}\n{log[-3000:]}\n{self.box.log()[-3000:]}')
 

@@ -36,15 +36,21 @@ def build_folder():
     return os.path.abspath(os.environ.get('MGPU_BUILD', os.path.join(ROOT, 'build-check')))
 
 
-@functools.lru_cache(maxsize=None)
-def programs():
-    """A folder with copies of the programs that every user can execute."""
+def copy_programs(folder, change=lambda program: program):
+    """A folder with copies of a build's programs, changed by `change`, that every user can execute."""
     place = tempfile.mkdtemp(prefix='mgpu-bin-', dir='/tmp')
     os.chmod(place, 0o755)
     for name in PROGRAMS:
-        shutil.copy(os.path.join(build_folder(), name), place)
+        with open(os.path.join(folder, name), 'rb') as source, open(os.path.join(place, name), 'wb') as target:
+            target.write(change(source.read()))
         os.chmod(os.path.join(place, name), 0o755)
     return place
+
+
+@functools.lru_cache(maxsize=None)
+def programs():
+    """Those of the build that is tested."""
+    return copy_programs(build_folder())
 
 
 class User:
@@ -390,6 +396,36 @@ class Instance:
             if are_right(gpus):
                 return gpus
         raise AssertionError(gpus)
+
+    def await_news(self, look, process=None, timeout_s=DEADLINE_S):
+        """What `look()` returns once that is true: it looks now and with every event, of jobs or of the cluster.
+
+        None when there was no such event in time, or when `process` ended before."""
+        end, fds = time.monotonic() + timeout_s, []
+        connection = self.connection(self.user)
+        try:
+            connection.connect()
+            connection.sock.sendall(b'GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
+            head = b''
+            while b'\r\n\r\n' not in head:
+                more = connection.sock.recv(65536)
+                assert more, head
+                head += more
+            assert head.startswith(b'HTTP/1.1 200'), head
+            if process is not None and process.poll() is None:
+                fds.append(os.pidfd_open(process.pid))
+            while True:
+                found = look()
+                if found:
+                    return found
+                ready = select.select([connection.sock, *fds], [], [], max(0, end - time.monotonic()))[0]
+                if connection.sock not in ready:
+                    return look() or None
+                assert connection.sock.recv(65536), f'mgpud ended the events\n{self.log()[-3000:]}'
+        finally:
+            connection.close()
+            for fd in fds:
+                os.close(fd)
 
     def kill_agent(self):
         """kill -9 of the worker and what it forked; the keeper starts another."""

@@ -51,8 +51,19 @@ await() {
     done
 }
 
+# pgrep -x NAME, or -f TEXT of the command line: pids, one a line. (Debian's busybox has none.)
 pgrep() {
-    /vm/busybox pgrep "$@"
+    found=1
+    for process in /proc/[0-9]*; do
+        said=
+        case $1 in
+        -x) read -r said <"$process/comm" && [ "$said" = "$2" ] || continue ;;
+        -f) tr '\0' ' ' <"$process/cmdline" | grep -qF -- "$2" || continue ;;
+        esac
+        echo "${process#/proc/}"
+        found=0
+    done 2>/dev/null
+    return $found
 }
 
 as() {

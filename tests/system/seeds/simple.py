@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
 import harness
 
@@ -63,14 +62,14 @@ class Master(harness.Instance):
         return found[1]
 
     def await_queue(self, text):
-        """Until the queue has this text. Nothing tells of nodes, so this looks again and again."""
-        end = time.monotonic() + harness.DEADLINE_S
-        while True:
+        """The queue once it has this text."""
+        def look():
             out = self.simple('queue', check=True).out
-            if text in out:
-                return out
-            assert time.monotonic() < end, f'no {text!r} in\n{out}\n{self.log()[-3000:]}'
-            time.sleep(0.05)
+            return out if text in out else None
+
+        found = self.await_news(look)
+        assert found, f'no {text!r} in\n{self.simple("queue").out}\n{self.log()[-3000:]}'
+        return found
 
     def await_log(self, text):
         return harness.await_text(self.log_path, text)

@@ -23,14 +23,16 @@ static void an_epoch_outlives_its_agent(void **state)
     uint64_t epoch = 99;
     int fd = persist_open(dir_path, &err);
     assert_true(fd >= 0);
-    assert_int_equal(persist_load_epoch(fd, &epoch, &err), 0);
+    assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err), 0);
     assert_int_equal(epoch, 0);
-    assert_int_equal(persist_save_epoch(fd, 41, &err), 0);
-    assert_int_equal(persist_save_epoch(fd, 42, &err), 0);
+    assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 41, &err), 0);
+    assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 42, &err), 0);
     (void)close(fd);
     fd = persist_open(dir_path, &err);
-    assert_int_equal(persist_load_epoch(fd, &epoch, &err), 0);
+    assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err), 0);
     assert_int_equal(epoch, 42);
+    assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_CLUSTER, &epoch, &err), 0);
+    assert_int_equal(epoch, 0); // another controller's numbers
     (void)unlinkat(fd, "epoch", 0);
     (void)close(fd);
 }
@@ -43,7 +45,7 @@ static void a_damaged_epoch_is_an_error_not_a_zero(void **state)
     int file = openat(fd, "epoch", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(file, "4x", 2), 2);
     (void)close(file);
-    assert_true(persist_load_epoch(fd, &epoch, &err) < 0);
+    assert_true(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err) < 0);
     assert_int_equal(epoch, 99);
     (void)unlinkat(fd, "epoch", 0);
     (void)close(fd);

@@ -330,6 +330,11 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     reply_later(request, &answer);
 }
 
+void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
+    const char *name)
+{
+}
+
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const struct cluster_change *wish, void *request)
 {

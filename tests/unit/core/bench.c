@@ -54,6 +54,10 @@ static void publish(void *arg, const struct job_event *event, const struct job *
     struct bench *bench = arg;
     assert_true(bench->n_published < BENCH_MAX);
     bench->published[bench->n_published++] = event->type;
+    if (event->type == EVENT_CLUSTER) {
+        assert_true(bench->n_changes < BENCH_MAX);
+        bench->changes[bench->n_changes++] = ((const struct cluster_change *)event->change.items)->kind;
+    }
 }
 
 static void fetch_spec(void *arg, uint64_t job)
@@ -107,7 +111,7 @@ int bench_open(void **state)
     bench->now_ms = 1000;
     core_load_end(bench->core, bench->now_ms, bench->now_ms); // makes one event
     bench_settle(bench);
-    bench->n_published = 0;
+    bench->n_published = bench->n_changes = 0;
     *state = bench;
     return 0;
 }

@@ -38,6 +38,8 @@ struct bench {
     size_t n_sent;
     uint32_t published[BENCH_MAX]; // event types
     size_t n_published;
+    uint32_t changes[BENCH_MAX]; // kinds of what was published of the cluster
+    size_t n_changes;
     uint64_t fetched; // latest job whose spec was asked for
     uint64_t asked;   // latest job whose end was asked for
     uint32_t closed;  // the link that was closed last

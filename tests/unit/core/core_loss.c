@@ -221,6 +221,54 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
     assert_int_equal(core_job(b->core, 11)->attempt, 2);
 }
 
+static void assert_told(struct bench *b, const enum change_kind *kinds, size_t n)
+{
+    assert_int_equal(b->n_changes, n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(change_kind_name((enum change_kind)b->changes[i]), change_kind_name(kinds[i]));
+    b->n_changes = 0;
+}
+
+static void each_coming_and_going_of_a_node_is_an_event(void **state)
+{
+    struct bench *b = *state;
+    bench_settle(b);
+    b->n_changes = 0;
+    lose(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_DOWN }, 1);
+    assert_int_equal(bench_hello(b, 2, "boot", 2, NULL, 0), 0);
+    bench_settle(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_UP }, 1);
+    assert_int_equal(bench_hello(b, 3, "boot", 2, NULL, 0), 0); // a newer link, before the older one's end
+    bench_settle(b);
+    assert_told(b, NULL, 0);
+    core_note_node(b->core, b->now_ms, b->now_ms, CHANGE_NODE_FORGET, 0, "box");
+    bench_settle(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_FORGET }, 1);
+}
+
+static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **state)
+{
+    struct bench *b = *state;
+    struct sent old = run_leased(b, true);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    struct known_attempt known = {
+        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+    };
+    b->n_changes = 0;
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_BACK }, 1);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    bench_settle(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_DOWN }, 1);
+    assert_int_equal(bench_hello(b, 3, "boot", 2, &known, 1), 0);
+    assert_int_equal(bench_exited(b, 3, &old, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_told(b, (const enum change_kind[]){ CHANGE_NODE_BACK, CHANGE_NODE_UP }, 2);
+}
+
 static void a_lease_is_given_up_only_after_its_margin(void **state)
 {
     struct bench *b = *state;
@@ -293,6 +341,8 @@ int main(void)
         CASE(a_silent_node_is_unreachable_and_its_jobs_stay),
         CASE(nothing_starts_on_an_unreachable_node),
         CASE(heartbeats_are_answered_and_keep_a_node_up),
+        CASE(each_coming_and_going_of_a_node_is_an_event),
+        CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once),
         CASE(a_node_that_comes_back_is_up_and_its_results_count),
         CASE(a_closed_link_is_down_at_once_and_unreachable_later),
         CASE(our_own_absence_is_not_held_against_a_node),

@@ -73,6 +73,9 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
         { { .kind = CHANGE_GPU_RETURN, .node = TEXT("n"), .uuid = TEXT("G") }, "gpu_return" },
         { { .kind = CHANGE_NODE_UNREACHABLE, .node = TEXT("n"), .from_ms = 1 }, "node_unreachable" },
         { { .kind = CHANGE_NODE_FENCE, .node = TEXT("n") }, "node_fence" },
+        { { .kind = CHANGE_NODE_JOIN, .node = TEXT("n") }, "node_join" },
+        { { .kind = CHANGE_NODE_BACK, .node = TEXT("n") }, "node_back" },
+        { { .kind = CHANGE_NODE_FORGET, .node = TEXT("n") }, "node_forget" },
     };
     for (size_t i = 0; i < CHANGE_KINDS; i++) {
         const struct cluster_change empty = { .kind = rows[i].good.kind };

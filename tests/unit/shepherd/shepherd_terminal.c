@@ -241,18 +241,32 @@ static void without_a_log_a_slow_viewer_is_told_what_it_missed(void **state)
 static void a_viewer_who_speaks_nonsense_is_sent_away(void **state)
 {
     struct fixture *f = *state;
-    static const char *const nonsense[] = { "?\0\0\1x", "w\0\0\1x", "i\xff\xff\xff", "o\0\0\0" };
+    static const char *const nonsense[] = { "w\0\0\1x", "i\xff\xff\xff" };
     struct view view;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         view_open(f, &view, 0, false);
         view_await(&view, "ready");
-        (void)send(view.fd, nonsense[i], i < 2 ? 5 : 4, MSG_NOSIGNAL);
+        (void)send(view.fd, nonsense[i], i < 1 ? 5 : 4, MSG_NOSIGNAL);
         view_finish(&view);
         assert_int_equal(view.status, -2);
         view_close(&view);
     }
     view_open(f, &view, 0, false);
+    view_say(&view, TERMINAL_INPUT, "still\n", 6);
+    view_await(&view, "<still>");
+    view_close(&view);
+    fixture_finish(f);
+}
+
+static void frames_of_a_newer_viewer_are_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct view view;
+    start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
+    view_open(f, &view, 0, false);
+    view_await(&view, "ready");
+    (void)send(view.fd, "?\0\0\3new!\0\0\0", 11, MSG_NOSIGNAL);
     view_say(&view, TERMINAL_INPUT, "still\n", 6);
     view_await(&view, "<still>");
     view_close(&view);
@@ -333,6 +347,7 @@ int main(void)
         TEST(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing),
         TEST(without_a_log_a_slow_viewer_is_told_what_it_missed),
         TEST(a_viewer_who_speaks_nonsense_is_sent_away),
+        TEST(frames_of_a_newer_viewer_are_passed_over),
         TEST(viewers_beyond_the_limit_are_told_so),
         TEST(the_death_of_the_shepherd_hangs_up_on_nobody),
         TEST(what_the_step_leaves_on_its_terminal_is_ended),
