@@ -38,7 +38,7 @@
 
 struct launcher {
     char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
-    bool has_joined, is_root, is_root_job_allowed;
+    bool has_joined, is_root, is_root_job_allowed, is_number_enough;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
     const struct gpu_devices *devices; // NULL: not known
@@ -139,6 +139,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .has_joined = options->has_joined,
         .is_root = options->is_root,
         .is_root_job_allowed = options->is_root_job_allowed,
+        .is_number_enough = options->is_number_enough,
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
@@ -230,8 +231,10 @@ static void make_own_user(uid_t uid, struct user *ret)
         .shell = xstrdup("/bin/sh") };
 }
 
-/* -ENOENT and -EPERM: this user can never run a job here. */
-static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
+/* -ENOENT and -EPERM: this user can never run a job here. `name` is what he is called where mgpud is, or
+ * NULL. */
+static int find_user(
+    const struct launcher *launcher, uid_t uid, const char *name, struct user *ret, struct error *err)
 {
     if (launcher->is_root && uid == 0 && !launcher->is_root_job_allowed) {
         (void)error_set(err, -EPERM, "jobs of root are not allowed on node %s", launcher->node);
@@ -240,7 +243,13 @@ static int find_user(const struct launcher *launcher, uid_t uid, struct user *re
     if (!launcher->is_root && uid != geteuid())
         return error_set(
             err, -EPERM, "this instance belongs to uid %u and cannot run jobs of uid %u", geteuid(), uid);
+    struct error other = { 0 };
     int r = user_lookup(uid, ret, err);
+    bool is_compared = name != NULL && !launcher->is_number_enough && (r == 0 || r == -ENOENT);
+    if (is_compared && user_check_name(uid, r == 0 ? ret : NULL, name, launcher->node, &other) < 0) {
+        *err = other;
+        return other.code;
+    }
     if (r == -ENOENT && !launcher->is_root) {
         make_own_user(uid, ret);
         r = 0;
@@ -371,7 +380,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
                 err, staged, "cannot write the spool of job %llu", (unsigned long long)id.job);
         return LAUNCHER_STAGED;
     }
-    int r = find_user(launcher, launch->uid, &user, err);
+    int r = find_user(launcher, launch->uid, launch->user, &user, err);
     if (r == -EPERM || r == -ENOENT)
         return refuse(launcher, launch, err);
     if (r < 0)

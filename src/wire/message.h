@@ -219,6 +219,7 @@ struct message_launch {
     uint32_t attempt, step, task;
     uint64_t token;
     uint32_t uid, gid;
+    char *user;              // the name of that uid where mgpud is; NULL: it has none there
     struct record_list gpus; // struct gpu_grant
     struct record_list spec; // exactly one struct job_spec
     uint64_t array_job;      // it is an element of this array; 0: of none
@@ -352,6 +353,7 @@ struct message_tell {
     uint32_t target;
     uint64_t job;
     uint32_t uid, gid;
+    char *user;         // as in LAUNCH
     uint32_t way;       // enum notify_way
     char *to;           // address, command or URL; NULL: the user's own mail
     char *subject;      // of a mail

@@ -137,6 +137,7 @@ static void each_node_gets_its_part(void **state)
 {
     struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
+    assert_string_equal(first->user, "ana");
     assert_int_equal(first->link, 1);
     assert_int_equal(second->link, 2);
     assert_int_equal(first->n_gpus, 2);
