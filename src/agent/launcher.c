@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/fork_client.h"
+#include "agent/hostfile.h"
 #include "agent/launch_spec.h"
 #include "agent/lease.h"
 #include "agent/scripts.h"
@@ -318,13 +319,17 @@ static int write_script(const struct launcher *launcher, const struct spool_id *
 }
 
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
-static int write_entry(const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec,
-    const char *script, struct error *err)
+static int write_entry(const struct launcher *launcher, const struct message_launch *launch,
+    struct launch_spec *spec, struct error *err)
 {
     int shepherd_fd;
+    const struct spool_id own_id = launch_id(launch), *id = &own_id;
+    const struct job_spec *job = launch->spec.items;
     int r = make_logs(launcher, spec, err);
     if (r == 0)
-        r = write_script(launcher, id, spec, script, err);
+        r = write_script(launcher, id, spec, job->script, err);
+    if (r == 0)
+        r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->is_root, err);
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
@@ -393,7 +398,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     }
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, &spec);
-    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, job->script, err);
+    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -505,9 +510,9 @@ int launcher_command(struct launcher *launcher, const struct spool_id *id, uint3
     return send_command(launcher, id, &command);
 }
 
-int launcher_release(struct launcher *launcher, const struct spool_id *id)
+int launcher_release(struct launcher *launcher, const struct spool_id *id, uint32_t port)
 {
-    struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1 };
+    struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1, .port = port };
     return send_command(launcher, id, &go);
 }
 
@@ -540,6 +545,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         return r;
     if (unlinkat(launcher->exits_fd, copy, 0) < 0 && errno != ENOENT)
         return -errno;
+    (void)hostfile_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);
 }

@@ -87,8 +87,9 @@ int launcher_adopt(
  */
 int launcher_command(struct launcher *launcher, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
 
-/* Has a shepherd that waits at its gate settle the verdict. Errors as of launcher_command(). */
-int launcher_release(struct launcher *launcher, const struct spool_id *id);
+/* Has a shepherd that waits at its gate settle the verdict; `port` is that of GO. Errors as of
+ * launcher_command(). */
+int launcher_release(struct launcher *launcher, const struct spool_id *id, uint32_t port);
 
 /* Writes the spool file "terms" and tells the step's shepherd to look at it; one that adopts it later looks
  * by itself. */

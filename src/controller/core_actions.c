@@ -74,9 +74,6 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
         core_act(core, member);
 }
 
-#define MEETING_PORT_FIRST 29500U // where the parts of a job may meet
-#define MEETING_PORTS      500U
-
 /* Where the others of a job reach this one of its nodes. The controller's own has no address but that at
  * which the others reach the controller. */
 static const char *peer_address(const struct core *core, const struct job *job, size_t rank)

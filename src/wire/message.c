@@ -129,11 +129,17 @@ static const struct record_field launch_fields[] = {
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
 
-static const struct record_field ready_fields[] = { ATTEMPT_FIELDS(struct message_ready) };
+static const struct record_field ready_fields[] = {
+    ATTEMPT_FIELDS(struct message_ready),
+    RECORD_FIELD(197, RECORD_U32, struct message_ready, port, 0),
+};
 const struct record_type message_ready_record =
     RECORD_TYPE(MESSAGE_READY, "READY", struct message_ready, ready_fields);
 
-static const struct record_field go_fields[] = { ATTEMPT_FIELDS(struct message_go) };
+static const struct record_field go_fields[] = {
+    ATTEMPT_FIELDS(struct message_go),
+    RECORD_FIELD(197, RECORD_U32, struct message_go, port, 0),
+};
 const struct record_type message_go_record = RECORD_TYPE(MESSAGE_GO, "GO", struct message_go, go_fields);
 
 static const struct record_field stop_fields[] = {

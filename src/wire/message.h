@@ -226,21 +226,23 @@ struct message_launch {
     uint32_t array_index;
     /* Of a part: `task` is its rank. It waits for GO at its gate. */
     struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
-    uint32_t port;            // where the parts may meet, on the first of them
-    int64_t lease_ms;         // it ends when the node has heard nothing for so long; 0: never
-    int64_t lease_until_ms;   // not on the wire: what follows from it on the node's boot clock
+    uint32_t port;    // where the parts may meet, on the first of them; there the first free one from here on
+    int64_t lease_ms; // it ends when the node has heard nothing for so long; 0: never
+    int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
+    uint32_t port; // of rank 0: where the parts meet; 0: as LAUNCH said
 };
 
 struct message_go { // every part is ready
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
+    uint32_t port; // where the parts meet; 0: as LAUNCH said
 };
 
 struct message_stop {

@@ -322,6 +322,31 @@ static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **s
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
+static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **state)
+{
+    struct node *node = *state;
+    struct launch_peer peers[] = {
+        { .name = (char[]){ "n1" }, .address = (char[]){ "10.0.0.1" }, .gpus = 4 },
+        { .name = (char[]){ "n2" }, .address = (char[]){ "fd00::2" } },
+    };
+    _cleanup_free_ char *path = xasprintf("%s/hosts/42.1.0.0", node->run_dir);
+    _cleanup_buffer_ struct buffer text = { 0 };
+    struct stat st;
+    node->launch.peers = (struct record_list){ peers, 2 };
+    for (int i = 0; i < 2; i++) { // an attempt that was launched once before its spool entry was there
+        assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0400);
+        assert_int_equal(st.st_uid, node->launch.uid);
+        _cleanup_close_ int fd = open_entry(node);
+        assert_int_equal(unlinkat(fd, SPOOL_SPEC, 0), 0);
+    }
+    assert_int_equal(file_read(AT_FDCWD, path, 4096, &text), 0);
+    assert_string_equal(buffer_text(&text), "10.0.0.1 slots=4\nfd00::2 slots=1\n");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void roots_jobs_need_to_be_allowed(void **state)
 {
     struct node *node = *state;
@@ -556,6 +581,7 @@ int main(void)
         CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
         CASE(an_unknown_user_is_refused_for_good),
         CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
+        CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
         CASE(roots_jobs_need_to_be_allowed),
         CASE(a_command_reaches_the_shepherd),
         CASE(a_dead_shepherd_is_replaced_by_an_adopter),

@@ -31,6 +31,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
+    if (type->id == MESSAGE_GO)
+        sent->port = ((const struct message_go *)message)->port;
     if (type->id == MESSAGE_STOP)
         sent->signal = ((const struct message_stop *)message)->signal;
     if (type->id == MESSAGE_LAUNCH && launch->peers.count > 0)
