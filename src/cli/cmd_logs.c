@@ -335,11 +335,24 @@ static int count_parts(
     size_t parts = json_array_size(json_object_get(object, "parts"));
     int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
     bool has_begun = field_is_known(object, "started_at") || field_is_known(object, "array");
+    bool may_be_wide = field_integer(object, "gpus", 1) > 1;
     if (parts == 0 && asked > 1 && options->is_follow)
         parts = (size_t)asked;
-    *ret_is_awaited = parts == 0 && options->is_follow && !job_is_done(object) && !has_begun;
+    *ret_is_awaited = parts == 0 && may_be_wide && options->is_follow && !job_is_done(object) && !has_begun;
     *ret = parts > 0 ? parts : 1;
     return 0;
+}
+
+/* Who may not read the output is told so before the job starts. */
+static int check_right(struct call *call, const char *job, struct error *err)
+{
+    struct error none_yet = { 0 };
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log", job);
+    int r = client_get(&call->client, path, NULL, &none_yet);
+    if (r != -EPERM && r != -EACCES)
+        return 0;
+    *err = none_yet;
+    return r;
 }
 
 static int add_job(
@@ -349,6 +362,8 @@ static int add_job(
     size_t parts;
     bool is_awaited;
     int r = count_parts(call, job, &parts, &is_awaited, err);
+    if (r == 0 && is_awaited)
+        r = check_right(call, job, err);
     if (r == 0 && options->is_follow)
         r = check_count(list->count + parts, err);
     if (r < 0)

@@ -217,7 +217,7 @@ def test_a_queued_job_is_followed_on_all_the_nodes_that_it_gets(cluster, gate):
 
 
 def test_a_queued_job_that_gets_one_node_is_followed_without_labels(cluster):
-    job = cluster.submit('-g', '1', '--hold', '--', 'echo', 'here')
+    job = cluster.submit('-g', '2', '--hold', '--', 'echo', 'here')
     follower = cluster.popen('logs', '-f', job)
     cluster.mgpu('release', job, check=True)
     out, err = follower.communicate(timeout=DEADLINE_S)
@@ -225,9 +225,17 @@ def test_a_queued_job_that_gets_one_node_is_followed_without_labels(cluster):
 
 
 def test_queued_jobs_are_followed_side_by_side(cluster):
-    jobs = [cluster.submit('-g', gpus, '--hold', '--', 'echo', 'here') for gpus in ('8', '1')]
+    jobs = [cluster.submit('-g', gpus, '--hold', '--', 'echo', 'here') for gpus in ('8', '2')]
     follower = cluster.popen('logs', '-f', *jobs)
     cluster.mgpu('release', *jobs, check=True)
     out, err = follower.communicate(timeout=DEADLINE_S)
     assert sorted(out.decode().splitlines()) == sorted(
         [f'{jobs[0]} 0: here', f'{jobs[0]} 1: here', f'{jobs[1]}: here']), err
+
+
+@pytest.mark.root
+def test_the_output_of_another_users_queued_job_is_refused_at_once(cluster, bo):
+    job = cluster.submit('-g', '8', '--hold', '--', 'true')
+    refused = cluster.mgpu('logs', '-f', job, user=bo)
+    assert refused.code != 0 and 'may not' in refused.err, refused
+    cluster.mgpu('cancel', job, check=True)
