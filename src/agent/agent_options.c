@@ -261,7 +261,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "pids-max", "N", "processes and threads that one job may have; 0: any number", set_pids_max },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
     { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
-    { 0, "user-check", "HOW", "how users are compared with those of mgpud: name (default) or number",
+    { 0, "user-check", "name|number", "how users are compared with those of mgpud (default: name)",
         set_user_check },
     { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
     { 'h', "help", NULL, "show this help", set_help },

@@ -4,7 +4,8 @@
  * the gate opens; then it is closed, since the job's program wants to bind the port itself. That one may
  * need seconds to get there, so the port's number is also a name among the abstract Unix sockets, of which
  * there is one list for each network namespace, as of ports: whoever holds it until the end of the attempt
- * keeps other jobs from choosing the same port meanwhile. Neither needs a file, and both go with us.
+ * keeps other jobs from choosing the same port meanwhile. Neither needs a file, and both go with us. A user
+ * who takes names or ports on purpose makes us pass them over, as with any port.
  */
 #include "shepherd/meeting.h"
 
