@@ -232,10 +232,16 @@ static void make_own_user(uid_t uid, struct user *ret)
         .shell = xstrdup("/bin/sh") };
 }
 
-/* -ENOENT and -EPERM: this user can never run a job here. `name` is what he is called where mgpud is, or
- * NULL. */
-static int find_user(
-    const struct launcher *launcher, uid_t uid, const char *name, struct user *ret, struct error *err)
+/* -EPERM: this number is not the same user here as where mgpud is. */
+static int check_name(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    if (launch->user == NULL || launcher->is_number_enough)
+        return 0;
+    return user_check_name(launch->uid, launch->user, launcher->node, err);
+}
+
+/* -ENOENT and -EPERM: this user can never run a job here. */
+static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
 {
     if (launcher->is_root && uid == 0 && !launcher->is_root_job_allowed) {
         (void)error_set(err, -EPERM, "jobs of root are not allowed on node %s", launcher->node);
@@ -244,13 +250,7 @@ static int find_user(
     if (!launcher->is_root && uid != geteuid())
         return error_set(
             err, -EPERM, "this instance belongs to uid %u and cannot run jobs of uid %u", geteuid(), uid);
-    struct error other = { 0 };
     int r = user_lookup(uid, ret, err);
-    bool is_compared = name != NULL && !launcher->is_number_enough && (r == 0 || r == -ENOENT);
-    if (is_compared && user_check_name(uid, r == 0 ? ret : NULL, name, launcher->node, &other) < 0) {
-        *err = other;
-        return other.code;
-    }
     if (r == -ENOENT && !launcher->is_root) {
         make_own_user(uid, ret);
         r = 0;
@@ -377,6 +377,8 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
+    if (check_name(launcher, launch, err) < 0)
+        return refuse(launcher, launch, err);
     if (job->ask.lease_pid != 0) {
         _cleanup_close_ int fd = open_entry(launcher, &id, true);
         int staged = fd < 0 ? fd : lease_stage(fd, launch);
@@ -385,7 +387,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
                 err, staged, "cannot write the spool of job %llu", (unsigned long long)id.job);
         return LAUNCHER_STAGED;
     }
-    int r = find_user(launcher, launch->uid, launch->user, &user, err);
+    int r = find_user(launcher, launch->uid, &user, err);
     if (r == -EPERM || r == -ENOENT)
         return refuse(launcher, launch, err);
     if (r < 0)

@@ -108,10 +108,10 @@ static int find_user(const struct tellers_options *options, const struct message
     if (!options->is_root && uid != geteuid())
         return error_set(
             err, -EPERM, "this instance belongs to uid %u and runs nothing for uid %u", geteuid(), uid);
-    int r = user_lookup(uid, ret, err);
-    if (r < 0 || request->user == NULL || options->is_number_enough)
-        return r;
-    return user_check_name(uid, ret, request->user, options->node, err);
+    bool is_compared = request->user != NULL && !options->is_number_enough;
+    if (is_compared && user_check_name(uid, request->user, options->node, err) < 0)
+        return -EPERM;
+    return user_lookup(uid, ret, err);
 }
 
 /* No control character gets into a header, whoever made the text. */

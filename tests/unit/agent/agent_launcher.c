@@ -315,6 +315,10 @@ static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **s
     assert_non_null(strstr(node->exit.text, "on node box user id "));
     assert_non_null(strstr(node->exit.text, ", not no-such-user"));
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    node->job.ask.lease_pid = (uint32_t)getpid();
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    node->job.ask.lease_pid = 0;
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     node->is_number_enough = true;
     launcher_close(node->launcher);
     open_launcher(node);
