@@ -53,7 +53,8 @@ static enum next give_back(struct look *look, const char *why)
     attempt->why_returned = xstrdup(why);
     if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
         if (look->sight.is_ready)
-            (void)effects->release(effects->arg, &attempt->id); // it finds the verdict against it, and ends
+            (void)effects->release(
+                effects->arg, &attempt->id, 0); // it finds the verdict against it, and ends
         return LOOK_AGAIN;
     }
     log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
@@ -157,6 +158,7 @@ static enum next act_say_ready(struct look *look)
         .step = attempt->id.step,
         .task = attempt->id.task,
         .token = attempt->token,
+        .port = look->sight.started.port,
     };
     tell(look, TOLD_READY, &message_ready_record, &ready);
     return DONE;
@@ -166,7 +168,7 @@ static enum next act_say_ready(struct look *look)
 static enum next act_release(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
-    (void)effects->release(effects->arg, &look->attempt->id);
+    (void)effects->release(effects->arg, &look->attempt->id, look->attempt->port);
     agent_core_look_by(look->core, look->attempt, look->boot_ms + RELEASED_MS);
     return DONE;
 }

@@ -14,6 +14,7 @@ struct attempt {
     enum attempt_told told; // since the last HELLO
     uint32_t signal;        // of the last STOP
     int64_t grace_ms;
+    uint32_t port;      // of the last GO
     uint32_t starts;    // shepherds started before a verdict, by this agent
     int64_t look_at;    // look again by then; 0: no need
     int64_t not_before; // what can fail is not tried again earlier

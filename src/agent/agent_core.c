@@ -183,6 +183,7 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     int r = check_token(attempt, go->token, err);
     if (r < 0)
         return r;
+    attempt->port = go->port;
     raise_want(attempt, WANT_GO);
     agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;

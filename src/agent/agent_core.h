@@ -60,8 +60,9 @@ struct agent_effects {
         void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
     /* Tells somebody outside on behalf of a job's owner; agent_core_told() says later what became of it. */
     void (*tell)(void *arg, const struct message_tell *request);
-    /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. */
-    int (*release)(void *arg, const struct spool_id *id);
+    /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. `port`: where
+     * the parts meet, 0: not known. */
+    int (*release)(void *arg, const struct spool_id *id, uint32_t port);
     /* Lets the shepherd of the attempt know that it may run until then. */
     int (*renew)(void *arg, const struct spool_id *id, int64_t until_ms);
     /* Nobody answers on the link: it is to end, as if the controller had closed it. Not from within. */

@@ -210,6 +210,16 @@ static int set_allow_root_jobs(void *target, const char *value, struct error *er
     return 0;
 }
 
+static int set_user_check(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    options->is_number_enough = strcmp(value, "number") == 0;
+    if (options->is_number_enough || strcmp(value, "name") == 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "--user-check: '%.60s' is no way to compare users", value);
+    return error_hint(err, "name or number");
+}
+
 static int set_verbose(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -259,6 +269,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "pids-max", "N", "processes and threads that one job may have; 0: any number", set_pids_max },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
     { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
+    { 0, "user-check", "name|number", "how users are compared with those of mgpud (default: name)",
+        set_user_check },
     { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
     { 'h', "help", NULL, "show this help", set_help },
     { 0, "version", NULL, "show the version", set_version },

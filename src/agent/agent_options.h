@@ -31,6 +31,7 @@ struct agent_options {
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: any number
     bool is_root_job_allowed;
+    bool is_number_enough; // users are not compared by name
     bool is_verbose;
     bool is_help, is_version;
 };

@@ -261,10 +261,10 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
     return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
 
-static int effect_release(void *arg, const struct spool_id *id)
+static int effect_release(void *arg, const struct spool_id *id, uint32_t port)
 {
     struct effects *effects = arg;
-    return launcher_release(effects->parts.launcher, id);
+    return launcher_release(effects->parts.launcher, id, port);
 }
 
 static int effect_set_terms(

@@ -218,6 +218,17 @@ void guests_find(struct guests *guests, const struct spool_id *id)
 
 /* --- start --- */
 
+/* Where the parts of the job meet was not known yet when its spec was written. */
+static void find_port(int dirfd, struct launch_spec *spec)
+{
+    struct launch_started started;
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        return;
+    if (started.port != 0)
+        launch_tell_port(&spec->gpu_env, started.port);
+    record_clear(&launch_started_record, &started);
+}
+
 /* The spec of a step that runs, and nothing else. */
 static int read_host(const struct guests *guests, const struct message_open_guest *request,
     struct launch_spec *ret, struct error *err)
@@ -227,8 +238,10 @@ static int read_host(const struct guests *guests, const struct message_open_gues
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
         return error_set(err, -EALREADY, "job %" PRIu64 " does not run any more", request->job);
-    if (ret->token == request->token)
+    if (ret->token == request->token) {
+        find_port(dirfd, ret);
         return 0;
+    }
     record_clear(&launch_spec_record, ret);
     return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->job);
 }
@@ -264,6 +277,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     }
     if (request->cwd != NULL) {
         replace_text(&spec->cwd, request->cwd);
+        replace_text(&spec->cwd_fallback, NULL);
         strings_set_env(&spec->env, "PWD", request->cwd);
     }
     leave_container(spec);

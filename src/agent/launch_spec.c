@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/gpu_env.h"
+#include "agent/hostfile.h"
 #include "agent/rendezvous.h"
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -48,6 +49,12 @@ static char *list_gpus(const struct record_list *grants)
     return text.length > 0 ? buffer_take(&text) : xstrdup("");
 }
 
+static char *hostfile_of(const struct message_launch *launch, const struct launch_node *node)
+{
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    return hostfile_path(node->run_dir, &id);
+}
+
 /* Set over whatever the submitter or a setup command said: it is what the job was given. */
 static void set_assignment(struct strings *env, const struct message_launch *launch, const char *job_name,
     const struct launch_node *node, const char *pipe)
@@ -70,7 +77,8 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     if (!node->has_joined)
         strings_set_env(env, "MGPU_SOCKET", socket);
     strings_set_env(env, "MGPU_NOTIFY", pipe);
-    rendezvous_set(env, launch);
+    _cleanup_free_ char *hostfile = hostfile_of(launch, node);
+    rendezvous_set(env, launch, hostfile);
 }
 
 static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
@@ -234,6 +242,9 @@ static void set_image(const struct job_spec *job, const struct launch_node *node
     strings_copy(&image->mounts, &job->image_mounts);
     if (ret->script != NULL)
         strings_take(&image->mounts, xasprintf("%s:%s:ro", node->script_dir, node->script_dir));
+    const char *hostfile = strings_get_env(&ret->gpu_env, "MGPU_HOSTFILE");
+    if (hostfile != NULL)
+        strings_take(&image->mounts, xasprintf("%s:%s:ro", hostfile, hostfile));
     for (size_t i = 0; i < ret->gpus.count; i++)
         strings_take(
             &image->gpus, xasprintf("%u %s", gpus[i].index, gpus[i].uuid != NULL ? gpus[i].uuid : ""));
@@ -272,6 +283,13 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     ret->is_requeued_at_limit = ask->requeue_on_timeout;
 }
 
+static char *fallback_directory(const char *wish, const struct user *user)
+{
+    if (wish == NULL || wish[0] == '/')
+        return xstrdup(wish);
+    return xstrdup(strcmp(wish, SPEC_CWD_HOME) == 0 ? user->home : "/tmp");
+}
+
 static char *notify_path(const struct message_launch *launch, const struct launch_node *node)
 {
     const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
@@ -307,6 +325,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .token = launch->token,
         .umask = job->umask,
         .cwd = xstrdup(job->cwd != NULL ? job->cwd : user->home),
+        .cwd_fallback = fallback_directory(job->cwd_fallback, user),
         .setup = xstrdup(job->setup),
         .exit_copy_dir = xstrdup(node->exit_dir),
         .nofile_soft = node->nofile_soft,
@@ -322,6 +341,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .grace_ms = job->ask.grace_ms,
         .notify = notify_path(launch, node),
         .is_gated = launch->peers.count > 0,
+        .meeting_port = launch->task == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
     };

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "agent/fork_client.h"
+#include "agent/hostfile.h"
 #include "agent/launch_spec.h"
 #include "agent/lease.h"
 #include "agent/scripts.h"
@@ -38,7 +39,7 @@
 
 struct launcher {
     char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
-    bool has_joined, is_root, is_root_job_allowed;
+    bool has_joined, is_root, is_root_job_allowed, is_number_enough;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
     const struct gpu_devices *devices; // NULL: not known
@@ -139,6 +140,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .has_joined = options->has_joined,
         .is_root = options->is_root,
         .is_root_job_allowed = options->is_root_job_allowed,
+        .is_number_enough = options->is_number_enough,
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
@@ -230,6 +232,14 @@ static void make_own_user(uid_t uid, struct user *ret)
         .shell = xstrdup("/bin/sh") };
 }
 
+/* -EPERM: this number is not the same user here as where mgpud is. */
+static int check_name(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    if (launch->user == NULL || launcher->is_number_enough)
+        return 0;
+    return user_check_name(launch->uid, launch->user, launcher->node, err);
+}
+
 /* -ENOENT and -EPERM: this user can never run a job here. */
 static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
 {
@@ -309,13 +319,17 @@ static int write_script(const struct launcher *launcher, const struct spool_id *
 }
 
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
-static int write_entry(const struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec,
-    const char *script, struct error *err)
+static int write_entry(const struct launcher *launcher, const struct message_launch *launch,
+    struct launch_spec *spec, struct error *err)
 {
     int shepherd_fd;
+    const struct spool_id own_id = launch_id(launch), *id = &own_id;
+    const struct job_spec *job = launch->spec.items;
     int r = make_logs(launcher, spec, err);
     if (r == 0)
-        r = write_script(launcher, id, spec, script, err);
+        r = write_script(launcher, id, spec, job->script, err);
+    if (r == 0)
+        r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->is_root, err);
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
@@ -363,6 +377,8 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
+    if (check_name(launcher, launch, err) < 0)
+        return refuse(launcher, launch, err);
     if (job->ask.lease_pid != 0) {
         _cleanup_close_ int fd = open_entry(launcher, &id, true);
         int staged = fd < 0 ? fd : lease_stage(fd, launch);
@@ -384,7 +400,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     }
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, &spec);
-    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, &id, &spec, job->script, err);
+    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -496,9 +512,9 @@ int launcher_command(struct launcher *launcher, const struct spool_id *id, uint3
     return send_command(launcher, id, &command);
 }
 
-int launcher_release(struct launcher *launcher, const struct spool_id *id)
+int launcher_release(struct launcher *launcher, const struct spool_id *id, uint32_t port)
 {
-    struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1 };
+    struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1, .port = port };
     return send_command(launcher, id, &go);
 }
 
@@ -531,6 +547,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         return r;
     if (unlinkat(launcher->exits_fd, copy, 0) < 0 && errno != ENOENT)
         return -errno;
+    (void)hostfile_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);
 }

@@ -27,6 +27,7 @@ struct launcher_options {
     bool has_joined;       // mgpud is on another machine
     bool is_root;          // false: only jobs of our own uid can be run
     bool is_root_job_allowed;
+    bool is_number_enough;             // users are not compared by name with those of mgpud's machine
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as the agent found it
     uint32_t pids_max;                 // processes and threads of a job; 0: any number
     const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: nobody knows
@@ -86,8 +87,9 @@ int launcher_adopt(
  */
 int launcher_command(struct launcher *launcher, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
 
-/* Has a shepherd that waits at its gate settle the verdict. Errors as of launcher_command(). */
-int launcher_release(struct launcher *launcher, const struct spool_id *id);
+/* Has a shepherd that waits at its gate settle the verdict; `port` is that of GO. Errors as of
+ * launcher_command(). */
+int launcher_release(struct launcher *launcher, const struct spool_id *id, uint32_t port);
 
 /* Writes the spool file "terms" and tells the step's shepherd to look at it; one that adopts it later looks
  * by itself. */

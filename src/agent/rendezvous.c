@@ -3,7 +3,8 @@
  * MGPU_ is for everybody. MASTER_ADDR and MASTER_PORT are what torch.distributed and others read; PET_ is
  * what torchrun takes for options that its command line does not give, so that `torchrun train.py` alone does
  * the right thing on each node. RANK, LOCAL_RANK and WORLD_SIZE are not set: they name processes, and how
- * many processes there are on a node is its launcher's to say.
+ * many processes there are on a node is its launcher's to say. The port is where the shepherd of rank 0
+ * begins to look for a free one (shepherd/meeting.c), which takes its place in these variables at the gate.
  */
 #include "agent/rendezvous.h"
 
@@ -32,7 +33,7 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
     return buffer_take(&text);
 }
 
-void rendezvous_set(struct strings *env, const struct message_launch *launch)
+void rendezvous_set(struct strings *env, const struct message_launch *launch, const char *hostfile)
 {
     const struct launch_peer *peers = launch->peers.items;
     if (launch->task >= launch->peers.count)
@@ -58,6 +59,7 @@ void rendezvous_set(struct strings *env, const struct message_launch *launch)
         set_number(env, numbers[i].name, numbers[i].value);
     strings_set_env(env, "MGPU_NODELIST", names);
     strings_set_env(env, "MGPU_HOSTS", hosts);
+    strings_set_env(env, "MGPU_HOSTFILE", hostfile);
     strings_set_env(env, "MASTER_ADDR", peers[0].address);
     strings_set_env(env, "PET_MASTER_ADDR", peers[0].address);
 }

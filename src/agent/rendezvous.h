@@ -5,5 +5,5 @@
 #include "base/strings.h"
 #include "wire/message.h"
 
-/* Sets nothing when the launch is no part. */
-void rendezvous_set(struct strings *env, const struct message_launch *launch);
+/* Sets nothing when the launch is no part. `hostfile`: the path of its list of hosts. */
+void rendezvous_set(struct strings *env, const struct message_launch *launch, const char *hostfile);

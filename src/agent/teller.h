@@ -19,6 +19,8 @@ struct tellers_options {
     const char *sendmail; // path
     bool is_root;         // else only our own user can be served
     bool is_root_job_allowed;
+    bool is_number_enough;             // as in struct launcher_options
+    const char *node;                  // name of this node
     const struct gpu_devices *devices; // NULL: tellers are not kept from devices
 };
 

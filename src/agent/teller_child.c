@@ -99,13 +99,18 @@ static int become(const struct tellers_options *options, const struct message_te
 }
 
 /* -ENOENT and -EPERM: nobody can be served here under that uid. */
-static int find_user(const struct tellers_options *options, uint32_t uid, struct user *ret, struct error *err)
+static int find_user(const struct tellers_options *options, const struct message_tell *request,
+    struct user *ret, struct error *err)
 {
+    uint32_t uid = request->uid;
     if (options->is_root && uid == 0 && !options->is_root_job_allowed)
         return error_set(err, -EPERM, "nothing is run for root on this node");
     if (!options->is_root && uid != geteuid())
         return error_set(
             err, -EPERM, "this instance belongs to uid %u and runs nothing for uid %u", geteuid(), uid);
+    bool is_compared = request->user != NULL && !options->is_number_enough;
+    if (is_compared && user_check_name(uid, request->user, options->node, err) < 0)
+        return -EPERM;
     return user_lookup(uid, ret, err);
 }
 
@@ -205,7 +210,7 @@ int teller_child_run(
     if (r == 0)
         r = reset_favours(&err);
     if (r == 0)
-        r = find_user(options, request->uid, &user, &err);
+        r = find_user(options, request, &user, &err);
     if (r == 0) {
         limit_self();
         r = become(options, request, &user, &err);

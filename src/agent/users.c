@@ -9,6 +9,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "job/launch.h"
@@ -75,6 +76,38 @@ int user_lookup(uid_t uid, struct user *ret, struct error *err)
     user.shell = xstrdup(entry.pw_shell != NULL && entry.pw_shell[0] == '/' ? entry.pw_shell : "/bin/sh");
     *ret = user;
     user = (struct user){ 0 };
+    return 0;
+}
+
+/* False when nobody is called so. */
+static bool find_uid(const char *name, uid_t *ret)
+{
+    _cleanup_free_ char *bytes = NULL;
+    for (size_t size = 4096; size <= ENTRY_BYTES_MAX; size *= 2) {
+        struct passwd entry, *found = NULL;
+        bytes = xreallocarray(bytes, size, 1);
+        int error = getpwnam_r(name, &entry, bytes, size, &found);
+        if (error == ERANGE)
+            continue;
+        if (found != NULL)
+            *ret = found->pw_uid;
+        return found != NULL;
+    }
+    return false;
+}
+
+int user_check_name(uid_t uid, const char *name, const char *node, struct error *err)
+{
+    _cleanup_free_ char *bytes = NULL;
+    struct passwd entry;
+    uid_t named;
+    bool is_known = find_uid(name, &named);
+    if (is_known && named == uid)
+        return 0;
+    if (find_entry(uid, &entry, &bytes, NULL) == 0)
+        return error_set(err, -EPERM, "on node %s user id %u is %s, not %s", node, uid, entry.pw_name, name);
+    if (is_known)
+        return error_set(err, -EPERM, "on node %s %s has user id %u, not %u", node, name, named, uid);
     return 0;
 }
 

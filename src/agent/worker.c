@@ -282,6 +282,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .has_joined = options->uplink_fd >= 0,
         .is_root = geteuid() == 0,
         .is_root_job_allowed = options->is_root_job_allowed,
+        .is_number_enough = options->is_number_enough,
         .pids_max = options->pids_max,
         .devices = worker->devices,
         .is_guarding = worker->devices_err.code == 0,
@@ -307,6 +308,8 @@ static void open_tellers(struct worker *worker)
         .sendmail = worker->options->sendmail,
         .is_root = geteuid() == 0,
         .is_root_job_allowed = worker->options->is_root_job_allowed,
+        .is_number_enough = worker->options->is_number_enough,
+        .node = worker->options->node,
         .devices = worker->devices_err.code == 0 ? worker->devices : NULL,
     };
     worker->tellers = tellers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);

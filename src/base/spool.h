@@ -17,6 +17,8 @@
  *       tty                      datagram socket of the terminal: struct terminal_visit
  *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
  *     JOB.ATTEMPT.STEP.TASK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
+ *   RUN/hosts/                   the same
+ *     JOB.ATTEMPT.STEP.TASK      the job's MGPU_HOSTFILE, 0400 of its user (agent/hostfile.h)
  *
  * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
  */
@@ -59,6 +61,7 @@ struct spool_command {
     uint32_t magic;   // SPOOL_COMMAND_MAGIC
     uint32_t signal;  // sent to every process of the step at once
     int64_t grace_ms; // then SIGKILL after this long; < 0: only the signal, the job goes on
+    uint64_t port;    // of SPOOL_GO_MAGIC: where the parts meet; 0: as the environment has it
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one

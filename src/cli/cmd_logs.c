@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu logs: the output of jobs. One job's bytes are printed as they are; of several jobs each line is
- * preceded by its job's number, and with -f they are followed side by side.
+ * preceded by its job's number, and with -f they are followed side by side. Of a job that has not started it
+ * may not be known yet on how many nodes it will run: that is waited for first.
  */
 #include <errno.h>
 #include <poll.h>
@@ -89,14 +90,22 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
+struct log_list {
+    struct log *items;
+    size_t count; // of those that are followed at most FOLLOWED_MAX, for which there is room
+};
+
 /* One job's output on its way, or that of its part on one node. */
 struct log {
     const char *job;
     size_t rank;
     struct call *call;
+    struct log_list *list; // it is one of these
     struct stream stream;
     struct escapes escapes;
-    struct labelled lines; // with several
+    struct labelled lines;  // with several
+    bool is_one_of_several; // jobs
+    bool is_awaited;        // what is asked now is the job itself, until it has started
     bool is_prefixed;
     bool is_stripped;
     bool is_last; // what is asked now was asked when the job was over
@@ -144,9 +153,19 @@ static bool is_to_be_stripped(const struct log *log)
     return client_get(&log->call->client, path, &job, &err) == 0 && json_is_true(json_object_get(job, "tty"));
 }
 
+static void await_start(struct log *log)
+{
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=running,done", log->job);
+    stream_start(&log->stream, &log->call->client, path);
+}
+
 static int start(struct log *log, struct error *err)
 {
     const struct logs_options *options = log->call->options;
+    if (log->is_awaited) {
+        await_start(log);
+        return 0;
+    }
     log->is_stripped = is_to_be_stripped(log);
     if (options->has_lines) {
         int r = log_tail_find(
@@ -182,10 +201,60 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     return r;
 }
 
+/* Whose lines these are: the job's where there are several, the rank's where it has several nodes. */
+static void set_label(struct log *log, size_t parts)
+{
+    char *label = log->lines.label;
+    log->is_prefixed = log->is_one_of_several || parts > 1;
+    if (parts > 1 && log->is_one_of_several)
+        (void)snprintf(label, sizeof(log->lines.label), "%.40s %zu", log->job, log->rank);
+    else if (parts > 1)
+        (void)snprintf(label, sizeof(log->lines.label), "%zu", log->rank);
+    else
+        (void)snprintf(label, sizeof(log->lines.label), "%.40s", log->job);
+}
+
+static int check_count(size_t count, struct error *err)
+{
+    if (count <= FOLLOWED_MAX)
+        return 0;
+    return error_set(
+        err, -E2BIG, "-f: the outputs on %zu nodes are more than %u at once", count, FOLLOWED_MAX);
+}
+
+/* Now it is known how many nodes it has. */
+static int on_start(struct log *log, struct error *err)
+{
+    const struct http_answer *answer = stream_answer(&log->stream);
+    _cleanup_json_ json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
+    struct log_list *list = log->list;
+    size_t parts = json_array_size(json_object_get(job, "parts"));
+    parts = parts > 0 ? parts : 1;
+    int r = check_count(list->count + parts - 1, err);
+    if (r < 0)
+        return r;
+    log->is_awaited = false;
+    set_label(log, parts);
+    for (size_t rank = 1; r == 0 && rank < parts; rank++) {
+        struct log *other = &list->items[list->count++];
+        *other = (struct log){ .job = log->job,
+            .rank = rank,
+            .call = log->call,
+            .list = list,
+            .is_one_of_several = log->is_one_of_several,
+            .lines = { .put = write_out } };
+        set_label(other, parts);
+        r = start(other, err);
+    }
+    return r == 0 ? start(log, err) : r;
+}
+
 static int on_complete(struct log *log, struct error *err)
 {
     const struct logs_options *options = log->call->options;
     const struct http_answer *answer = stream_answer(&log->stream);
+    if (log->is_awaited && answer->status == 200)
+        return on_start(log, err);
     bool is_good = answer->status == 200 || answer->status == 206;
     bool is_past_end = answer->status == 416; // of a range that begins where the log ends
     bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || log->rank > 0);
@@ -210,30 +279,32 @@ static int advance(struct log *log, bool is_readable, struct error *err)
 }
 
 /* Side by side until all have ended. */
-static int run_logs(struct log *logs, size_t count, struct error *err)
+static int run_logs(struct log_list *list, struct error *err)
 {
     for (;;) {
         struct pollfd fds[FOLLOWED_MAX];
         int wait_ms = -1;
         bool is_over = true;
-        for (size_t i = 0; i < count; i++) {
-            int r = advance(&logs[i], false, err);
+        size_t count = 0;
+        for (; count < list->count; count++) { // one that has started may bring others
+            struct log *log = &list->items[count];
+            int r = advance(log, false, err);
             if (r < 0)
                 return r;
-            int here = logs[i].is_over ? -1 : stream_wait_ms(&logs[i].stream);
+            int here = log->is_over ? -1 : stream_wait_ms(&log->stream);
             wait_ms = here >= 0 && (wait_ms < 0 || here < wait_ms) ? here : wait_ms;
-            fds[i] = (struct pollfd){
-                .fd = logs[i].is_over ? -1 : stream_fd(&logs[i].stream),
+            fds[count] = (struct pollfd){
+                .fd = log->is_over ? -1 : stream_fd(&log->stream),
                 .events = POLLIN,
             };
-            is_over &= logs[i].is_over;
+            is_over &= log->is_over;
         }
         if (is_over)
             return 0;
         if (poll(fds, (nfds_t)count, wait_ms) < 0 && errno != EINTR)
             return error_set_errno(err, -errno, "cannot wait");
         for (size_t i = 0; i < count; i++) {
-            int r = fds[i].revents == 0 ? 0 : advance(&logs[i], true, err);
+            int r = fds[i].revents == 0 ? 0 : advance(&list->items[i], true, err);
             if (r < 0)
                 return r;
         }
@@ -246,18 +317,16 @@ static void clear(struct log *log)
     labelled_clear(&log->lines);
 }
 
-struct log_list {
-    struct log *items;
-    size_t count;
-};
-
-/* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. */
-static int count_parts(struct call *call, const char *job, size_t *ret, struct error *err)
+/* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. *ret_is_awaited:
+ * it will be known when the job has started. */
+static int count_parts(
+    struct call *call, const char *job, size_t *ret, bool *ret_is_awaited, struct error *err)
 {
     const struct logs_options *options = call->options;
     _cleanup_json_ json_t *object = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
     *ret = 1;
+    *ret_is_awaited = false;
     if (options->has_rank)
         return 0;
     int r = client_get(&call->client, path, &object, err);
@@ -265,10 +334,25 @@ static int count_parts(struct call *call, const char *job, size_t *ret, struct e
         return r;
     size_t parts = json_array_size(json_object_get(object, "parts"));
     int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
+    bool has_begun = field_is_known(object, "started_at") || field_is_known(object, "array");
+    bool may_be_wide = field_integer(object, "gpus", 1) > 1;
     if (parts == 0 && asked > 1 && options->is_follow)
         parts = (size_t)asked;
+    *ret_is_awaited = parts == 0 && may_be_wide && options->is_follow && !job_is_done(object) && !has_begun;
     *ret = parts > 0 ? parts : 1;
     return 0;
+}
+
+/* Who may not read the output is told so before the job starts. */
+static int check_right(struct call *call, const char *job, struct error *err)
+{
+    struct error none_yet = { 0 };
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log", job);
+    int r = client_get(&call->client, path, NULL, &none_yet);
+    if (r != -EPERM && r != -EACCES)
+        return 0;
+    *err = none_yet;
+    return r;
 }
 
 static int add_job(
@@ -276,24 +360,26 @@ static int add_job(
 {
     const struct logs_options *options = call->options;
     size_t parts;
-    int r = count_parts(call, job, &parts, err);
+    bool is_awaited;
+    int r = count_parts(call, job, &parts, &is_awaited, err);
+    if (r == 0 && is_awaited)
+        r = check_right(call, job, err);
+    if (r == 0 && options->is_follow)
+        r = check_count(list->count + parts, err);
     if (r < 0)
         return r;
-    list->items = xreallocarray(list->items, list->count + parts, sizeof(*list->items));
+    size_t room = options->is_follow ? FOLLOWED_MAX : list->count + parts;
+    list->items = xreallocarray(list->items, room, sizeof(*list->items));
     for (size_t i = 0; i < parts; i++) {
         struct log *log = &list->items[list->count++];
         *log = (struct log){ .job = job,
             .rank = options->has_rank ? (size_t)options->rank : i,
             .call = call,
-            .is_prefixed = is_one_of_several || parts > 1,
+            .list = list,
+            .is_one_of_several = is_one_of_several,
+            .is_awaited = is_awaited,
             .lines = { .put = write_out } };
-        char *label = log->lines.label;
-        if (parts > 1 && is_one_of_several)
-            (void)snprintf(label, sizeof(log->lines.label), "%.40s %zu", job, log->rank);
-        else if (parts > 1)
-            (void)snprintf(label, sizeof(log->lines.label), "%zu", log->rank);
-        else
-            (void)snprintf(label, sizeof(log->lines.label), "%.40s", job);
+        set_label(log, parts);
     }
     return 0;
 }
@@ -301,18 +387,13 @@ static int add_job(
 /* At once when they are followed, else one after another. */
 static int print_list(struct log_list *list, bool is_follow, struct error *err)
 {
-    size_t at_once = is_follow ? list->count : 1;
     int r = 0;
-    if (is_follow && list->count > FOLLOWED_MAX)
-        return error_set(
-            err, -E2BIG, "-f: the outputs on %zu nodes are more than %u at once", list->count, FOLLOWED_MAX);
-    for (size_t from = 0; r == 0 && from < list->count; from += at_once) {
-        for (size_t i = 0; r == 0 && i < at_once; i++)
-            r = start(&list->items[from + i], err);
-        if (r == 0)
-            r = run_logs(&list->items[from], at_once, err);
+    for (size_t i = 0, count = list->count; r == 0 && i < count; i++) {
+        r = start(&list->items[i], err);
+        if (r == 0 && !is_follow)
+            r = run_logs(&(struct log_list){ &list->items[i], 1 }, err);
     }
-    return r;
+    return r == 0 && is_follow ? run_logs(list, err) : r;
 }
 
 static int print_logs(struct call *call, const struct strings *jobs, struct error *err)

@@ -421,6 +421,7 @@ static void print_page(const struct page *page, bool has_env)
     print_said(page);
     print_usage(page);
     print_field(page, "directory", "cwd");
+    print_field(page, "else in", "cwd_fallback");
     print_setup(page);
     print_image(page);
     print_field(page, "log", "log");

@@ -121,6 +121,13 @@ static void complete_notify_on(const struct completion *completion)
         complete_add(completion, notify_event_word(i), NULL);
 }
 
+static void complete_fallbacks(const struct completion *completion)
+{
+    complete_add(completion, "home", NULL);
+    complete_add(completion, "tmp", NULL);
+    complete_directories(completion);
+}
+
 /* `option` NULL: whatever it is called. What is not here has no words to offer. */
 static const struct {
     const char *argument, *option;
@@ -145,6 +152,7 @@ static const struct {
     { "FILE", NULL, false, complete_files },
     { "PATH", NULL, false, complete_files },
     { "DIR", NULL, false, complete_directories },
+    { "home|tmp|DIR", NULL, false, complete_fallbacks },
 };
 
 /* "json", "kill|requeue": the words themselves. */

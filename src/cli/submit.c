@@ -124,6 +124,7 @@ static int add_options(json_t *request, const struct submit_options *options, st
         const char *key, *option, *value;
     } texts[] = {
         { "setup", "--setup", setup },
+        { "cwd_fallback", "--chdir-fallback", options->fallback },
         { "output", "--output", options->output },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

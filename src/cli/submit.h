@@ -13,7 +13,7 @@
 /* First member of the options of every verb that uses submit_rows. */
 struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
-    const char *directory, *output, *export, *list;
+    const char *directory, *fallback, *output, *export, *list;
     struct setup_wishes setup;
     struct image_wishes image;
     json_t *env_files;     // the variables of --env-file

@@ -13,6 +13,7 @@
 #include "cli/environment.h"
 #include "cli/field.h"
 #include "cli/option_text.h"
+#include "job/spec.h"
 
 static struct submit_options *options_of(void *target)
 {
@@ -212,6 +213,12 @@ static int set_directory(void *target, const char *value, struct error *err)
     return option_text("-C", value, &options_of(target)->directory, err);
 }
 
+static int set_fallback(void *target, const char *value, struct error *err)
+{
+    int r = job_spec_check_fallback("--chdir-fallback", value, err);
+    return r < 0 ? r : option_text("--chdir-fallback", value, &options_of(target)->fallback, err);
+}
+
 static int set_env(void *target, const char *value, struct error *err)
 {
     const char *equals = strchr(value, '=');
@@ -389,6 +396,8 @@ const struct option_row submit_rows[] = {
     { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "name in lists", set_name },
     { 'C', "chdir", "DIR", "run there instead of here", set_directory },
+    { 0, "chdir-fallback", "home|tmp|DIR", "where it runs on a node that has no such directory (nowhere)",
+        set_fallback },
     { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
     { 0, "env-file", "FILE", "set the variables of its NAME=VALUE lines; may be repeated", set_env_file },
     { 0, "export", "all|minimal|NAMES", "which of your variables it gets: minimal, or these too (all)",

@@ -56,6 +56,9 @@ struct core_effects {
     uint64_t (*random)(void *arg);
     /* The job as the API shows it, as text that the caller frees; NULL: notices go without it. */
     char *(*describe)(void *arg, const struct job *job);
+    /* The name of a user on this machine, valid until the next call; NULL when there is none. May be NULL:
+     * then nodes are told no names. */
+    const char *(*user_name)(void *arg, uint32_t uid);
 };
 
 /* What to say to somebody whose role does not suffice. */

@@ -74,9 +74,6 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
         core_act(core, member);
 }
 
-#define MEETING_PORT_FIRST 29500U // where the parts of a job may meet
-#define MEETING_PORTS      500U
-
 /* Where the others of a job reach this one of its nodes. The controller's own has no address but that at
  * which the others reach the controller. */
 static const char *peer_address(const struct core *core, const struct job *job, size_t rank)
@@ -126,6 +123,11 @@ static struct record_list grants_on(const struct job *job, uint32_t rank)
     return list;
 }
 
+char *core_user_name(struct core *core, uint32_t uid)
+{
+    return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;
+}
+
 bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
@@ -147,6 +149,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
+        .user = core_user_name(core, job->uid),
         .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,
@@ -158,6 +161,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
     core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
     free_peers(&launch.peers);
     free(launch.gpus.items);
+    free(launch.user);
     return true;
 }
 

@@ -244,7 +244,7 @@ static void on_ready(struct core *core, const struct core_node *node, const void
     const struct message_ready *ready = message;
     struct core_job *entry = core_find(core, ready->job);
     if (is_part(entry, node, ready->task, ready->token))
-        core_part_ready(core, entry, ready->task);
+        core_part_ready(core, entry, ready->task, ready);
 }
 
 static void on_started(struct core *core, const struct core_node *node, const void *message)
@@ -260,9 +260,10 @@ static void on_started(struct core *core, const struct core_node *node, const vo
         entry->job->started_ms != 0 ||
         (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
         return;
-    struct job_event event = {
-        .type = EVENT_STARTED, .attempt = started->attempt, .log_path = started->log_path
-    };
+    struct job_event event = { .type = EVENT_STARTED,
+        .attempt = started->attempt,
+        .log_path = started->log_path,
+        .text = started->text };
     core_change(core, entry, &event, NULL);
 }
 

@@ -278,12 +278,14 @@ static void send_tell(struct core *core, const struct notice *notice, uint32_t l
     struct notify_target target = { 0 };
     (void)parse_notify(notice->to, &target, NULL);
     _cleanup_free_ char *to = xstrdup(target.to);
+    _cleanup_free_ char *user = core_user_name(core, notice->uid);
     struct message_tell tell = {
         .notice = notice->seq,
         .target = notice->target,
         .job = notice->job,
         .uid = notice->uid,
         .gid = notice->gid,
+        .user = user,
         .way = target.way,
         .to = to,
         .subject = notice->subject,

@@ -13,6 +13,8 @@
  * other way than with exit status 0 has the others stopped, and the attempt is over when all are: with the
  * end of that first one, or back in the queue when none of them ever ran. Nobody's exit record is forgotten
  * before, so that what was heard can be heard again.
+ *
+ * Where the parts meet is decided on the node of rank 0: the others are let go with the port that it says.
  */
 #include "controller/core_parts.h"
 
@@ -112,12 +114,22 @@ static bool may_go(const struct core_job *entry)
     return are_all_ready || entry->job->started_ms != 0;
 }
 
+/* After a start of ours rank 0 may run while its node has not spoken yet. */
+static bool is_port_known(const struct core_parts *parts)
+{
+    return parts->items[0].state >= PART_READY;
+}
+
 /* --- what is said to a node --- */
 
 static void say_go(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
-    struct message_go go = { .job = job->id, .attempt = job->attempt, .task = rank, .token = job->token };
+    struct message_go go = { .job = job->id,
+        .attempt = job->attempt,
+        .task = rank,
+        .token = job->token,
+        .port = entry->parts->items[0].port };
     core->effects.send(core->effects.arg, link, &message_go_record, &go);
     entry->parts->may_have_gone = true;
 }
@@ -159,7 +171,7 @@ void core_parts_act(struct core *core, struct core_job *entry)
     bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts);
     bool is_released = !must_stop && may_go(entry);
     for (uint32_t rank = 0; rank < parts->count; rank++)
-        act_on_part(core, entry, rank, must_stop, is_released);
+        act_on_part(core, entry, rank, must_stop, is_released && (rank == 0 || is_port_known(parts)));
     if (are_all_started(parts))
         core_drop_spec(core, entry->array != NULL ? entry->array : entry);
 }
@@ -348,24 +360,26 @@ static struct core_part *find_open(struct core_job *entry, uint32_t rank)
     return parts != NULL && rank < parts->count && !is_over(&parts->items[rank]) ? &parts->items[rank] : NULL;
 }
 
-void core_part_ready(struct core *core, struct core_job *entry, uint32_t rank)
+void core_part_ready(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct message_ready *ready)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL || part->state == PART_STARTED)
         return;
     part->state = PART_READY;
+    part->port = ready->port;
     if (may_go(entry))
         core_parts_act(core, entry);
 }
 
 /* The job runs when its first part does, or has run. */
-static void note_start(struct core *core, struct core_job *entry, const char *log_path)
+static void note_start(struct core *core, struct core_job *entry, const char *log_path, const char *text)
 {
     const struct job *job = entry->job;
     if (job->started_ms != 0 || (job->state != JOB_STARTING && job->state != JOB_STOPPING))
         return;
     struct job_event event = {
-        .type = EVENT_STARTED, .attempt = job->attempt, .log_path = xstrdup(log_path)
+        .type = EVENT_STARTED, .attempt = job->attempt, .log_path = xstrdup(log_path), .text = xstrdup(text)
     };
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
@@ -378,10 +392,11 @@ void core_part_started(
     if (part == NULL || part->state == PART_STARTED)
         return;
     part->state = PART_STARTED;
+    part->port = started->port;
     free(part->log_path);
     part->log_path = xstrdup(started->log_path);
     if (rank == 0)
-        note_start(core, entry, part->log_path);
+        note_start(core, entry, part->log_path, started->text);
     core_parts_act(core, entry);
 }
 
@@ -402,7 +417,7 @@ void core_part_exited(
         part->log_path = xstrdup(record->log_path);
     }
     if (rank == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
-        note_start(core, entry, part->log_path);
+        note_start(core, entry, part->log_path, NULL);
     settle(core, entry, part, PART_ENDED);
 }
 

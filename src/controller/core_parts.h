@@ -23,6 +23,7 @@ enum part_state {
 struct core_part {
     enum part_state state;
     uint32_t order;          // among those that are over, from 1 on
+    uint32_t port;           // of rank 0, since it is ready: where the parts meet
     char *log_path;          // NULL: not known (yet)
     char *text;              // returned, lost: why
     enum job_end end;        // lost: how
@@ -50,7 +51,8 @@ void core_parts_drop(struct core_job *entry);
 void core_parts_act(struct core *core, struct core_job *entry);
 
 /* --- what a node said of its part; the caller has checked that the part is this node's --- */
-void core_part_ready(struct core *core, struct core_job *entry, uint32_t rank);
+void core_part_ready(
+    struct core *core, struct core_job *entry, uint32_t rank, const struct message_ready *ready);
 void core_part_started(
     struct core *core, struct core_job *entry, uint32_t rank, const struct launch_started *started);
 void core_part_exited(

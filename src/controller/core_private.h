@@ -288,6 +288,8 @@ void core_clear_outlook(struct core *core);
 /* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);
 /* To the node of this rank. False: its request is not in memory, and was asked for. */
+/* What the owner of a job is called on this machine; NULL: he has no name here. The caller frees it. */
+char *core_user_name(struct core *core, uint32_t uid);
 bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link);
 void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link);
 void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);

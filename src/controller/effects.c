@@ -127,6 +127,12 @@ static char *describe(void *arg, const struct job *job)
     return serve_describe(effects->controller->serve, job);
 }
 
+static const char *user_name(void *arg, uint32_t uid)
+{
+    struct effects *effects = arg;
+    return serve_user_name(effects->controller->serve, uid);
+}
+
 struct effects *effects_new(struct controller *controller, struct core_effects *ret_table)
 {
     struct effects *effects = xcalloc(1, sizeof(*effects));
@@ -146,6 +152,7 @@ struct effects *effects_new(struct controller *controller, struct core_effects *
         .arm = arm,
         .random = random_number,
         .describe = describe,
+        .user_name = user_name,
     };
     return effects;
 }

@@ -160,6 +160,11 @@ char *serve_describe(struct serve *serve, const struct job *job)
     return text;
 }
 
+const char *serve_user_name(struct serve *serve, uint32_t uid)
+{
+    return serve != NULL ? usernames_known(serve->names, uid) : NULL;
+}
+
 void serve_fail_all(struct serve *serve, const struct error *err)
 {
     struct error unknown = { 0 };

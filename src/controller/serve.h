@@ -30,6 +30,9 @@ void serve_publish(struct serve *serve, const struct job_event *event, const str
 /* The job as GET /jobs shows it, as text that the caller frees; NULL while there is no API. */
 char *serve_describe(struct serve *serve, const struct job *job);
 
+/* The name of a user of this machine, valid until the next call; NULL when there is none, or no API yet. */
+const char *serve_user_name(struct serve *serve, uint32_t uid);
+
 /* The outcome of a commit is unknown: every open request is told 503 with "outcome": "unknown". Harmless on
  * NULL. */
 void serve_fail_all(struct serve *serve, const struct error *err);

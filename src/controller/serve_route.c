@@ -42,7 +42,7 @@ static const struct route routes[] = {
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,
-        "One job and its history; for its owner also argv, cwd, setup, output, env and image.",
+        "One job and its history; for its owner also argv, cwd, cwd_fallback, setup, output, env and image.",
         { { "script", "1: for its owner also the text of the script that was submitted" } }, NULL },
     { "GET", "/api/v1/jobs/{id}/wait", ACTION_LOOK, handle_wait,
         "Answers with the job when it is in one of the states, 408 when the time is up.",

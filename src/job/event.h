@@ -47,7 +47,7 @@ struct job_event {
     uint64_t cpu_ms;           // ended: user + system time of the command and its children
     uint64_t max_rss;          // ended: bytes
     uint64_t log_bytes;        // ended: size of the output
-    char *text;                // returned, ended, preempted: why, in words
+    char *text;                // returned, ended, preempted: why, in words; started: what is worth knowing
     uint32_t reason;           // stop: enum job_end that it gets by this; END_NONE: END_CANCELLED
     uint32_t hold;             // held, released: HOLD_ bits that are set or cleared
     uint64_t array_job;        // submitted: the array that this is an element of

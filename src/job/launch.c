@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/launch.h"
 
+#include <stdio.h>
+
 #include "job/event.h"
 #include "job/image.h"
 #include "job/spec.h"
@@ -80,6 +82,8 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(80, RECORD_BOOL, struct launch_spec, is_gated, 0),
     RECORD_FIELD(87, RECORD_DURATION, struct launch_spec, lease_ms, 0),
     RECORD_FIELD(88, RECORD_I64, struct launch_spec, lease_until_ms, 0),
+    RECORD_FIELD(90, RECORD_STRING, struct launch_spec, cwd_fallback, SPEC_PATH_MAX),
+    RECORD_FIELD(91, RECORD_U32, struct launch_spec, meeting_port, 0),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
@@ -92,6 +96,8 @@ const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS] = {
     RECORD_FIELD(9, RECORD_U64, struct launch_started, init_start, 0),
     RECORD_FIELD(10, RECORD_STRING, struct launch_started, log_path, SPEC_PATH_MAX),
     RECORD_FIELD(11, RECORD_I64, struct launch_started, wall_ms, 0),
+    RECORD_FIELD(92, RECORD_U32, struct launch_started, port, 0),
+    RECORD_FIELD(93, RECORD_STRING, struct launch_started, text, EVENT_TEXT_MAX),
 };
 const struct record_type launch_started_record =
     RECORD_TYPE(12, "started", struct launch_started, launch_started_fields);
@@ -114,3 +120,13 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_SUBLIST(19, struct launch_exit, usage, 1, &job_usage_record),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
+
+void launch_tell_port(struct strings *variables, uint32_t port)
+{
+    static const char *const names[] = { "MASTER_PORT", "PET_MASTER_PORT" };
+    char text[12];
+    (void)snprintf(text, sizeof(text), "%u", port);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strings_get_env(variables, names[i]) != NULL)
+            strings_set_env(variables, names[i], text);
+}

@@ -10,6 +10,9 @@
 #include "base/strings.h"
 #include "job/usage.h"
 
+#define MEETING_PORT_FIRST 29500U // where the parts of a job on several nodes may meet
+#define MEETING_PORTS      500U
+
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
 struct group_id {
@@ -49,19 +52,21 @@ struct launch_spec {
     struct strings env;     // environment the command starts from
     struct strings gpu_env; // set over it after the setup command ran
     char *cwd;
-    char *setup;                       // or NULL
-    char *shell;                       // runs the setup
-    char *output;                      // absolute, or relative to cwd
-    bool is_output_default;            // the directory of `output` is made when missing, mode 0700
-    char *output_fallback;             // tried when the default place cannot be opened, or NULL
-    char *job_cgroup;                  // directory of the step's cgroup; NULL when there are none
-    struct strings v1_cgroups;         // directories of the v1 cgroups that the step enters as well
-    char *memory_cgroup;               // directory where the kernel counts its memory, or NULL
-    uint64_t memory_limit;             // bytes; 0: none
-    uint32_t cpu_milli;                // 0: no limit
-    uint32_t pids_max;                 // processes and threads; 0: no limit
-    uint32_t numa;                     // 1 + NUMA node of its first GPU; 0: not known
-    struct record_list devices;        // struct device_rule; empty: every device
+    char *cwd_fallback;         // absolute: it runs there when it cannot enter cwd; NULL: it fails
+    uint32_t meeting_port;      // of rank 0: its parts meet at this port, or the next free one; 0: none
+    char *setup;                // or NULL
+    char *shell;                // runs the setup
+    char *output;               // absolute, or relative to cwd
+    bool is_output_default;     // the directory of `output` is made when missing, mode 0700
+    char *output_fallback;      // tried when the default place cannot be opened, or NULL
+    char *job_cgroup;           // directory of the step's cgroup; NULL when there are none
+    struct strings v1_cgroups;  // directories of the v1 cgroups that the step enters as well
+    char *memory_cgroup;        // directory where the kernel counts its memory, or NULL
+    uint64_t memory_limit;      // bytes; 0: none
+    uint32_t cpu_milli;         // 0: no limit
+    uint32_t pids_max;          // processes and threads; 0: no limit
+    uint32_t numa;              // 1 + NUMA node of its first GPU; 0: not known
+    struct record_list devices; // struct device_rule; empty: every device
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: as the shepherd found it
     int64_t time_limit_ms;             // from the start of the command; 0: none
     int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
@@ -97,6 +102,8 @@ struct launch_started {
     uint64_t init_start;
     char *log_path;
     int64_t wall_ms;
+    uint32_t port; // of rank 0: where the parts meet; 0: as they were told with the launch
+    char *text;    // what is worth knowing about the start, in words, or NULL
 };
 
 /* spool file "exit": the attempt's step is over and nothing of it is left running. */
@@ -123,7 +130,11 @@ extern const struct record_type launch_started_record;
 extern const struct record_type launch_exit_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
-#define LAUNCH_STARTED_FIELDS 11
+#define LAUNCH_STARTED_FIELDS 13
 #define LAUNCH_EXIT_FIELDS    19
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
+
+/* Writes the port where the parts meet over what variables of an environment say of it; those that are not
+ * there stay away. */
+void launch_tell_port(struct strings *variables, uint32_t port);

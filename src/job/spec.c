@@ -20,6 +20,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(2, RECORD_ENV, struct job_spec, env, SPEC_ENV_MAX),
     RECORD_FIELD(3, RECORD_STRING, struct job_spec, name, SPEC_NAME_MAX),
     RECORD_FIELD(4, RECORD_STRING, struct job_spec, cwd, SPEC_PATH_MAX),
+    RECORD_FIELD(84, RECORD_STRING, struct job_spec, cwd_fallback, SPEC_PATH_MAX),
     RECORD_FIELD(5, RECORD_STRING, struct job_spec, setup, SPEC_SETUP_MAX),
     RECORD_FIELD(6, RECORD_STRING, struct job_spec, output, SPEC_PATH_MAX),
     JOB_ASK_FIELDS(offsetof(struct job_spec, ask)),
@@ -97,6 +98,14 @@ static int check_image(const struct job_spec *spec, struct error *err)
     return r == 0 ? check_list("image_mounts", &spec->image_mounts, IMAGE_MOUNTS_MAX, err) : r;
 }
 
+int job_spec_check_fallback(const char *what, const char *value, struct error *err)
+{
+    if (value[0] == '/' || strcmp(value, SPEC_CWD_HOME) == 0 || strcmp(value, SPEC_CWD_TMP) == 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "%s: '%.60s' is no directory to fall back to", what, value);
+    return error_hint(err, "home, tmp, or an absolute path");
+}
+
 int job_spec_validate(const struct job_spec *spec, struct error *err)
 {
     if (spec->command.count == 0 || spec->command.items[0][0] == '\0') {
@@ -125,6 +134,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
     } texts[] = {
         { "name", spec->name, SPEC_NAME_MAX },
         { "cwd", spec->cwd, SPEC_PATH_MAX },
+        { "cwd_fallback", spec->cwd_fallback, SPEC_PATH_MAX },
         { "setup", spec->setup, SPEC_SETUP_MAX },
         { "script", spec->script, SPEC_SCRIPT_MAX },
         { "output", spec->output, SPEC_PATH_MAX },
@@ -132,6 +142,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
     };
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
         r = check_text(texts[i].what, texts[i].text, texts[i].limit, err);
+    if (r == 0 && spec->cwd_fallback != NULL)
+        r = job_spec_check_fallback("cwd_fallback", spec->cwd_fallback, err);
     if (r == 0)
         r = check_printable("name", spec->name, err);
     if (r == 0)

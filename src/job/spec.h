@@ -25,10 +25,11 @@ struct job_spec {
     struct strings env;     // the submitter's environment
     char *name;             // NULL: the command's first word is shown
     char *cwd;              // absolute
-    char *setup;            // shell text run before the command, or NULL
-    char *script;           // text of the file that `command` begins with, or NULL: the file itself is run
-    char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
-    char *image;            // container image that the command runs in, or NULL
+    char *cwd_fallback; // where it runs on a node that has no cwd: absolute, "home" or "tmp"; NULL: it fails
+    char *setup;        // shell text run before the command, or NULL
+    char *script;       // text of the file that `command` begins with, or NULL: the file itself is run
+    char *output;       // file for stdout and stderr, %j and %n replaced; NULL: the default log
+    char *image;        // container image that the command runs in, or NULL
     struct strings image_mounts; // SRC[:DST[:ro]]: what else of the node is seen in it
     char *image_runtime;         // podman or apptainer; NULL: what the node has
     struct job_ask ask;          // what it needs and when
@@ -38,6 +39,12 @@ struct job_spec {
     bool tty;                       // runs on a terminal
     uint32_t tty_rows, tty_columns; // its size at the start; 0: 24 by 80
 };
+
+#define SPEC_CWD_HOME "home"
+#define SPEC_CWD_TMP  "tmp"
+
+/* Is this a place to fall back to? A sentence that names `what`, and a hint, when it is not. */
+int job_spec_check_fallback(const char *what, const char *value, struct error *err);
 
 extern const struct record_type job_spec_record;
 

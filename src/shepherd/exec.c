@@ -20,6 +20,7 @@
 #include "shepherd/container.h"
 
 #define SYSTEM_PATH       "/usr/local/bin:/usr/bin:/bin"
+#define LINE_MAX_READ     257 // the kernel reads 256 bytes of a script
 #define REQUEST_MAGIC     0x6d677865U
 #define REQUEST_BYTES_MAX (SPEC_COMMAND_MAX + SPEC_ENV_MAX + 65536U)
 
@@ -59,14 +60,16 @@ static bool is_not_here(int error)
            error == EACCES;
 }
 
-int exec_search(char **argv, char **environment, const char *path)
+typedef int file_fn(char *file, char **argv, char **environment);
+
+static int search(file_fn *try_file, char **argv, char **environment, const char *path)
 {
     char file[PATH_MAX];
     char *name = argv[0];
     if (*name == '\0')
         return ENOENT;
     if (strchr(name, '/') != NULL)
-        return exec_file(name, argv, environment);
+        return try_file(name, argv, environment);
     bool is_denied = false;
     for (const char *p = path != NULL ? path : SYSTEM_PATH;; p++) {
         size_t length = strcspn(p, ":");
@@ -74,7 +77,7 @@ int exec_search(char **argv, char **environment, const char *path)
         int n = snprintf(file, sizeof(file), "%.*s%s%s", (int)length, p, length > 0 ? "/" : "./", name);
         p += length;
         if (n > 0 && n < (int)sizeof(file)) {
-            int error = exec_file(file, argv, environment);
+            int error = try_file(file, argv, environment);
             if (!is_not_here(error))
                 return error;
             /* A directory that may not be searched says nothing about the command. */
@@ -83,6 +86,43 @@ int exec_search(char **argv, char **environment, const char *path)
         if (*p == '\0')
             return is_denied ? EACCES : ENOENT;
     }
+}
+
+int exec_search(char **argv, char **environment, const char *path)
+{
+    return search(exec_file, argv, environment, path);
+}
+
+/* What the first line of a script names, which execve(2) would start. The file may be one that can be
+ * executed but not read. */
+static int check_interpreter(const char *file)
+{
+    char line[LINE_MAX_READ];
+    _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? pread(fd, line, sizeof(line) - 1, 0) : -1;
+    if (n < 2 || line[0] != '#' || line[1] != '!')
+        return 0;
+    line[n] = '\0';
+    char *name = line + 2 + strspn(line + 2, " \t");
+    name[strcspn(name, " \t\n")] = '\0';
+    if (*name == '\0' || access(name, X_OK) == 0)
+        return 0;
+    return errno == ENOENT ? STEP_NO_INTERPRETER : errno;
+}
+
+/* As exec_file(), but executes nothing. */
+static int check_file(char *file, char **argv, char **environment)
+{
+    struct stat st;
+    if (access(file, X_OK) < 0 || stat(file, &st) < 0)
+        return errno;
+    return S_ISREG(st.st_mode) ? check_interpreter(file) : EACCES;
+}
+
+int exec_check(char *name, const char *path)
+{
+    char *argv[] = { name, NULL };
+    return search(check_file, argv, NULL, path);
 }
 
 char **exec_argv(const struct strings *command)

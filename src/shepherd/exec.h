@@ -24,6 +24,10 @@
  */
 int exec_search(char **argv, char **environment, const char *path);
 
+/* What exec_search() would fail with for that command, as far as can be told without executing it; 0: it
+ * would not. */
+int exec_check(char *name, const char *path);
+
 /* A new argv with two free entries before the first; the words stay owned by `command`. The caller frees
  * `*ret - 2`. */
 char **exec_argv(const struct strings *command);

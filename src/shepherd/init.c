@@ -76,10 +76,18 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
     _exit(1);
 }
 
+/* Where it has come to. */
+struct place {
+    int cwd_error; // positive: why it is in cwd_fallback
+    bool is_log_fallback;
+};
+
 /* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
-static void report_ready(const struct init *init, int log_fd, bool is_fallback)
+static void report_ready(const struct init *init, int log_fd, const struct place *place)
 {
-    struct init_report report = { .step = STEP_NONE, .is_fallback = is_fallback };
+    struct init_report report = {
+        .step = STEP_NONE, .is_fallback = place->is_log_fallback, .cwd_error = place->cwd_error
+    };
     int r = descriptor_send(init->channel_fd, &report, sizeof(report), log_fd);
     if (r < 0)
         report_failure(init, STEP_REPORT, -r);
@@ -116,19 +124,41 @@ static int enter_groups(const struct strings *groups)
     return 0;
 }
 
-static int open_log(const struct init *init, bool *ret_is_fallback, enum launch_step *ret_step)
+static int enter_directory(const struct init *init, struct place *place)
 {
-    int fd = output_open(init->log_path, init->spec->is_output_default, ret_step);
+    const struct launch_spec *spec = init->spec;
+    if (chdir(spec->cwd) == 0)
+        return 0;
+    int error = errno;
+    if (spec->cwd_fallback == NULL || chdir(spec->cwd_fallback) < 0)
+        return -error;
+    place->cwd_error = error;
+    strings_set_env(init->environment, "PWD", spec->cwd_fallback);
+    return 0;
+}
+
+static int open_log(const struct init *init, struct place *place, enum launch_step *ret_step)
+{
+    const char *path = place->cwd_error != 0 ? init->log_path_moved : init->log_path;
+    int fd = output_open(path, init->spec->is_output_default, ret_step);
     if (fd >= 0 || init->log_fallback == NULL)
         return fd;
     enum launch_step step;
     int fallback = output_open(init->log_fallback, true, &step);
-    *ret_is_fallback = fallback >= 0;
+    place->is_log_fallback = fallback >= 0;
     return fallback >= 0 ? fallback : fd;
 }
 
+/* A part of several whose command is missing here keeps the others from starting. What a setup makes of PATH
+ * is not known before it ran. */
+static int find_command(const struct init *init)
+{
+    const struct launch_spec *spec = init->spec;
+    return spec->setup != NULL ? 0 : exec_check(init->command[0], strings_get_env(&spec->env, "PATH"));
+}
+
 /* Everything that can fail before the command's turn. Returns the log's descriptor. */
-static int prepare(const struct init *init, bool *ret_is_fallback)
+static int prepare(const struct init *init, struct place *place)
 {
     enum launch_step step;
     (void)prctl(PR_SET_NAME, "mgpu-init");
@@ -145,22 +175,32 @@ static int prepare(const struct init *init, bool *ret_is_fallback)
         report_failure(init, step, -r);
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (chdir(init->spec->cwd) < 0)
-        report_failure(init, STEP_CWD, errno);
-    int log_fd = open_log(init, ret_is_fallback, &step);
+    r = enter_directory(init, place);
+    if (r < 0)
+        report_failure(init, STEP_CWD, -r);
+    int log_fd = open_log(init, place, &step);
     if (log_fd < 0)
         report_failure(init, step, -log_fd);
+    int error = init->spec->is_gated ? find_command(init) : 0;
+    if (error != 0)
+        report_failure(init, STEP_EXEC, error);
     return log_fd;
 }
 
 static bool is_gate_open(const struct init *init)
 {
-    char word = 0;
+    struct init_gate gate = { 0 };
     ssize_t n;
     do
-        n = recv(init->channel_fd, &word, 1, 0);
+        n = recv(init->channel_fd, &gate, sizeof(gate), 0);
     while (n < 0 && errno == EINTR);
-    return n == 1 && word == INIT_GATE[0];
+    if (n != (ssize_t)sizeof(gate) || gate.magic != INIT_GATE_MAGIC)
+        return false;
+    if (gate.port != 0) {
+        launch_tell_port(init->environment, gate.port);
+        launch_tell_port(&init->spec->gpu_env, gate.port);
+    }
+    return true;
 }
 
 /* --- the command --- */
@@ -264,7 +304,7 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
     ret->is_tty = spec->is_tty;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         ret->stdio[fd] = init->stdio != NULL ? init->stdio[fd] : fd == STDIN_FILENO ? -1 : log_fd;
-    ret->environment = init->environment;
+    ret->environment = init->environment->items;
     ret->request_fd = -1;
     ret->argv = init->command;
     ret->path = strings_get_env(&spec->env, "PATH");
@@ -300,7 +340,17 @@ static void judge_setup(const struct plan *plan, struct init_status *status)
     (void)write_all(plan->stdio[STDERR_FILENO], line, (size_t)n);
 }
 
-static void run(const struct init *init, int log_fd, struct init_status *status)
+/* In the output, for who reads that alone. */
+static void tell_place(const struct init *init, const struct place *place, int fd)
+{
+    char text[1024];
+    if (place->cwd_error == 0)
+        return;
+    step_describe(STEP_CWD, place->cwd_error, init->spec, NULL, text, sizeof(text));
+    (void)dprintf(fd, "mgpu: %s; it runs in %s\n", text, init->spec->cwd_fallback);
+}
+
+static void run(const struct init *init, const struct place *place, int log_fd, struct init_status *status)
 {
     char *script[6] = { NULL };
     struct plan plan;
@@ -309,6 +359,7 @@ static void run(const struct init *init, int log_fd, struct init_status *status)
     int r = make_plan(init, log_fd, &plan, script);
     if (r < 0)
         return note_failure(status, STEP_SPAWN, -r);
+    tell_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
     pid_t leader = spawn(&plan, &error);
     if (leader < 0)
@@ -355,9 +406,9 @@ static void end_rest(void)
 
 _Noreturn void init_run(const struct init *init)
 {
-    bool is_fallback = false;
-    int log_fd = prepare(init, &is_fallback);
-    report_ready(init, log_fd, is_fallback);
+    struct place place = { 0 };
+    int log_fd = prepare(init, &place);
+    report_ready(init, log_fd, &place);
     struct init_status status = { .phase = INIT_NEVER };
     if (is_gate_open(init)) {
         status.phase = INIT_EXECUTING;
@@ -369,7 +420,7 @@ _Noreturn void init_run(const struct init *init)
         if (r < 0)
             note_failure(&status, STEP_SPAWN, -r);
         else
-            run(init, log_fd, &status);
+            run(init, &place, log_fd, &status);
         status.phase = INIT_ENDED;
         status.log_bytes = (uint64_t)log_size(log_fd);
         keep_tail(init, log_fd, start, &status);

@@ -44,19 +44,27 @@ struct init_report {
     uint32_t step;        // STEP_NONE: ready, waits at the gate
     int32_t error;        // positive errno
     uint32_t is_fallback; // 1: the log is at output_fallback
+    int32_t cwd_error;    // positive errno: why it is in cwd_fallback; 0: it is not
 };
 
-#define INIT_GATE     "g" // S to I: execute
+/* S to I: execute. */
+struct init_gate {
+    uint32_t magic; // INIT_GATE_MAGIC
+    uint32_t port;  // where the parts meet; 0: as the environment has it
+};
+#define INIT_GATE_MAGIC 0x6d677072U
+
 #define INIT_EXECUTED "x" // I to S: the command runs, signals reach it
 
 /* What I gets from S; all of it is prepared before the clone. */
 struct init {
-    const struct launch_spec *spec;
-    const char *log_path;     // absolute
-    const char *log_fallback; // absolute, or NULL
-    const char *program;      // path of this program, for the setup shell
-    char **command;           // argv with two free entries before it, for scripts without "#!"
-    char **environment;
+    struct launch_spec *spec;
+    const char *log_path;       // absolute
+    const char *log_path_moved; // the same, seen from cwd_fallback; NULL where there is none
+    const char *log_fallback;   // absolute, or NULL
+    const char *program;        // path of this program, for the setup shell
+    char **command;             // argv with two free entries before it, for scripts without "#!"
+    struct strings *environment;
     bool is_confined; // a cgroup will end what is left; else I does
     const int *stdio; // 0, 1 and 2 of the command, or NULL: nothing and the log
     int status_fd;

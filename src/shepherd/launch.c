@@ -57,7 +57,7 @@ static char *absolute_path(const char *cwd, const char *path)
 }
 
 /* The environment with the assignment over it; the words stay owned by the spec. */
-static char **merge_environment(const struct launch_spec *spec, struct strings *merged)
+static void merge_environment(const struct launch_spec *spec, struct strings *merged)
 {
     strings_copy(merged, &spec->env);
     for (size_t i = 0; i < spec->gpu_env.count; i++) {
@@ -66,7 +66,6 @@ static char **merge_environment(const struct launch_spec *spec, struct strings *
         const char *value = strchr(entry, '=');
         strings_set_env(merged, name, value != NULL ? value + 1 : "");
     }
-    return merged->items;
 }
 
 static pid_t clone_init(struct shepherd *shepherd)
@@ -172,10 +171,20 @@ static void leave_host(struct shepherd *shepherd)
     shepherd->host_pidfd = open_host(shepherd);
 }
 
+/* It is not in the directory that was asked for, and its log may be elsewhere with that. */
+static void note_move(struct shepherd *shepherd, int error, char **log_path)
+{
+    char text[EVENT_TEXT_MAX / 2];
+    step_describe(STEP_CWD, error, &shepherd->spec, NULL, text, sizeof(text));
+    shepherd->start_text = xasprintf("%s; it runs in %.500s", text, shepherd->spec.cwd_fallback);
+    free(shepherd->log_path);
+    shepherd->log_path = take_ptr(*log_path);
+}
+
 /* Starts I and waits until it has prepared everything, or has failed at some step. */
 static void prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
 {
-    const struct launch_spec *spec = &shepherd->spec;
+    struct launch_spec *spec = &shepherd->spec;
     _cleanup_strings_ struct strings environment = { 0 };
     char program[SPEC_PATH_MAX] = "";
     _cleanup_free_ char *fallback =
@@ -183,14 +192,18 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     if (spec->setup != NULL && readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
         program[0] = '\0';
     shepherd->log_path = absolute_path(spec->cwd, spec->output);
+    _cleanup_free_ char *moved_path =
+        spec->cwd_fallback != NULL ? absolute_path(spec->cwd_fallback, spec->output) : NULL;
     char **argv = exec_argv(&spec->command);
+    merge_environment(spec, &environment);
     struct init init = {
         .spec = spec,
         .log_path = shepherd->log_path,
+        .log_path_moved = moved_path,
         .log_fallback = fallback,
         .program = program,
         .command = argv,
-        .environment = merge_environment(spec, &environment),
+        .environment = &environment,
         .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_guest,
         .status_fd = shepherd->status_fd,
     };
@@ -212,6 +225,8 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         struct init_report report = read_report(shepherd);
         ret_failure->step = report.step;
         ret_failure->error = report.error;
+        if (report.cwd_error != 0)
+            note_move(shepherd, report.cwd_error, &moved_path);
         if (report.is_fallback != 0) {
             free(shepherd->log_path);
             shepherd->log_path = take_ptr(fallback);
@@ -253,7 +268,9 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     if (shepherd->spec.memory_cgroup == NULL)
         shepherd->node_oom_kills = counts_node_oom_kills(PROC_VMSTAT);
     shepherd->gate_ms = clock_boot_ms();
-    (void)send(shepherd->channel_fd, INIT_GATE, 1, MSG_NOSIGNAL);
+    meeting_hand_over(&shepherd->meeting);
+    const struct init_gate gate = { .magic = INIT_GATE_MAGIC, .port = shepherd->meeting.port };
+    (void)send(shepherd->channel_fd, &gate, sizeof(gate), MSG_NOSIGNAL);
     shepherd_hint(shepherd, "started");
     watch_step(shepherd, ending);
     finish_terminal(shepherd, ending);

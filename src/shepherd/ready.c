@@ -21,11 +21,16 @@ static bool take_command(struct shepherd *shepherd)
         return false;
     if (command.magic == SPOOL_COMMAND_MAGIC)
         shepherd->early = command;
+    /* The other parts were told of this one, even if it is that of a shepherd before us. */
+    if (command.magic == SPOOL_GO_MAGIC && command.port != 0)
+        shepherd->meeting.port = (uint32_t)command.port;
     return command.magic == SPOOL_GO_MAGIC;
 }
 
 void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure)
 {
+    if (shepherd->spec.meeting_port != 0)
+        meeting_reserve(&shepherd->meeting, shepherd->spec.meeting_port);
     int r = record_write_started(shepherd, SPOOL_READY);
     if (r < 0) {
         ret_failure->step = STEP_STARTED;

@@ -5,6 +5,7 @@
 #include "shepherd/shepherd.h"
 
 /* Says in the spool that all is prepared, and returns when the verdict is to be settled: the agent says so
- * because all parts are ready, or because it has taken this one back. Fills in `ret_failure` when the user's
+ * because all parts are ready, or because it has taken this one back. Rank 0 chooses the port where the parts
+ * meet. Fills in `ret_failure` when the user's
  * init is lost meanwhile, or nothing can be said. */
 void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure);

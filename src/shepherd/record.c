@@ -201,6 +201,8 @@ int record_write_started(const struct shepherd *shepherd, const char *name)
         .init_start = process_start_time(shepherd->init_pid),
         .log_path = shepherd->log_path,
         .wall_ms = clock_wall_ms(),
+        .port = shepherd->meeting.port,
+        .text = shepherd->start_text,
     };
     return file_write_record(shepherd->spool_fd, name, &launch_started_record, &started, false);
 }

@@ -83,6 +83,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .node_oom_kills = -1 };
     terminal_init(&shepherd->terminal);
     notify_init(&shepherd->notify);
+    meeting_init(&shepherd->meeting);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
     spool_name(&shepherd->id, shepherd->name);
@@ -170,9 +171,11 @@ void shepherd_close(struct shepherd *shepherd)
         closep(fds[i]);
     terminal_close(&shepherd->terminal);
     notify_close(&shepherd->notify);
+    meeting_close(&shepherd->meeting);
     record_clear(&launch_spec_record, &shepherd->spec);
     buffer_clear(&shepherd->record);
     free(shepherd->log_path);
+    free(shepherd->start_text);
 }
 
 int shepherd_complain(const struct error *err)

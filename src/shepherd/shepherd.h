@@ -5,6 +5,7 @@
  *   launch.c  S: lock, preparations, the user's init, verdict, gate
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
  *   terminal.c  the terminal, and T, the process that moves its bytes
+ *   meeting.c S: of rank 0: the port where the parts meet
  *   ready.c   S: of a part of several: waits until the others are ready too
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
@@ -27,6 +28,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 #include "shepherd/init.h"
+#include "shepherd/meeting.h"
 #include "shepherd/notify.h"
 #include "shepherd/terminal.h"
 
@@ -43,22 +45,24 @@ struct shepherd {
     struct spool_id id;
     char name[SPOOL_NAME_SIZE];
     struct launch_spec spec;
-    int spool_fd;               // the spool directory, also the working directory
-    int lock_fd;                // the proof of life
-    int ctl_fd;                 // commands come in here, hints for the agent go out
-    int status_fd;              // shared with I
-    int exit_fd;                // the exit record's file, with its space reserved
-    int exit_copy_fd;           // directory for a durable copy, or -1
-    int cgroup_fd;              // directory of the step's cgroup, or -1
-    int channel_fd;             // packets from and to I: its report, the gate, "executed"
-    int init_pidfd;             // -1 when I is gone (or, adopting, was never there)
-    int log_fd;                 // to ask for its size, and for a tail that I left to us; -1 when adopting
-    off_t log_start;            // its size when the gate opened: this step's output begins there
-    int64_t node_oom_kills;     // counted when the gate opened; -1: not known
-    int64_t gate_ms;            // boot clock: when it did; 0: not by this shepherd
-    pid_t init_pid;             // 0 when unknown
-    bool is_adopting;           // I and J are not our children
-    char *log_path;             // absolute; what I opened
+    int spool_fd;           // the spool directory, also the working directory
+    int lock_fd;            // the proof of life
+    int ctl_fd;             // commands come in here, hints for the agent go out
+    int status_fd;          // shared with I
+    int exit_fd;            // the exit record's file, with its space reserved
+    int exit_copy_fd;       // directory for a durable copy, or -1
+    int cgroup_fd;          // directory of the step's cgroup, or -1
+    int channel_fd;         // packets from and to I: its report, the gate, "executed"
+    int init_pidfd;         // -1 when I is gone (or, adopting, was never there)
+    int log_fd;             // to ask for its size, and for a tail that I left to us; -1 when adopting
+    off_t log_start;        // its size when the gate opened: this step's output begins there
+    int64_t node_oom_kills; // counted when the gate opened; -1: not known
+    int64_t gate_ms;        // boot clock: when it did; 0: not by this shepherd
+    pid_t init_pid;         // 0 when unknown
+    bool is_adopting;       // I and J are not our children
+    char *log_path;         // absolute; what I opened
+    char *start_text;       // what people should know about the start, or NULL
+    struct meeting meeting;
     int host_pidfd;             // of a guest: the init of the job's own step; -1: gone, or no guest
     struct spool_command early; // a signal that came while it waited to be let go; magic 0: none
     struct terminal terminal;

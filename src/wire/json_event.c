@@ -20,6 +20,12 @@ static void add_allocation(json_t *object, const struct job_event *event, struct
     (void)json_object_set_new(object, "granted", json_job_grants(&event->gpus));
 }
 
+static void add_start(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    if (event->text != NULL)
+        (void)json_object_set_new(object, "message", json_text_string(event->text));
+}
+
 static void add_reason(json_t *object, const struct job_event *event, struct usernames *names)
 {
     (void)json_object_set_new(object, "message", json_text_string(event->text));
@@ -186,7 +192,7 @@ static const struct {
 } types[EVENT_TYPES] = {
     [EVENT_SUBMITTED] = { now_queued, add_user },
     [EVENT_ALLOCATED] = { after_allocation, add_allocation },
-    [EVENT_STARTED] = { after_start, NULL },
+    [EVENT_STARTED] = { after_start, add_start },
     [EVENT_STOP] = { after_stop, add_stop },
     [EVENT_RETURNED] = { after_return, add_reason },
     [EVENT_ENDED] = { after_end, add_end },

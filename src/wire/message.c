@@ -124,15 +124,22 @@ static const struct record_field launch_fields[] = {
     RECORD_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),
     RECORD_FIELD(81, RECORD_U32, struct message_launch, port, 0),
     RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
+    RECORD_FIELD(196, RECORD_STRING, struct message_launch, user, SPEC_PATH_MAX),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
 
-static const struct record_field ready_fields[] = { ATTEMPT_FIELDS(struct message_ready) };
+static const struct record_field ready_fields[] = {
+    ATTEMPT_FIELDS(struct message_ready),
+    RECORD_FIELD(197, RECORD_U32, struct message_ready, port, 0),
+};
 const struct record_type message_ready_record =
     RECORD_TYPE(MESSAGE_READY, "READY", struct message_ready, ready_fields);
 
-static const struct record_field go_fields[] = { ATTEMPT_FIELDS(struct message_go) };
+static const struct record_field go_fields[] = {
+    ATTEMPT_FIELDS(struct message_go),
+    RECORD_FIELD(197, RECORD_U32, struct message_go, port, 0),
+};
 const struct record_type message_go_record = RECORD_TYPE(MESSAGE_GO, "GO", struct message_go, go_fields);
 
 static const struct record_field stop_fields[] = {
@@ -255,6 +262,7 @@ static const struct record_field tell_fields[] = {
     RECORD_FIELD(4, RECORD_U32, struct message_tell, uid, 0),
     RECORD_FIELD(5, RECORD_U32, struct message_tell, gid, 0),
     RECORD_FIELD(6, RECORD_U32, struct message_tell, way, 0),
+    RECORD_FIELD(196, RECORD_STRING, struct message_tell, user, SPEC_PATH_MAX),
     RECORD_FIELD(7, RECORD_STRING, struct message_tell, to, TELL_TEXT_MAX),
     RECORD_FIELD(8, RECORD_STRING, struct message_tell, subject, TELL_TEXT_MAX),
     RECORD_FIELD(9, RECORD_STRING, struct message_tell, body, TELL_TEXT_MAX),

@@ -219,27 +219,30 @@ struct message_launch {
     uint32_t attempt, step, task;
     uint64_t token;
     uint32_t uid, gid;
+    char *user;              // the name of that uid where mgpud is; NULL: it has none there
     struct record_list gpus; // struct gpu_grant
     struct record_list spec; // exactly one struct job_spec
     uint64_t array_job;      // it is an element of this array; 0: of none
     uint32_t array_index;
     /* Of a part: `task` is its rank. It waits for GO at its gate. */
     struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
-    uint32_t port;            // where the parts may meet, on the first of them
-    int64_t lease_ms;         // it ends when the node has heard nothing for so long; 0: never
-    int64_t lease_until_ms;   // not on the wire: what follows from it on the node's boot clock
+    uint32_t port;    // where the parts may meet, on the first of them; there the first free one from here on
+    int64_t lease_ms; // it ends when the node has heard nothing for so long; 0: never
+    int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
+    uint32_t port; // of rank 0: where the parts meet; 0: as LAUNCH said
 };
 
 struct message_go { // every part is ready
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
+    uint32_t port; // where the parts meet; 0: as LAUNCH said
 };
 
 struct message_stop {
@@ -352,6 +355,7 @@ struct message_tell {
     uint32_t target;
     uint64_t job;
     uint32_t uid, gid;
+    char *user;         // as in LAUNCH
     uint32_t way;       // enum notify_way
     char *to;           // address, command or URL; NULL: the user's own mail
     char *subject;      // of a mail

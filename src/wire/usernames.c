@@ -19,7 +19,7 @@
 #define ACCOUNT_BUFFER_SIZE 16384
 
 struct place {
-    bool is_used;
+    bool is_used, is_known;
     uint32_t uid;
     int64_t until_ms;
     char *name;
@@ -43,30 +43,40 @@ void usernames_free(struct usernames *names)
     free(names);
 }
 
-static char *look_up(uint32_t uid)
+static char *look_up(uint32_t uid, bool *ret_is_known)
 {
     struct passwd account, *found = NULL;
     char text[ACCOUNT_BUFFER_SIZE];
     int r = getpwuid_r(uid, &account, text, sizeof(text), &found);
-    if (r != 0 || found == NULL)
-        return xasprintf("%" PRIu32, uid);
-    return xstrdup(account.pw_name);
+    *ret_is_known = r == 0 && found != NULL;
+    return *ret_is_known ? xstrdup(account.pw_name) : xasprintf("%" PRIu32, uid);
 }
 
-const char *usernames_name(struct usernames *names, uint32_t uid)
+static const struct place *find_place(struct usernames *names, uint32_t uid)
 {
     struct place *place = &names->places[uid % LIMIT_USER_NAMES];
     int64_t now_ms = clock_boot_ms();
     if (place->is_used && place->uid == uid && now_ms < place->until_ms)
-        return place->name;
+        return place;
     free(place->name);
     *place = (struct place){
         .is_used = true,
         .uid = uid,
         .until_ms = now_ms + LIMIT_USER_NAMES_S * 1000LL,
-        .name = look_up(uid),
     };
-    return place->name;
+    place->name = look_up(uid, &place->is_known);
+    return place;
+}
+
+const char *usernames_name(struct usernames *names, uint32_t uid)
+{
+    return find_place(names, uid)->name;
+}
+
+const char *usernames_known(struct usernames *names, uint32_t uid)
+{
+    const struct place *place = find_place(names, uid);
+    return place->is_known ? place->name : NULL;
 }
 
 int usernames_uid(struct usernames *names, const char *name, uint32_t *ret_uid, struct error *err)

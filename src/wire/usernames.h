@@ -17,6 +17,9 @@ void usernames_free(struct usernames *names);
 /* The name of a user, or the number as text when it has none. Valid until the next call. */
 const char *usernames_name(struct usernames *names, uint32_t uid);
 
+/* The same, but NULL for one that has no name. */
+const char *usernames_known(struct usernames *names, uint32_t uid);
+
 /* The number of a user called `name` (or written as a number); -ENOENT with a sentence. */
 int usernames_uid(struct usernames *names, const char *name, uint32_t *ret_uid, struct error *err);
 

@@ -346,7 +346,7 @@ static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_
     return 0;
 }
 
-static int release(void *arg, const struct spool_id *id)
+static int release(void *arg, const struct spool_id *id, uint32_t port)
 {
     struct node *node = arg;
     struct spooled *entry = find(node, id);

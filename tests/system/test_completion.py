@@ -59,6 +59,7 @@ def words(box, *typed, **options):
     (['run', 'python', '--g'], [':files'], ['--gpus']),
     (['submit', '-o', ''], [':files'], []),
     (['submit', '--chdir', 'x'], [':directories'], []),
+    (['submit', '--chdir-fallback', ''], ['home', 'tmp', ':directories'], []),
     (['nosuchverb', ''], [], ['run']),
     (['ps', '--nosuchoption', '--st'], ['--state'], []),
 ], ids=' '.join)

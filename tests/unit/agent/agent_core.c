@@ -30,6 +30,8 @@ struct node {
     unsigned tells;
     int64_t armed_at;
     int releases;
+    uint32_t port;       // of the last of them
+    uint32_t ready_port; // of the last READY
     uint16_t sent[SENT_MAX];
     size_t sent_count;
     char text[EVENT_TEXT_MAX]; // of the last RETURNED
@@ -44,6 +46,8 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     struct node *node = arg;
     assert_true(node->sent_count < SENT_MAX);
     node->sent[node->sent_count++] = type->id;
+    if (type->id == MESSAGE_READY)
+        node->ready_port = ((const struct message_ready *)message)->port;
     if (type->id == MESSAGE_RETURNED)
         (void)snprintf(
             node->text, sizeof(node->text), "%s", ((const struct message_returned *)message)->text);
@@ -113,10 +117,11 @@ static int node_command(void *arg, const struct spool_id *which, uint32_t signal
     return node->command_fails;
 }
 
-static int node_release(void *arg, const struct spool_id *which)
+static int node_release(void *arg, const struct spool_id *which, uint32_t port)
 {
     struct node *node = arg;
     node->releases++;
+    node->port = port;
     return 0;
 }
 
@@ -219,7 +224,7 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
     struct message_launch launch = { .job = 5, .attempt = 1, .token = token, .spec = { &spec, 1 } };
     struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
     struct message_forget forget = { .job = 5, .attempt = 1, .token = token };
-    struct message_go go = { .job = 5, .attempt = 1, .token = token };
+    struct message_go go = { .job = 5, .attempt = 1, .token = token, .port = 29777 };
     const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
                           : which == MESSAGE_GO   ? (const void *)&go
                           : which == MESSAGE_STOP ? (const void *)&stop
@@ -333,8 +338,10 @@ static void a_part_that_is_ready_says_so_until_it_is_let_go(void **state)
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->sent_count, 0);
     node->spool.is_ready = true;
+    node->spool.started.port = 29555;
     agent_core_look(node->core, 0, &id);
     assert_sent(node, MESSAGE_READY);
+    assert_int_equal(node->ready_port, 29555);
     agent_core_link_down(node->core);
     hello(node);
     assert_sent(node, MESSAGE_HELLO);
@@ -343,6 +350,7 @@ static void a_part_that_is_ready_says_so_until_it_is_let_go(void **state)
     assert_int_equal(node->releases, 0);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->releases, 1);
+    assert_int_equal(node->port, 29777);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     gate_opens(node);
     assert_sent(node, MESSAGE_STARTED);

@@ -299,7 +299,37 @@ static void a_part_is_told_where_the_others_are(void **state)
     assert_string_equal(strings_get_env(env, "PET_NPROC_PER_NODE"), "2");
     assert_string_equal(strings_get_env(env, "MGPU_NODELIST"), "gpu1,gpu2");
     assert_string_equal(strings_get_env(env, "MGPU_HOSTS"), "10.0.0.1:2,10.0.0.2:2");
+    assert_string_equal(strings_get_env(env, "MGPU_HOSTFILE"), "/run/mgpu/hosts/42.1.0.1");
+    assert_int_equal(request->spec.meeting_port, 0); // that of rank 0 decides
     assert_null(strings_get_env(env, "WORLD_SIZE")); // its launcher says how many processes there are
+}
+
+static void the_first_part_looks_for_the_port(void **state)
+{
+    struct request *request = *state;
+    struct launch_peer peers[2];
+    add_peers(request, peers);
+    request->launch.task = 0;
+    make(request);
+    assert_int_equal(request->spec.meeting_port, 29511);
+}
+
+static const char *fallback(struct request *request, const char *wish)
+{
+    free(request->job.cwd_fallback);
+    request->job.cwd_fallback = xstrdup(wish);
+    record_clear(&launch_spec_record, &request->spec);
+    make(request);
+    return request->spec.cwd_fallback;
+}
+
+static void a_place_to_fall_back_to_becomes_a_directory_of_this_node(void **state)
+{
+    struct request *request = *state;
+    assert_null(fallback(request, NULL));
+    assert_string_equal(fallback(request, "home"), "/home/ada");
+    assert_string_equal(fallback(request, "tmp"), "/tmp");
+    assert_string_equal(fallback(request, "/scratch"), "/scratch");
 }
 
 static void a_job_on_one_node_is_told_nothing_of_others(void **state)
@@ -309,6 +339,8 @@ static void a_job_on_one_node_is_told_nothing_of_others(void **state)
     assert_false(request->spec.is_gated);
     assert_null(strings_get_env(&request->spec.gpu_env, "MASTER_ADDR"));
     assert_null(strings_get_env(&request->spec.gpu_env, "PET_NNODES"));
+    assert_null(strings_get_env(&request->spec.gpu_env, "MGPU_HOSTFILE"));
+    assert_int_equal(request->spec.meeting_port, 0);
 }
 
 static void parts_write_files_of_their_own(void **state)
@@ -355,6 +387,8 @@ int main(void)
         CASE(a_setup_gets_a_shell_that_understands_it),
         CASE(a_message_without_a_command_is_refused),
         CASE(a_part_is_told_where_the_others_are),
+        CASE(the_first_part_looks_for_the_port),
+        CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node),
         CASE(a_job_on_one_node_is_told_nothing_of_others),
         CASE(parts_write_files_of_their_own),
     };

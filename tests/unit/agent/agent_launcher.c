@@ -40,6 +40,7 @@ struct node {
     struct launcher *launcher;
     int notify_fd;
     uint32_t pids_max; // as the launcher is told
+    bool is_number_enough;
     struct message_launch launch;
     struct job_spec job;
     struct spool_id id;
@@ -56,6 +57,7 @@ static void open_launcher(struct node *node)
         .node = "box",
         .is_root = geteuid() == 0,
         .is_root_job_allowed = true,
+        .is_number_enough = node->is_number_enough,
         .pids_max = node->pids_max,
         .devices = node->devices,
         .is_guarding = node->devices != NULL };
@@ -302,6 +304,53 @@ static void an_unknown_user_is_refused_for_good(void **state)
     assert_int_equal(spool_verdict(fd), VERDICT_GO);
 }
 
+static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    node->launch.user = (char[]){ "no-such-user" };
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_START_FAILED);
+    assert_non_null(strstr(node->exit.text, "on node box user id "));
+    assert_non_null(strstr(node->exit.text, ", not no-such-user"));
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    node->job.ask.lease_pid = (uint32_t)getpid();
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    node->job.ask.lease_pid = 0;
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    node->is_number_enough = true;
+    launcher_close(node->launcher);
+    open_launcher(node);
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_STAGED);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **state)
+{
+    struct node *node = *state;
+    struct launch_peer peers[] = {
+        { .name = (char[]){ "n1" }, .address = (char[]){ "10.0.0.1" }, .gpus = 4 },
+        { .name = (char[]){ "n2" }, .address = (char[]){ "fd00::2" } },
+    };
+    _cleanup_free_ char *path = xasprintf("%s/hosts/42.1.0.0", node->run_dir);
+    _cleanup_buffer_ struct buffer text = { 0 };
+    struct stat st;
+    node->launch.peers = (struct record_list){ peers, 2 };
+    for (int i = 0; i < 2; i++) { // an attempt that was launched once before its spool entry was there
+        assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0400);
+        assert_int_equal(st.st_uid, node->launch.uid);
+        _cleanup_close_ int fd = open_entry(node);
+        assert_int_equal(unlinkat(fd, SPOOL_SPEC, 0), 0);
+    }
+    assert_int_equal(file_read(AT_FDCWD, path, 4096, &text), 0);
+    assert_string_equal(buffer_text(&text), "10.0.0.1 slots=4\nfd00::2 slots=1\n");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void roots_jobs_need_to_be_allowed(void **state)
 {
     struct node *node = *state;
@@ -535,6 +584,8 @@ int main(void)
         CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised),
         CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
         CASE(an_unknown_user_is_refused_for_good),
+        CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
+        CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
         CASE(roots_jobs_need_to_be_allowed),
         CASE(a_command_reaches_the_shepherd),
         CASE(a_dead_shepherd_is_replaced_by_an_adopter),

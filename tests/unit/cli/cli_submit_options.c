@@ -56,6 +56,7 @@ static const struct {
     { "notify-on", { "", "x", "end,", "ends", "END" } },
     { "name", { "\xff" } },
     { "chdir", { "\xff" } },
+    { "chdir-fallback", { "", "here", "./x", "Home", "/\xff" } },
     { "env", { "", "NAME", "=VALUE" } },
     { "env-file", { "", "/nowhere/env", "/tmp" } },
     { "export", { "", "A=b", "1x", "all,A", "A,,B", "THERE_IS_NO_SUCH_VARIABLE" } },

@@ -29,11 +29,20 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->task = launch->task;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
+    if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
+        (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
+    if (type->id == MESSAGE_GO)
+        sent->port = ((const struct message_go *)message)->port;
     if (type->id == MESSAGE_STOP)
         sent->signal = ((const struct message_stop *)message)->signal;
     if (type->id == MESSAGE_LAUNCH && launch->peers.count > 0)
         (void)snprintf(sent->meeting, sizeof(sent->meeting), "%s:%u",
             ((const struct launch_peer *)launch->peers.items)->address, launch->port);
+}
+
+static const char *user_name(void *arg, uint32_t uid)
+{
+    return uid == 1000 ? "ana" : NULL;
 }
 
 static void close_link(void *arg, uint32_t link)
@@ -102,6 +111,7 @@ int bench_open(void **state)
         .fetch_end = fetch_end,
         .arm = arm,
         .random = random_number,
+        .user_name = user_name,
     };
     bench->options = options;
     bench->effects = effects;

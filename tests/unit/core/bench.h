@@ -26,6 +26,8 @@ struct sent {
     uint32_t n_gpus;
     uint32_t signal; // of a STOP
     uint32_t task;
+    uint32_t port;    // of a GO
+    char user[32];    // of a LAUNCH
     char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 

@@ -83,10 +83,15 @@ static uint64_t token(const struct bench *b)
     return core_job(b->core, JOB)->token;
 }
 
-static void ready(struct bench *b, uint32_t task)
+static void ready_at(struct bench *b, uint32_t task, uint32_t port)
 {
     say(b, task, MESSAGE_READY,
-        &(struct message_ready){ .job = JOB, .attempt = 1, .task = task, .token = token(b) });
+        &(struct message_ready){ .job = JOB, .attempt = 1, .task = task, .token = token(b), .port = port });
+}
+
+static void ready(struct bench *b, uint32_t task)
+{
+    ready_at(b, task, 0);
 }
 
 static void started(struct bench *b, uint32_t task)
@@ -137,6 +142,7 @@ static void each_node_gets_its_part(void **state)
 {
     struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
+    assert_string_equal(first->user, "ana");
     assert_int_equal(first->link, 1);
     assert_int_equal(second->link, 2);
     assert_int_equal(first->n_gpus, 2);
@@ -284,6 +290,38 @@ static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
     assert_string_equal(job->text, "rank 1 on b: its node was started anew while it ran");
 }
 
+static void all_are_let_go_with_the_port_of_the_first(void **state)
+{
+    struct bench *b = *state;
+    ready_at(b, 0, 29777);
+    ready_at(b, 1, 0);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 0)->port, 29777);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29777);
+}
+
+/* After a start of the controller, of which the first rank has not heard yet while it runs. */
+static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    struct core_job *entry = core_find(b->core, JOB);
+    size_t before = count_sent(b, MESSAGE_GO);
+    core_parts_drop(entry);
+    core_parts_load(entry);
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    (void)hello(b, 2, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    ready(b, 1);
+    assert_int_equal(count_sent(b, MESSAGE_GO), before);
+    char path[] = "/tmp/11.log";
+    say(b, 0, MESSAGE_STARTED,
+        &(struct launch_started){
+            .job = JOB, .attempt = 1, .token = token(b), .log_path = path, .port = 29778 });
+    assert_int_equal(count_sent(b, MESSAGE_GO), before + 1);
+    assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
+}
+
 static void a_go_that_was_lost_is_said_again(void **state)
 {
     struct bench *b = *state;
@@ -385,6 +423,8 @@ int main(void)
         TEST(a_part_that_can_never_start_fails_the_job_and_names_its_node),
         TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
         TEST(a_node_that_reboots_while_it_runs_ends_the_others),
+        TEST(all_are_let_go_with_the_port_of_the_first),
+        TEST(nobody_is_let_go_before_the_first_has_said_its_port),
         TEST(a_go_that_was_lost_is_said_again),
         TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
         TEST(a_cancel_stops_every_part_and_lets_nobody_go),

@@ -97,6 +97,15 @@ static void no_tag_is_used_twice(void **state)
                 assert_int_not_equal(types[t]->fields[i].tag, types[t]->fields[k].tag);
 }
 
+static void only_variables_that_are_there_are_told_the_port(void **state)
+{
+    _cleanup_strings_ struct strings variables = { 0 };
+    strings_set_env(&variables, "MASTER_PORT", "29500");
+    launch_tell_port(&variables, 29777);
+    assert_string_equal(strings_get_env(&variables, "MASTER_PORT"), "29777");
+    assert_null(strings_get_env(&variables, "PET_MASTER_PORT"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +114,7 @@ int main(void)
         cmocka_unit_test(a_started_record_is_not_taken_for_an_exit_record),
         cmocka_unit_test(all_records_name_the_attempt_by_the_same_tags),
         cmocka_unit_test(no_tag_is_used_twice),
+        cmocka_unit_test(only_variables_that_are_there_are_told_the_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

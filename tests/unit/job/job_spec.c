@@ -74,6 +74,10 @@ static void the_working_directory_must_be_absolute(void **state)
     struct job_spec *spec = *state;
     set(&spec->cwd, "home");
     assert_refused(spec, -EINVAL, "cwd");
+    set(&spec->cwd, "/home/ana");
+    set(&spec->cwd_fallback, "there");
+    assert_refused(spec, -EINVAL, "cwd_fallback: 'there' is no directory");
+    set(&spec->cwd_fallback, "tmp");
     set(&spec->cwd, NULL);
     assert_refused(spec, -EINVAL, "cwd");
 }

@@ -86,6 +86,33 @@ static void a_script_without_a_line_goes_to_the_shell(void **state)
     assert_int_equal(search(f->home, "script", "78"), 78);
 }
 
+static int check(const char *path, const char *name)
+{
+    char word[64];
+    (void)snprintf(word, sizeof(word), "%s", name);
+    return exec_check(word, path);
+}
+
+static void what_would_fail_is_known_before_it_is_executed(void **state)
+{
+    struct fixture *f = *state;
+    make_file(f, "data", "text", 0644);
+    make_file(f, "lost", "#! /no/such/interpreter -x\n", 0755);
+    make_file(f, "found", "#!/bin/sh\n", 0755);
+    make_file(f, "plain", "exit 3\n", 0755);
+    assert_int_equal(check("/nosuchdir:/bin", "true"), 0);
+    assert_int_equal(check("/nosuchdir", "true"), ENOENT);
+    assert_int_equal(check(f->home, "data"), EACCES);
+    assert_int_equal(check("/bin", "/"), EACCES);
+    assert_int_equal(check(f->home, "lost"), STEP_NO_INTERPRETER);
+    assert_int_equal(check(f->home, "found"), 0);
+    assert_int_equal(check(f->home, "plain"), 0);
+    assert_int_equal(chdir(f->home), 0);
+    assert_int_equal(check(NULL, "./found"), 0);
+    assert_int_equal(check(NULL, "./gone"), ENOENT);
+    assert_int_equal(chdir("/"), 0);
+}
+
 static void the_setup_script_quotes_its_words(void **state)
 {
     char *script = exec_setup_script("echo it's", "/opt/my tools/mgpu-shepherd");
@@ -147,6 +174,7 @@ int main(void)
         CASE(what_may_not_be_executed_is_passed_over_but_told),
         CASE(an_empty_element_is_the_current_directory),
         CASE(a_script_without_a_line_goes_to_the_shell),
+        CASE(what_would_fail_is_known_before_it_is_executed),
         CASE(the_setup_script_quotes_its_words),
         CASE(a_request_says_when_its_turn_came),
         CASE(a_request_that_was_tampered_with_is_refused),

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/state.h"
@@ -207,6 +208,37 @@ static void a_missing_directory_fails_the_start(void **state)
 }
 
 /* Without the group it would run without its limit. */
+static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **state)
+{
+    struct fixture *f = *state;
+    struct launch_started started;
+    _cleanup_free_ char *said =
+        xasprintf("cannot change to directory /nosuchdir: No such file or directory; it runs in %s", f->home);
+    _cleanup_free_ char *expected = xasprintf("mgpu: %s\n%s %s\n", said, f->home, f->home);
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup("/nosuchdir");
+    f->spec.cwd_fallback = xstrdup(f->home);
+    fixture_script(f, "echo $(pwd) $PWD"); // its log is a name without a directory
+    fixture_run(f);
+    assert_int_equal(f->exit.exit_code, 0);
+    assert_string_equal(f->output, expected);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read_record(fd, SPOOL_STARTED, &launch_started_record, &started, NULL), 0);
+    assert_string_equal(started.text, said);
+    record_clear(&launch_started_record, &started);
+}
+
+static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
+{
+    struct fixture *f = *state;
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup("/nosuchdir");
+    f->spec.cwd_fallback = xstrdup("/nosuchdir/either");
+    fixture_run(f);
+    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
+}
+
 static void a_group_that_cannot_be_entered_fails_the_start(void **state)
 {
     struct fixture *f = *state;
@@ -441,6 +473,8 @@ int main(void)
         CASE(a_missing_command_after_a_setup_ends_with_127),
         CASE(a_missing_setup_shell_is_named),
         CASE(a_missing_directory_fails_the_start),
+        CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen),
+        CASE(without_a_place_to_fall_back_to_the_first_one_is_named),
         CASE(a_group_that_cannot_be_entered_fails_the_start),
         CASE(a_directory_that_only_root_may_enter_fails_the_start),
         CASE(a_log_that_is_a_link_is_refused),

@@ -31,9 +31,32 @@ static void tell(const struct fixture *f, const struct spool_command *command)
         sizeof(*command));
 }
 
+static void let_go_at(const struct fixture *f, uint32_t port)
+{
+    tell(f, &(struct spool_command){ .magic = SPOOL_GO_MAGIC, .grace_ms = -1, .port = port });
+}
+
 static void let_go(const struct fixture *f)
 {
-    tell(f, &(struct spool_command){ .magic = SPOOL_GO_MAGIC, .grace_ms = -1 });
+    let_go_at(f, 0);
+}
+
+static uint32_t port_said(const struct fixture *f, const char *name)
+{
+    struct launch_started said;
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read_record(fd, name, &launch_started_record, &said, NULL), 0);
+    uint32_t port = said.port;
+    record_clear(&launch_started_record, &said);
+    return port;
+}
+
+/* Its variables name a port that nobody has looked at. */
+static void expect_port(struct fixture *f)
+{
+    strings_set_env(&f->spec.gpu_env, "MASTER_PORT", "1");
+    strings_set_env(&f->spec.gpu_env, "PET_MASTER_PORT", "1");
+    fixture_script(f, "echo $MASTER_PORT $PET_MASTER_PORT");
 }
 
 static void start_part(struct fixture *f)
@@ -102,6 +125,75 @@ static void what_cannot_be_prepared_is_told_without_waiting(void **state)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
+static void the_first_rank_says_a_port_that_is_free_and_is_told_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct meeting mine;
+    char expected[32];
+    meeting_init(&mine);
+    meeting_reserve(&mine, 29960);
+    expect_port(f);
+    f->spec.meeting_port = mine.port;
+    start_part(f);
+    uint32_t port = port_said(f, SPOOL_READY);
+    assert_int_not_equal(port, 0);
+    assert_int_not_equal(port, mine.port);
+    let_go_at(f, port);
+    fixture_finish(f);
+    (void)snprintf(expected, sizeof(expected), "%u %u\n", port, port);
+    assert_string_equal(f->output, expected);
+    assert_int_equal(port_said(f, SPOOL_STARTED), port);
+    meeting_close(&mine);
+}
+
+static void another_rank_is_told_the_port_of_the_first(void **state)
+{
+    struct fixture *f = *state;
+    expect_port(f);
+    start_part(f);
+    assert_int_equal(port_said(f, SPOOL_READY), 0);
+    let_go_at(f, 29777);
+    fixture_finish(f);
+    assert_string_equal(f->output, "29777 29777\n");
+}
+
+static void a_setup_cannot_change_the_port(void **state)
+{
+    struct fixture *f = *state;
+    expect_port(f);
+    f->spec.setup = xstrdup("echo $MASTER_PORT; export MASTER_PORT=2");
+    f->spec.shell = xstrdup("/bin/sh");
+    start_part(f);
+    let_go_at(f, 29777);
+    fixture_finish(f);
+    assert_string_equal(f->output, "29777\n29777 29777\n");
+}
+
+static void a_command_that_is_missing_is_told_before_it_is_ready(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "no-such-command", NULL);
+    f->spec.is_gated = true;
+    fixture_run(f);
+    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_int_equal(f->exit.exit_code, 127);
+    assert_int_equal(f->exit.is_executed, 0);
+    assert_string_equal(f->exit.text, "cannot execute no-such-command: No such file or directory");
+}
+
+static void a_command_that_a_setup_may_bring_is_not_looked_for(void **state)
+{
+    struct fixture *f = *state;
+    fixture_command(f, "brought-by-setup", NULL);
+    f->spec.setup = xstrdup("printf '#!/bin/sh\\necho here\\n' > brought-by-setup; "
+                            "chmod 755 brought-by-setup; PATH=.:$PATH");
+    f->spec.shell = xstrdup("/bin/sh");
+    start_part(f);
+    let_go(f);
+    fixture_finish(f);
+    assert_string_equal(f->output, "here\n");
+}
+
 static void a_shepherd_that_dies_while_it_waits_leaves_no_verdict(void **state)
 {
     struct fixture *f = *state;
@@ -120,6 +212,11 @@ int main(void)
         CASE(one_that_was_taken_back_finds_that_out_and_ends),
         CASE(a_signal_that_comes_early_reaches_the_command),
         CASE(what_cannot_be_prepared_is_told_without_waiting),
+        CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same),
+        CASE(another_rank_is_told_the_port_of_the_first),
+        CASE(a_setup_cannot_change_the_port),
+        CASE(a_command_that_is_missing_is_told_before_it_is_ready),
+        CASE(a_command_that_a_setup_may_bring_is_not_looked_for),
         CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
