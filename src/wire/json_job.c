@@ -582,8 +582,11 @@ static const struct {
 json_t *json_job_write(const struct json_job_view *view)
 {
     json_t *object = json_object();
-    for (size_t i = 0; i < ROWS; i++)
-        (void)json_object_set_new(object, rows[i].key.name, rows[i].make(view));
+    for (size_t i = 0; i < ROWS; i++) {
+        json_t *value = rows[i].make(view);
+        if (!view->is_sparse || !json_is_null(value)) // null is one value that nobody owns
+            (void)json_object_set_new_nocheck(object, rows[i].key.name, value);
+    }
     return object;
 }
 
