@@ -366,8 +366,7 @@ static json_t *make_exit_code(const struct json_job_view *view)
 
 static json_t *make_signal(const struct json_job_view *view)
 {
-    bool is_known = has_status(view->job) && view->job->signal != 0;
-    return is_known ? json_integer(view->job->signal) : json_null();
+    return has_status(view->job) && view->job->signal != 0 ? json_integer(view->job->signal) : json_null();
 }
 
 static json_t *make_ended_by(const struct json_job_view *view)
