@@ -272,7 +272,7 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     ret->is_requeued_at_limit = ask->requeue_on_timeout;
 }
 
-static char *notify_path(const struct message_launch *launch, const struct launch_node *node)
+static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)
 {
     const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     char name[SPOOL_NAME_SIZE];
@@ -320,7 +320,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .tty_idle_ms = job->ask.tty_idle_ms,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
-        .notify = notify_path(launch, node),
+        .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
@@ -333,7 +333,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     complete_environment(&ret->env, user, ret->cwd);
     if (node->has_joined) // the one that its submitter had is on another machine
         strings_unset_env(&ret->env, "MGPU_SOCKET");
-    set_assignment(&ret->gpu_env, launch, job_name, node, ret->notify);
+    set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     if (job->script != NULL)
         set_script(job, node, ret);
     if (job->image != NULL)
