@@ -27,7 +27,7 @@ class Top(test_terminal.Screen):
     def run(self, *arguments):
         """Runs `mgpu top ARGUMENTS`; "over N" with its status N appears after it."""
         script = f'{self.socket}.sh'
-        exports = {'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99:detect_leaks=0', **self.exports}
+        exports = {'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99', **self.exports}
         with open(script, 'w', encoding='utf-8') as file:
             file.write(''.join(f"export {name}='{value}'\n" for name, value in exports.items()) + 'cd /tmp; trap : INT\n' +
                        ' '.join(f"'{word}'" for word in [f'{harness.programs()}/mgpu', 'top', *map(str, arguments)]) +
@@ -441,7 +441,7 @@ def test_a_terminal_without_a_size_is_taken_for_a_usual_one(bare):
 def test_a_terminal_that_goes_away_ends_it(bare):
     ours, process = bare
     os.close(ours)
-    assert process.wait(harness.DEADLINE_S) is not None
+    assert process.wait(harness.DEADLINE_S) == -signal.SIGHUP
 
 
 def test_a_locale_without_utf8_gets_ascii(box, top, gate):
