@@ -38,7 +38,8 @@ static void on_signal(int signal)
     leaving_signal = signal;
 }
 
-/* Before curses, which leaves alone what has a handler already. */
+/* Before curses, which leaves alone what has a handler already. Its own ones, for a new size and for Ctrl-Z,
+ * draw, and must find nobody who is drawing. */
 static void take_signals(void)
 {
     static const int leaving[] = { SIGINT, SIGTERM, SIGHUP };
@@ -46,6 +47,7 @@ static void take_signals(void)
     sigset_t held;
     (void)sigemptyset(&held);
     (void)sigaddset(&held, SIGWINCH);
+    (void)sigaddset(&held, SIGTSTP);
     for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
         (void)sigaction(leaving[i], &action, NULL);
         (void)sigaddset(&held, leaving[i]);
@@ -57,10 +59,14 @@ static void take_signals(void)
 static void go_outside(struct top *top, void (*act)(struct top *top))
 {
     sigset_t held;
+    const struct sigaction as_usual = { .sa_handler = SIG_DFL };
+    struct sigaction of_curses;
     curses_leave();
+    (void)sigaction(SIGTSTP, &as_usual, &of_curses); // that one comes back to a screen which is not ours now
     (void)sigprocmask(SIG_SETMASK, &outside_signals, &held);
     act(top);
     (void)sigprocmask(SIG_SETMASK, &held, NULL);
+    (void)sigaction(SIGTSTP, &of_curses, NULL);
     if (leaving_signal == SIGINT) // that key was for what had the terminal
         leaving_signal = 0;
     curses_return();

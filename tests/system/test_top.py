@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The dashboard of the terminal, as somebody sees it who sits in front of it (tmux)."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
 import signal
+import struct
+import termios
+import time
 
 import harness
 import pytest
@@ -442,6 +446,23 @@ def test_a_terminal_that_goes_away_ends_it(bare):
     ours, process = bare
     os.close(ours)
     assert process.wait(harness.DEADLINE_S) == -signal.SIGHUP
+
+
+def test_stops_and_new_sizes_in_the_middle_of_drawing_do_no_harm(bare):
+    ours, process = bare
+    for i in range(300):
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack('HHHH', 1 + i * 7 % 60, 1 + i * 31 % 200, 0, 0))
+        os.kill(process.pid, signal.SIGTSTP)  # nobody is there who would let it go on, so it does at once
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 65536)
+        assert process.poll() is None
+    end = time.monotonic() + harness.DEADLINE_S
+    while process.poll() is None and time.monotonic() < end:
+        os.write(ours, b'q')  # keys that were typed while it stopped are thrown away
+        if select.select([ours], [], [], 0.1)[0]:
+            os.read(ours, 65536)
+    assert process.wait(0) == 0
+    os.close(ours)
 
 
 def test_a_locale_without_utf8_gets_ascii(box, top, gate):
