@@ -272,7 +272,8 @@ static void draw_prompt(struct top *top, const struct rect *area)
     static const char answers[] = "? y/N ";
     const struct prompt *prompt = &top->view.prompt;
     int room = area->width - 2, last = area->width - 1;
-    int kept = prompt->is_question ? canvas_width(answers) : room / 2;
+    int typed = canvas_width(prompt->text), half = room / 2;
+    int kept = prompt->is_question ? canvas_width(answers) : typed < half ? typed : half;
     int x = 1 + canvas_put(&top->canvas, area->y, 1, room - kept, LOOK_TITLE, prompt->label);
     if (prompt->is_question) {
         (void)canvas_put(&top->canvas, area->y, x, area->width - x, LOOK_WARN, answers);
