@@ -15,7 +15,7 @@
 #include "agent/gpu_fault.h"
 #include "agent/gpu_owner.h"
 #include "agent/usage_host.h"
-#include "agent/usage_notice.h"
+#include "agent/usage_said.h"
 #include "agent/usage_meter.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -263,7 +263,7 @@ static void note_said(const struct gpu_watch *watch, struct watched *watched)
 {
     _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
     if (dirfd >= 0)
-        (void)usage_notice_read(dirfd, watched->meter.usage.items);
+        (void)usage_said_read(dirfd, watched->meter.usage.items);
 }
 
 static void measure(struct gpu_watch *watch, struct watched *watched, const struct usage_sample *sample)
@@ -364,7 +364,7 @@ struct job_usage *gpu_watch_end(struct gpu_watch *watch, const struct spool_id *
         return NULL;
     if (!load_meter(dirfd, id, &meter))
         usage_meter_init(&meter, id->job, id->attempt, 0, 0); // it was over before the first sample
-    (void)usage_notice_read(dirfd, meter.usage.items);
+    (void)usage_said_read(dirfd, meter.usage.items);
     struct job_usage *usage = usage_meter_read(&meter);
     usage_meter_clear(&meter);
     return usage;

@@ -293,7 +293,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_guest *req
     spec->lease_ms = 0;
     spec->warn_signal = 0;
     spec->tty_idle_ms = 0;
-    replace_text(&spec->notify, NULL); // it says things where the job does
+    replace_text(&spec->say_pipe, NULL); // it says things where the job does
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;
     spec->tty_columns = request->columns;

@@ -290,7 +290,7 @@ static char *fallback_directory(const char *wish, const struct user *user)
     return xstrdup(strcmp(wish, SPEC_CWD_HOME) == 0 ? user->home : "/tmp");
 }
 
-static char *notify_path(const struct message_launch *launch, const struct launch_node *node)
+static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)
 {
     const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     char name[SPOOL_NAME_SIZE];
@@ -339,7 +339,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .tty_idle_ms = job->ask.tty_idle_ms,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
-        .notify = notify_path(launch, node),
+        .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .meeting_port = launch->task == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
@@ -353,7 +353,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     complete_environment(&ret->env, user, ret->cwd);
     if (node->has_joined) // the one that its submitter had is on another machine
         strings_unset_env(&ret->env, "MGPU_SOCKET");
-    set_assignment(&ret->gpu_env, launch, job_name, node, ret->notify);
+    set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     if (job->script != NULL)
         set_script(job, node, ret);
     if (job->image != NULL)

@@ -2,7 +2,7 @@
 /*
  * From a launch message to a running shepherd. The launcher touches files and processes and decides nothing
  * about attempts: the agent's core asks for each step (stage, start, adopt, discard) and learns the outcome
- * from the spool directory, from the pidfd it gets here, and from hints on the notify socket.
+ * from the spool directory, from the pidfd it gets here, and from hints on the socket of hints.
  */
 #pragma once
 

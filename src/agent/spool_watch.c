@@ -43,13 +43,13 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 int spool_watch_open(
     struct event_base *base, spool_hint_fn *on_hint, void *arg, struct spool_watch **ret, struct error *err)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SPOOL_NOTIFY };
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SPOOL_HINTS };
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot make a socket");
-    (void)unlink(SPOOL_NOTIFY);
+    (void)unlink(SPOOL_HINTS);
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return error_set_errno(err, -errno, "cannot make the socket %s in the spool", SPOOL_NOTIFY);
+        return error_set_errno(err, -errno, "cannot make the socket %s in the spool", SPOOL_HINTS);
     struct spool_watch *watch = xcalloc(1, sizeof(*watch));
     watch->fd = take_fd(&fd);
     watch->on_hint = on_hint;

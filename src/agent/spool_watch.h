@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The notify socket in the spool, on which shepherds hint that an attempt is worth a look. */
+/* The socket in the spool on which shepherds hint that an attempt is worth a look. */
 #pragma once
 
 #include <event2/event.h>

@@ -88,33 +88,33 @@ bool spool_read_terms(int dirfd, struct spool_terms *ret)
 }
 
 static_assert(
-    sizeof(struct spool_notice) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
+    sizeof(struct spool_said) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
 
-static uint32_t notice_crc(const struct spool_notice *notice)
+static uint32_t said_crc(const struct spool_said *said)
 {
-    struct spool_notice copy = *notice;
+    struct spool_said copy = *said;
     copy.crc = 0;
     return crc32c(0, &copy, sizeof(copy));
 }
 
-int spool_write_notice(int fd, const struct spool_notice *notice)
+int spool_write_said(int fd, const struct spool_said *said)
 {
-    struct spool_notice whole = *notice;
-    whole.magic = SPOOL_NOTICE_MAGIC;
-    whole.crc = notice_crc(&whole);
+    struct spool_said whole = *said;
+    whole.magic = SPOOL_SAID_MAGIC;
+    whole.crc = said_crc(&whole);
     ssize_t n = pwrite(fd, &whole, sizeof(whole), 0);
     return n == (ssize_t)sizeof(whole) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-bool spool_read_notice(int dirfd, struct spool_notice *ret)
+bool spool_read_said(int dirfd, struct spool_said *ret)
 {
-    struct spool_notice notice;
-    _cleanup_close_ int fd = openat(dirfd, SPOOL_NOTICE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || read(fd, &notice, sizeof(notice)) != (ssize_t)sizeof(notice) ||
-        notice.magic != SPOOL_NOTICE_MAGIC || notice.crc != notice_crc(&notice))
+    struct spool_said said;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_SAID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &said, sizeof(said)) != (ssize_t)sizeof(said) || said.magic != SPOOL_SAID_MAGIC ||
+        said.crc != said_crc(&said))
         return false;
-    notice.status[sizeof(notice.status) - 1] = '\0';
-    *ret = notice;
+    said.status[sizeof(said.status) - 1] = '\0';
+    *ret = said;
     return true;
 }
 
@@ -127,7 +127,7 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_NOTICE,
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
         SPOOL_READY, SPOOL_RENEWED };
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);

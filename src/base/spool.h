@@ -4,14 +4,14 @@
  * (tmpfs) and survives all processes, not a reboot, because a new boot ends an attempt anyway.
  *
  *   RUN/spool/                   root (or the rootless user), 0700; the agent's working directory
- *     notify                     datagram socket of the agent: "NAME WORD", a hint to look at NAME
+ *     hints                      datagram socket of the agent: "NAME WORD", a hint to look at NAME
  *     JOB.ATTEMPT.STEP.TASK/     one directory per shepherd; integers made by the controller
  *       lock                     OFD lock held by the living shepherd: the proof of life
  *       spec                     struct launch_spec, written by the agent
  *       verdict                  "go" or "nogo", settled once by link(2): whoever links first decides
  *       started                  struct launch_started, written by the shepherd at the open gate
  *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
- *       notice                   struct spool_notice: what the job has said of itself
+ *       said                     struct spool_said: what the job has said of itself
  *       exit                     struct launch_exit: nothing of the step runs any more
  *       ctl                      datagram socket of the shepherd: struct spool_command
  *       tty                      datagram socket of the terminal: struct terminal_visit
@@ -44,8 +44,8 @@
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
 #define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
-#define SPOOL_NOTIFY    "notify"
-#define SPOOL_NOTICE    "notice"              // struct spool_notice
+#define SPOOL_HINTS     "hints"
+#define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
 #define SPOOL_PIPES     "../" SPOOL_PIPES_DIR // the same, from the spool
 
@@ -84,20 +84,20 @@ bool spool_read_terms(int dirfd, struct spool_terms *ret);
 #define SPOOL_STATUS_MAX 128U // bytes
 
 /* Why a job was told to save its work. */
-enum spool_told { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
+enum spool_save { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
 
 /* What a job has said of itself; host byte order. The status is the user's text: no newline, else anything.
  */
-struct spool_notice {
-    uint32_t magic; // SPOOL_NOTICE_MAGIC
+struct spool_said {
+    uint32_t magic; // SPOOL_SAID_MAGIC
     uint32_t crc;   // of the struct, with 0 here
     uint32_t has_progress;
     uint32_t progress_ppm;             // 0 to 1000000
     int64_t checkpointed_ms;           // wall clock: when it said last that its work is saved; 0: never
-    uint64_t told;                     // enum spool_told
+    uint64_t save;                     // enum spool_save
     char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Fills the struct up: there is no padding
 };
-#define SPOOL_NOTICE_MAGIC 0x6d67706fU
+#define SPOOL_SAID_MAGIC 0x6d67706fU
 
 /* The attempt may run until then: the node has heard of the controller since its spec was written. */
 struct spool_renewed {
@@ -123,10 +123,10 @@ int spool_settle(int dirfd, enum spool_verdict wanted);
 int spool_verdict(int dirfd);
 
 /* The file is written in place: a reader that comes in between finds a wrong checksum, and looks later. */
-int spool_write_notice(int fd, const struct spool_notice *notice);
+int spool_write_said(int fd, const struct spool_said *said);
 
 /* False, with nothing touched, when there is none that is whole. */
-bool spool_read_notice(int dirfd, struct spool_notice *ret);
+bool spool_read_said(int dirfd, struct spool_said *ret);
 
 /* True when a living shepherd holds the lock of this attempt. */
 bool spool_is_alive(int dirfd);

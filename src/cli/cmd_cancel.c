@@ -16,6 +16,7 @@
 #include "cli/jobs_each.h"
 #include "cli/option_text.h"
 #include "cli/selector.h"
+#include "cli/show_json.h"
 #include "cli/talk.h"
 
 #define LIVE_STATES "queued,starting,running,stopping"
@@ -188,8 +189,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(job, stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
         bool is_stopping = field_is(job, "state", "stopping");
         (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is asked to stop" : "is cancelled");

@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/list.h"
+#include "cli/show_json.h"
 
 #define CONFIG_PATH API_PATH "/config"
 
@@ -103,8 +104,7 @@ static int run_get(struct call *call, int argc, char **argv, struct error *err)
         if (!text_equal(field_text(setting, "key"), argv[0]))
             continue;
         if (call->is_json) {
-            (void)json_dumpf(setting, stdout, JSON_INDENT(2));
-            (void)fputc('\n', stdout);
+            show_json_page(setting, stdout);
             return EXIT_OK;
         }
         _cleanup_free_ char *value = field_shown(setting, "value"), *origin = field_shown(setting, "origin");

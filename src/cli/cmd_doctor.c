@@ -19,6 +19,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/option_text.h"
+#include "cli/show_json.h"
 #include "cli/time_text.h"
 
 #define CLOCK_SLACK_MS 5000
@@ -178,8 +179,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
         if (r < 0)
             return r;
-        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(answer, stdout);
         return EXIT_OK;
     }
     if (!check_socket(&doctor))

@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/jobs_each.h"
+#include "cli/show_json.h"
 
 static int refuse_key(const char *name, struct error *err)
 {
@@ -63,8 +64,7 @@ static int edit(struct call *call, const char *id, void *arg, struct error *err)
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(job, stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
         (void)fprintf(stderr, "  job %s is changed; mgpu why %s\n", id, id);
     }

@@ -4,9 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
@@ -20,11 +18,6 @@
 #include "job/xid.h"
 
 #define LINE_MAX_SHOWN 4096
-
-struct page {
-    struct view view;
-    bool is_next; // something was shown before
-};
 
 /* Whose fault it was decides what to do. */
 static const char *fault_advice(const json_t *job)
@@ -70,7 +63,7 @@ static const char *advice_of(const json_t *job)
     return NULL;
 }
 
-static void print_tail(const struct page *page, const json_t *usage)
+static void print_tail(const struct jobs_pages *pages, const json_t *usage)
 {
     const char *tail = field_text(usage, "tail");
     if (tail == NULL || tail[0] == '\0')
@@ -85,7 +78,7 @@ static void print_tail(const struct page *page, const json_t *usage)
     }
 }
 
-static void print_resources(const struct page *page, const json_t *job, const json_t *usage)
+static void print_resources(const struct jobs_pages *pages, const json_t *job, const json_t *usage)
 {
     char text[32];
     _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
@@ -109,13 +102,13 @@ static void print_resources(const struct page *page, const json_t *job, const js
         (void)printf("Warning: it %s.\n", stray);
 }
 
-static void print_story(const struct page *page, const json_t *job)
+static void print_story(const struct jobs_pages *pages, const json_t *job)
 {
     char waited[32], ran[32], when[64];
     const json_t *usage = json_object_get(job, "usage");
     _cleanup_free_ char *id = job_id(job), *name = field_shown(job, "name"), *user = field_shown(job, "user");
     _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job);
-    const struct screen *screen = page->view.screen;
+    const struct screen *screen = pages->view.screen;
     format_duration((int64_t)(field_number(job, "wait_seconds", 0) * 1000), waited, sizeof(waited));
     format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
     (void)printf("%sjob %s%s  %s, of %s\n", screen_color(screen, COLOR_BOLD), id,
@@ -125,14 +118,14 @@ static void print_story(const struct page *page, const json_t *job)
     else
         (void)printf("It waited %s and never ran.\n", waited);
     time_format(
-        time_parse(field_text(job, "ended_at")), page->view.now_ms, page->view.times, when, sizeof(when));
+        time_parse(field_text(job, "ended_at")), pages->view.now_ms, pages->view.times, when, sizeof(when));
     (void)printf("It ended at %s: %s%s%s.\n", when, screen_color(screen, job_color(job)),
         outcome == NULL ? "done" : outcome, screen_color(screen, COLOR_NONE));
     if (field_is_known(usage, "fault")) {
         _cleanup_free_ char *fault = field_shown(usage, "fault");
         (void)printf("The driver reported: %s.\n", fault);
     }
-    print_resources(page, job, usage);
+    print_resources(pages, job, usage);
     const char *advice = advice_of(job);
     if (advice != NULL)
         (void)printf("%s\n", advice);
@@ -140,7 +133,7 @@ static void print_story(const struct page *page, const json_t *job)
         (void)fputs("\nits GPUs, from start to end\n", stdout);
         usage_print_timeline(screen, usage, stdout);
     }
-    print_tail(page, usage);
+    print_tail(pages, usage);
     if (field_is_known(job, "log")) {
         _cleanup_free_ char *log = field_shown(job, "log");
         (void)printf("\nall of its output: mgpu logs %s (%s)\n", id, log);
@@ -149,7 +142,7 @@ static void print_story(const struct page *page, const json_t *job)
 
 static int explain(struct call *call, const char *id, void *arg, struct error *err)
 {
-    struct page *page = arg;
+    struct jobs_pages *pages = arg;
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
     int r = client_get(&call->client, path, &job, err);
@@ -159,25 +152,14 @@ static int explain(struct call *call, const char *id, void *arg, struct error *e
         (void)error_set(err, -EALREADY, "job %s is not over", id);
         return error_hint(err, "mgpu show %s", id);
     }
-    if (page->is_next)
-        (void)fputc('\n', stdout);
-    page->is_next = true;
-    print_story(page, job);
+    jobs_begin_page(pages);
+    print_story(pages, job);
     return 0;
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
-    struct screen screen;
-    _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
-    if (r < 0)
-        return r;
-    screen_open(&screen, STDOUT_FILENO, call->color);
-    struct page page = {
-        .view = { .screen = &screen, .times = call->times, .now_ms = clock_wall_ms() },
-    };
-    return jobs_each(call, &jobs, explain, &page);
+    return jobs_show_each(call, argc, argv, explain, err);
 }
 
 const struct command command_postmortem = {

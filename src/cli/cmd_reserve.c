@@ -16,6 +16,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/list.h"
+#include "cli/show_json.h"
 #include "cli/talk.h"
 #include "cli/when.h"
 
@@ -128,8 +129,7 @@ static int run_add(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(answer, stdout);
     } else {
         (void)printf("%" PRId64 "\n", field_integer(answer, "id", 0));
     }

@@ -8,6 +8,7 @@
 #include "cli/field.h"
 #include "cli/jobs_each.h"
 #include "cli/selector.h"
+#include "cli/show_json.h"
 #include "cli/submit.h"
 
 static int retry(struct call *call, const char *id, void *arg, struct error *err)
@@ -22,8 +23,7 @@ static int retry(struct call *call, const char *id, void *arg, struct error *err
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(job, stdout);
         return 0;
     }
     _cleanup_free_ char *shown = field_shown(job, "id");

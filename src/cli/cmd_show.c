@@ -21,6 +21,7 @@
 #include "cli/jobs_each.h"
 #include "cli/progress_text.h"
 #include "cli/setup_text.h"
+#include "cli/show_json.h"
 #include "cli/show_page.h"
 #include "cli/usage_text.h"
 #include "cli/why_text.h"
@@ -485,8 +486,7 @@ static int show(struct call *call, const char *id, void *arg, struct error *err)
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(job, stdout);
         return 0;
     }
     if (showing->is_next)

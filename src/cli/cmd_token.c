@@ -16,6 +16,7 @@
 #include "cli/field.h"
 #include "cli/list.h"
 #include "cli/option_text.h"
+#include "cli/show_json.h"
 
 #define NAME_MAX_SHOWN 100
 
@@ -79,8 +80,7 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
         return r;
     const char *token = field_text(answer, "token");
     if (call->is_json) {
-        (void)json_dumpf(answer, stdout, JSON_INDENT(2));
-        (void)fputc('\n', stdout);
+        show_json_page(answer, stdout);
         return EXIT_OK;
     }
     if (token == NULL)

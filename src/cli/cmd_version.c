@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/show_json.h"
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
@@ -17,8 +18,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         _cleanup_json_ json_t *both = json_object();
         (void)json_object_set_new(both, "client", json_string(MGPU_VERSION));
         (void)json_object_set(both, "server", r < 0 ? json_null() : answer);
-        (void)json_dumpf(both, stdout, JSON_INDENT(2));
-        (void)fputc('\n', stdout);
+        show_json_page(both, stdout);
         return EXIT_OK;
     }
     (void)printf("mgpu  %s\n", MGPU_VERSION);

@@ -14,6 +14,7 @@
 #include "cli/job_columns.h"
 #include "cli/job_end.h"
 #include "cli/selector.h"
+#include "cli/show_json.h"
 #include "cli/talk.h"
 #include "cli/wait_any.h"
 
@@ -57,8 +58,7 @@ static const struct option_row rows[] = {
 static void print_job(const struct call *call, const json_t *job)
 {
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(job, stdout);
     } else if (!call->is_quiet) {
         follow_report(call, "wait", job);
     }

@@ -45,6 +45,7 @@ struct feed {
     uint64_t content; // of the jobs file as it was read last; 0: never
     bool wants_again; // lines wait for something that is not in the file
     json_t *told;     // what was wrong with its lines then
+    json_t *in_file;  // hashes of its lines then; NULL: never read
     char said[512];   // the problem of a file, or of mgpud, that was said last
 
     bool is_enforced; // nodes keep jobs from GPUs that are not theirs

@@ -2,12 +2,14 @@
 #include "cli/feed_events.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "cli/field.h"
 
-#define DATA      "data: "
-#define LINE_MAX_ ((size_t)1 << 20)
+#define DATA           "data: "
+#define LINE_MAX_      ((size_t)1 << 20)
+#define ANSWER_WAIT_MS 10000
 
 static void take_line(struct feed_events *events)
 {
@@ -37,6 +39,16 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     return 0;
 }
 
+/* A mgpud that stands still must not keep us from hearing Ctrl-C. */
+static int receive_soon(struct feed_events *events, const struct client *client, struct error *err)
+{
+    struct pollfd wanted = { .fd = http_client_fd(events->http), .events = POLLIN };
+    int ready = poll(&wanted, 1, client->answer_ms > 0 ? client->answer_ms : ANSWER_WAIT_MS);
+    if (ready == 0)
+        return error_set(err, -EAGAIN, "mgpud does not answer");
+    return ready < 0 ? 0 : http_client_receive(events->http, err);
+}
+
 int feed_events_open(struct feed_events *events, struct client *client, struct error *err)
 {
     const struct http_request request = {
@@ -48,7 +60,7 @@ int feed_events_open(struct feed_events *events, struct client *client, struct e
         r = http_client_send(events->http, &request, err);
     /* Until the head of the answer is here nobody knows from when on events come. */
     while (r == 0 && http_client_answer(events->http)->status == 0)
-        r = http_client_receive(events->http, err);
+        r = receive_soon(events, client, err);
     if (r >= 0 && http_client_answer(events->http)->status != 200)
         r = client_problem(http_client_answer(events->http), err);
     if (r < 0)

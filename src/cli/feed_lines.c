@@ -2,7 +2,8 @@
 /*
  * From the jobs file to mgpud. A line whose job waits, runs, succeeded or was cancelled is known and not sent
  * again; one whose job failed is, when the file changes or `start` begins. The submit key holds the hash of
- * the line, so that one that was sent and not noted down becomes no second job.
+ * the line, so that one that was sent and not noted down becomes no second job. A cancelled one is sent again
+ * when it was taken out of the file and put in anew.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static bool is_known(const struct feed *feed, const struct feed_line *line, bool
     char hash[FEED_HASH_SIZE];
     feed_line_hash(line, hash);
     const json_t *job = feed_state_job(&feed->state, hash);
-    if (job == NULL || field_is(job, "status", "back"))
+    if (job == NULL || field_is(job, "status", "back") || field_is(job, "status", "removed"))
         return false;
     bool has_failed = field_is(job, "status", "failed") || field_is(job, "status", "gone");
     return !is_changed || !has_failed;
@@ -91,15 +92,26 @@ static void refuse(struct feed *feed, const struct text_file *file, json_t *told
     (void)json_object_set_new(told, shown, json_true());
 }
 
+/* One look at the whole file. */
+struct reading {
+    const struct text_file *file;
+    bool is_changed;
+    json_t *told;   // what is wrong with its lines
+    json_t *hashes; // of its lines
+};
+
 /* Takes a line that is new and can run. */
-static void consider(
-    struct feed *feed, const struct text_file *file, const char *text, bool is_changed, json_t *told)
+static void consider(struct feed *feed, const struct reading *reading, const char *text)
 {
     _cleanup_feed_line_ struct feed_line line = { 0 };
     struct error err = { 0 };
+    char hash[FEED_HASH_SIZE];
     int r = feed_line_parse(text, &line, &err);
-    line.number = file->line;
-    if (r > 0 && is_known(feed, &line, is_changed))
+    line.number = reading->file->line;
+    feed_line_hash(&line, hash);
+    if (r > 0)
+        (void)json_object_set_new(reading->hashes, hash, json_true());
+    if (r > 0 && is_known(feed, &line, reading->is_changed))
         return;
     if (r > 0 && access(line.script, F_OK) < 0) {
         feed->wants_again = true;
@@ -113,7 +125,21 @@ static void consider(
     if (r > 0)
         add_line(feed, &line);
     if (r < 0)
-        refuse(feed, file, told, &err);
+        refuse(feed, reading->file, reading->told, &err);
+}
+
+/* Whoever takes the line of a cancelled job out of the file may put it in again. */
+static void note_removed(struct feed *feed)
+{
+    const char *hash = NULL;
+    json_t *job = NULL;
+    json_object_foreach(json_object_get(feed->state.root, "jobs"), hash, job)
+    {
+        if (!field_is(job, "status", "cancelled") || json_object_get(feed->in_file, hash) != NULL)
+            continue;
+        (void)json_object_set_new(job, "status", json_string("removed"));
+        feed->state.is_dirty = true;
+    }
 }
 
 void feed_lines_read(struct feed *feed)
@@ -138,11 +164,16 @@ void feed_lines_read(struct feed *feed)
     feed_lines_clear(feed);
     feed->hand_ms = 0;
     read_models(feed);
-    json_t *told = json_object();
+    struct reading reading = { &file, is_changed, json_object(), json_object() };
+    if (feed->in_file != NULL) // jobs may have been cancelled since
+        note_removed(feed);
     for (const char *text = NULL; (text = text_file_next(&file)) != NULL;)
-        consider(feed, &file, text, is_changed, told);
+        consider(feed, &reading, text);
     json_decref(feed->told);
-    feed->told = told;
+    json_decref(feed->in_file);
+    feed->told = reading.told;
+    feed->in_file = reading.hashes;
+    note_removed(feed);
 }
 
 static void note_job(struct feed *feed, const struct feed_line *line, const char *hash, const json_t *job)

@@ -272,6 +272,7 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     json_decref(feed.hashes);
     json_decref(feed.news);
     json_decref(feed.told);
+    json_decref(feed.in_file);
     return r;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/feed.h"
 #include "cli/field.h"
 #include "cli/list.h"
+#include "cli/show_json.h"
 
 #define PERCENT 100.0
 
@@ -208,8 +209,7 @@ static int status(struct call *call, int argc, char **argv, struct error *err)
         return print_all(call, gpus, jobs, config, err);
     _cleanup_json_ json_t *both =
         json_pack("{s:O, s:O}", "gpus", json_object_get(gpus, "gpus"), "jobs", list);
-    (void)json_dumpf(both, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-    (void)putchar('\n');
+    show_json_page(both, stdout);
     return EXIT_OK;
 }
 

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/show_json.h"
 #include "cli/talk.h"
 
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
@@ -30,6 +32,29 @@ int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, 
     return failures > 0 && failures < jobs->count ? EXIT_PARTLY : status;
 }
 
+/* --- a page for each --- */
+
+int jobs_show_each(struct call *call, int argc, char **argv, jobs_each_fn each, struct error *err)
+{
+    struct screen screen;
+    _cleanup_strings_ struct strings jobs = { 0 };
+    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    if (r < 0)
+        return r;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    struct jobs_pages pages = {
+        .view = { .screen = &screen, .times = call->times, .now_ms = clock_wall_ms() },
+    };
+    return jobs_each(call, &jobs, each, &pages);
+}
+
+void jobs_begin_page(struct jobs_pages *pages)
+{
+    if (pages->is_next)
+        (void)fputc('\n', stdout);
+    pages->is_next = true;
+}
+
 /* --- the same request for each --- */
 
 struct deed {
@@ -46,8 +71,7 @@ static int post(struct call *call, const char *id, void *arg, struct error *err)
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(job, stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1 && deed->done != NULL) {
         (void)fprintf(stderr, "  job %s %s\n", id, deed->done);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {

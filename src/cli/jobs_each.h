@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/strings.h"
 #include "cli/call.h"
+#include "cli/list.h"
 #include "cli/selector.h"
 
 /* Does one job ("42", "42.3"); 0 or a negative errno with a sentence. */
@@ -16,6 +17,18 @@ typedef int (*jobs_each_fn)(struct call *call, const char *job, void *arg, struc
  * succeeded.
  */
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg);
+
+/* What is shown of several jobs, one after the other, with an empty line between. */
+struct jobs_pages {
+    struct view view;
+    bool is_next; // something was shown before
+};
+
+/* jobs_each for the jobs that these words name; `each` gets a struct jobs_pages. */
+int jobs_show_each(struct call *call, int argc, char **argv, jobs_each_fn each, struct error *err);
+
+/* Before something of one more job is printed. */
+void jobs_begin_page(struct jobs_pages *pages);
 
 /* Posts `body` to /jobs/ID/ACTION for each of the jobs named. `done` says on a terminal what became of one
  * ("is suspended"); NULL: the state that it is in then. */

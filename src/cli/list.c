@@ -16,6 +16,7 @@
 #include "base/strings.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/show_json.h"
 #include "cli/table.h"
 
 struct selection {
@@ -146,8 +147,7 @@ static void print_json_lines(const json_t *rows, FILE *out)
     json_t *row = NULL;
     json_array_foreach(rows, index, row)
     {
-        (void)json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', out);
+        show_json_line(row, out);
     }
 }
 
@@ -246,8 +246,7 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
     }
     const char *output = call->is_json ? "json" : choice->output;
     if (text_equal(output, "json")) {
-        (void)json_dumpf(answer, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', out);
+        show_json_page(answer, out);
     } else if (text_equal(output, "jsonl")) {
         print_json_lines(rows, out);
     } else if (text_equal(output, "csv")) {

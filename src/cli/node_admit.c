@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/option_text.h"
+#include "cli/show_json.h"
 
 #define HOUR_MS INT64_C(3600000)
 
@@ -66,13 +67,6 @@ static const struct option_row forget_rows[] = {
     { 0 },
 };
 
-static int print_json(const json_t *answer)
-{
-    (void)json_dumpf(answer, stdout, JSON_INDENT(2));
-    (void)fputc('\n', stdout);
-    return EXIT_OK;
-}
-
 static void say_what_next(const struct call *call, const char *ticket, const json_t *answer)
 {
     if (call->is_quiet || isatty(STDERR_FILENO) == 0)
@@ -103,8 +97,10 @@ static int run_token(struct call *call, int argc, char **argv, struct error *err
     if (r < 0)
         return r;
     const char *ticket = field_text(answer, "ticket");
-    if (call->is_json)
-        return print_json(answer);
+    if (call->is_json) {
+        show_json_page(answer, stdout);
+        return EXIT_OK;
+    }
     if (ticket == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud has no token");
     (void)printf("%s\n", ticket);

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/option_text.h"
+#include "cli/show_json.h"
 #include "cli/when.h"
 
 static struct outage_options *options_of(void *target)
@@ -73,8 +74,7 @@ int outage_post(struct call *call, const char *path, json_t *body, struct error 
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(answer, stdout);
     }
     return EXIT_OK;
 }

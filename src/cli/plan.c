@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
+#include "cli/show_json.h"
 #include "cli/submit.h"
 #include "cli/sweep.h"
 #include "cli/talk.h"
@@ -247,8 +248,7 @@ static void list_request(const struct call *call, const struct plan_unit *unit, 
         (void)json_object_update(shown, request);
         (void)json_object_del(shown, "env");
         (void)json_object_del(shown, "submit_key");
-        (void)json_dumpf(shown, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_line(shown, stdout);
         return;
     }
     _cleanup_free_ char *name = field_shown(request, "name");

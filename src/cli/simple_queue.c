@@ -19,6 +19,7 @@
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/show_json.h"
 
 /* "node001:gpu0,gpu1;node002:gpu0" */
 static char *where_it_is(const json_t *job)
@@ -130,8 +131,7 @@ int simple_queue_run(struct call *call, int argc, char **argv, struct error *err
     const json_t *job_rows = json_object_get(jobs, "jobs"), *node_rows = json_object_get(nodes, "nodes");
     if (call->is_json) {
         _cleanup_json_ json_t *all = json_pack("{s:O, s:O}", "jobs", job_rows, "nodes", node_rows);
-        (void)json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(all, stdout);
         return EXIT_OK;
     }
     (void)puts("Jobs:");

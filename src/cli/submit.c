@@ -25,6 +25,7 @@
 #include "cli/job_columns.h"
 #include "cli/session.h"
 #include "cli/option_text.h"
+#include "cli/show_json.h"
 #include "cli/talk.h"
 #include "cli/why_text.h"
 
@@ -255,8 +256,7 @@ int submit_dry(struct call *call, const json_t *request, struct error *err)
     if (r < 0)
         return r;
     if (call->is_json) {
-        (void)json_dumpf(why, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-        (void)fputc('\n', stdout);
+        show_json_page(why, stdout);
         return EXIT_OK;
     }
     screen_open(&screen, STDOUT_FILENO, call->color);
@@ -286,8 +286,7 @@ static void print_place(const struct call *call, const json_t *job)
 void submit_print(const struct call *call, const json_t *job)
 {
     if (call->is_json) {
-        (void)json_dumpf(job, stdout, JSON_INDENT(2));
-        (void)fputc('\n', stdout);
+        show_json_page(job, stdout);
         return;
     }
     int64_t id = field_integer(job, "id", 0);

@@ -41,6 +41,7 @@ struct top_model {
 enum top_ask_id {
     ASK_GPUS, // first what is quick to answer
     ASK_RUNNING,
+    ASK_QUICK,
     ASK_OPEN,
     ASK_ENDED,
     ASK_CHANGED,

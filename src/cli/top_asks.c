@@ -32,7 +32,8 @@ static void keep(json_t **place, json_t *answer, const char *member)
 
 /* --- jobs --- */
 
-/* The queue takes mgpud a while when it is long, because each start is forecast; what runs does not. */
+/* The queue takes mgpud a while when it is long, because each start is forecast; what runs does not, and of
+ * the queue the bare jobs less. So the first picture of each comes before the next question is answered. */
 static bool is_first_list(const struct top *top)
 {
     return !top->model.is_complete;
@@ -41,13 +42,21 @@ static bool is_first_list(const struct top *top)
 static char *running_path(struct top *top)
 {
     (void)top;
-    return xstrdup(API_PATH "/jobs?state=starting,running,stopping");
+    return xstrdup(API_PATH "/jobs?sparse=1&state=starting,running,stopping");
+}
+
+#define OPEN_PATH API_PATH "/jobs?sparse=1&state=queued,starting,running,stopping&limit=" NUMBER(OPEN_MAX)
+
+static char *quick_path(struct top *top)
+{
+    (void)top;
+    return xstrdup(OPEN_PATH "&quick=1");
 }
 
 static char *open_path(struct top *top)
 {
     (void)top;
-    return xstrdup(API_PATH "/jobs?state=queued,starting,running,stopping&limit=" NUMBER(OPEN_MAX));
+    return xstrdup(OPEN_PATH);
 }
 
 static void put_jobs(struct top *top, const json_t *answer)
@@ -65,13 +74,18 @@ static void take_running(struct top *top, json_t *answer)
     top->is_urgent = true;
 }
 
-static void take_open(struct top *top, json_t *answer)
+static void take_quick(struct top *top, json_t *answer)
 {
     top_jobs_reset(&top->model.jobs);
     put_jobs(top, answer);
-    top->is_urgent = !top->model.is_complete;
+    top->is_urgent = true;
     top->model.is_complete = true;
     top->model.is_cut = json_array_size(json_object_get(answer, "jobs")) >= OPEN_MAX;
+}
+
+static void take_open(struct top *top, json_t *answer)
+{
+    take_quick(top, answer);
     top_poke(top, ASK_ENDED);
     top_poke(top, ASK_CHANGED);
 }
@@ -79,7 +93,7 @@ static void take_open(struct top *top, json_t *answer)
 static char *ended_path(struct top *top)
 {
     (void)top;
-    return xstrdup(API_PATH "/jobs?state=done,failed,cancelled&limit=" NUMBER(TOP_ENDED_MAX));
+    return xstrdup(API_PATH "/jobs?sparse=1&state=done,failed,cancelled&limit=" NUMBER(TOP_ENDED_MAX));
 }
 
 static void take_jobs(struct top *top, json_t *answer)
@@ -106,7 +120,16 @@ static char *changed_path(struct top *top)
 {
     touch_shown(top);
     _cleanup_free_ char *ids = top_jobs_take_changed(&top->model.jobs, CHANGED_MAX);
-    return ids == NULL ? NULL : xasprintf(API_PATH "/jobs?all=1&ids=%s", ids);
+    return ids == NULL ? NULL : xasprintf(API_PATH "/jobs?sparse=1&all=1&ids=%s", ids);
+}
+
+/* More than one request can name, such as the elements of a long array, follow one request after the other.
+ */
+static void take_changed(struct top *top, json_t *answer)
+{
+    put_jobs(top, answer);
+    if (top_jobs_have_changed(&top->model.jobs))
+        top_poke(top, ASK_CHANGED);
 }
 
 /* --- GPUs and nodes --- */
@@ -266,9 +289,10 @@ static void take_history(struct top *top, json_t *answer)
 
 const struct top_ask top_asks[ASKS] = {
     [ASK_RUNNING] = { 0, is_first_list, running_path, take_running, NULL },
+    [ASK_QUICK] = { 0, is_first_list, quick_path, take_quick, NULL },
     [ASK_OPEN] = { 0, NULL, open_path, take_open, NULL },
     [ASK_ENDED] = { 0, is_list_there, ended_path, take_jobs, NULL },
-    [ASK_CHANGED] = { CALM_MS, is_list_there, changed_path, take_jobs, NULL },
+    [ASK_CHANGED] = { CALM_MS, is_list_there, changed_path, take_changed, NULL },
     [ASK_GPUS] = { 1, NULL, gpus_path, take_gpus, NULL }, // as often as --refresh says
     [ASK_PAST] = { CALM_MS, is_past_wanted, past_path, take_past, NULL },
     [ASK_NODES] = { CALM_MS, NULL, nodes_path, take_nodes, NULL },

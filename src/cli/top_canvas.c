@@ -91,12 +91,24 @@ struct cell *canvas_cell(const struct canvas *canvas, int y, int x)
     return &canvas->cells[y * canvas->columns + x];
 }
 
+/* A character of two columns that loses one of them loses the other too. */
+static void part_from_other_half(struct canvas *canvas, int y, int x)
+{
+    const struct cell *cell = canvas_cell(canvas, y, x), *after = canvas_cell(canvas, y, x + 1);
+    struct cell *other = cell->text[0] == 0                     ? canvas_cell(canvas, y, x - 1)
+                         : after != NULL && after->text[0] == 0 ? canvas_cell(canvas, y, x + 1)
+                                                                : NULL;
+    if (other != NULL)
+        *other = (struct cell){ .text = { L' ' }, .look = other->look, .is_selected = other->is_selected };
+}
+
 static void set(struct canvas *canvas, int y, int x, enum look look, wchar_t wide)
 {
     struct cell *cell = canvas_cell(canvas, y, x);
-    if (cell != NULL)
-        *cell =
-            (struct cell){ .text = { wide }, .look = (unsigned char)look, .is_selected = cell->is_selected };
+    if (cell == NULL)
+        return;
+    part_from_other_half(canvas, y, x);
+    *cell = (struct cell){ .text = { wide }, .look = (unsigned char)look, .is_selected = cell->is_selected };
 }
 
 static void add_mark(struct canvas *canvas, int y, int x, wchar_t mark)
@@ -163,8 +175,10 @@ void canvas_fill(struct canvas *canvas, const struct rect *area, enum look look,
     for (int y = area->y; y < area->y + area->height; y++)
         for (int x = area->x; x < area->x + area->width; x++) {
             struct cell *cell = canvas_cell(canvas, y, x);
-            if (cell != NULL)
-                *cell = (struct cell){ .text = { shown }, .look = (unsigned char)look };
+            if (cell == NULL)
+                continue;
+            part_from_other_half(canvas, y, x);
+            *cell = (struct cell){ .text = { shown }, .look = (unsigned char)look };
         }
 }
 

@@ -256,15 +256,30 @@ static void draw_tabs(struct top *top)
 
 /* --- the line at the bottom --- */
 
+/* The end of a text that is typed: what does not fit is what was typed first. */
+static const char *last_part(const char *text, int width)
+{
+    while (canvas_width(text) > width)
+        do
+            text++;
+        while (((unsigned char)*text & 0xc0) == 0x80); // the rest of a character of UTF-8
+    return text;
+}
+
+/* However long the label is, one sees what is asked of one, and what one types. */
 static void draw_prompt(struct top *top, const struct rect *area)
 {
+    static const char answers[] = "? y/N ";
     const struct prompt *prompt = &top->view.prompt;
-    int x = 1 + canvas_put(&top->canvas, area->y, 1, area->width - 2, LOOK_TITLE, prompt->label);
+    int room = area->width - 2, last = area->width - 1;
+    int typed = canvas_width(prompt->text), half = room / 2;
+    int kept = prompt->is_question ? canvas_width(answers) : typed < half ? typed : half;
+    int x = 1 + canvas_put(&top->canvas, area->y, 1, room - kept, LOOK_TITLE, prompt->label);
     if (prompt->is_question) {
-        (void)canvas_put(&top->canvas, area->y, x, area->width - x, LOOK_WARN, "? y/N ");
+        (void)canvas_put(&top->canvas, area->y, x, area->width - x, LOOK_WARN, answers);
         return;
     }
-    x += canvas_put(&top->canvas, area->y, x, area->width - x - 1, LOOK_PLAIN, prompt->text);
+    x += canvas_put(&top->canvas, area->y, x, last - x, LOOK_PLAIN, last_part(prompt->text, last - x));
     (void)canvas_put(&top->canvas, area->y, x, 1, LOOK_INPUT, " ");
 }
 

@@ -135,6 +135,14 @@ char *top_jobs_take_changed(struct top_jobs *jobs, size_t limit)
     return out.length == 0 ? NULL : buffer_take(&out);
 }
 
+bool top_jobs_have_changed(const struct top_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->items[i].is_changed)
+            return true;
+    return false;
+}
+
 void top_jobs_clear(struct top_jobs *jobs)
 {
     for (size_t i = 0; i < jobs->count; i++)

@@ -41,6 +41,9 @@ void top_jobs_reset(struct top_jobs *jobs);
  * count as unchanged from now on. The caller frees it. */
 char *top_jobs_take_changed(struct top_jobs *jobs, size_t limit);
 
+/* Some are still to be asked for. */
+bool top_jobs_have_changed(const struct top_jobs *jobs);
+
 void top_jobs_clear(struct top_jobs *jobs);
 
 /* True when the job has or had that GPU (an object with `uuid`). */

@@ -30,16 +30,16 @@
 
 /* --- the terminal's signals --- */
 
-static volatile sig_atomic_t is_told_to_leave;
-static sigset_t outside_signals; // as they were found
+static volatile sig_atomic_t leaving_signal; // 0: none has come
+static sigset_t outside_signals;             // as they were found
 
 static void on_signal(int signal)
 {
-    (void)signal;
-    is_told_to_leave = 1;
+    leaving_signal = signal;
 }
 
-/* Before curses, which leaves alone what has a handler already. */
+/* Before curses, which leaves alone what has a handler already. Its own ones, for a new size and for Ctrl-Z,
+ * draw, and must find nobody who is drawing. */
 static void take_signals(void)
 {
     static const int leaving[] = { SIGINT, SIGTERM, SIGHUP };
@@ -47,6 +47,7 @@ static void take_signals(void)
     sigset_t held;
     (void)sigemptyset(&held);
     (void)sigaddset(&held, SIGWINCH);
+    (void)sigaddset(&held, SIGTSTP);
     for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
         (void)sigaction(leaving[i], &action, NULL);
         (void)sigaddset(&held, leaving[i]);
@@ -58,14 +59,29 @@ static void take_signals(void)
 static void go_outside(struct top *top, void (*act)(struct top *top))
 {
     sigset_t held;
+    const struct sigaction as_usual = { .sa_handler = SIG_DFL };
+    struct sigaction of_curses;
     curses_leave();
+    (void)sigaction(SIGTSTP, &as_usual, &of_curses); // that one comes back to a screen which is not ours now
     (void)sigprocmask(SIG_SETMASK, &outside_signals, &held);
     act(top);
     (void)sigprocmask(SIG_SETMASK, &held, NULL);
-    is_told_to_leave = 0;
+    (void)sigaction(SIGTSTP, &of_curses, NULL);
+    if (leaving_signal == SIGINT) // that key was for what had the terminal
+        leaving_signal = 0;
     curses_return();
     top_wire_resume(top);
     top->is_changed = true;
+}
+
+/* A terminal that has gone ends us as it ends others: by its signal, at once. The kernel sends the processes
+ * of a session another one, and SIGCONT, when the leader of the session has ended too; that must find nobody
+ * who is still busy with leaving, such as a leak check, which waits for a stop that SIGCONT takes back. */
+static void die_of_hangup(void)
+{
+    (void)signal(SIGHUP, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &outside_signals, NULL);
+    (void)raise(SIGHUP);
 }
 
 /* --- the loop --- */
@@ -133,7 +149,7 @@ static void loop(struct top *top)
 {
     bool ready[TOP_FDS] = { false };
     int64_t painted_ms = 0, ticked_ms = 0, selected = 0, selected_ms = 0;
-    while (!top->is_leaving && is_told_to_leave == 0) {
+    while (!top->is_leaving && leaving_signal == 0) {
         bool has_key = take_keys(top);
         if (!top->view.is_frozen)
             top_wire_advance(top, ready);
@@ -152,7 +168,7 @@ static void loop(struct top *top)
         if (top->log.job != selected && SELECTED_MS < wait_ms)
             wait_ms = SELECTED_MS;
         if (wait_for_any(top, wait_ms < 0 ? 0 : wait_ms, ready))
-            return;
+            leaving_signal = SIGHUP;
     }
 }
 
@@ -200,6 +216,8 @@ int top_run(struct top *top, const char *place, struct error *err)
     loop(top);
     curses_close();
     top_wire_clear(top);
+    if (leaving_signal == SIGHUP)
+        die_of_hangup();
     (void)sigprocmask(SIG_SETMASK, &outside_signals, NULL);
     return 0;
 }

@@ -115,7 +115,7 @@ static void take_answer(struct top *top)
     top->is_changed = true;
     if (answer->status == 200) {
         _cleanup_json_ json_t *value =
-            json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
+            json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
         if (value != NULL)
             row->take(top, value);
     } else if (row->refuse != NULL) {

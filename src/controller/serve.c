@@ -154,7 +154,7 @@ char *serve_describe(struct serve *serve, const struct job *job)
 {
     if (serve == NULL)
         return NULL;
-    json_t *object = jobs_write(serve, job, false);
+    json_t *object = jobs_write(serve, job, SHOW_JOB);
     char *text = json_text_format(object);
     json_decref(object);
     return text;

@@ -124,7 +124,7 @@ static void release_listing(struct request *request)
 
 static void append_row(struct request *request, struct listing *listing, const struct ended_row *row)
 {
-    json_t *object = jobs_write(request->serve, row->job, false);
+    json_t *object = jobs_write(request->serve, row->job, SHOW_JOB);
     ended_write_gpu_time(object, row->held_ms, row->measured_ms, row->used_ms);
     _cleanup_free_ char *text = json_text_format(object);
     json_decref(object);

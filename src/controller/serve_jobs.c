@@ -81,13 +81,14 @@ static int64_t unreachable_ms(const struct core *core, const struct job *job)
     return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
 }
 
-json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown)
+json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
 {
     const struct core *core = serve->controller->core;
     struct json_job_view view = {
         .job = job,
         .names = serve->names,
         .now_wall_ms = clock_wall_ms(),
+        .is_sparse = (shown & SHOW_SPARSE) != 0,
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
         .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
@@ -95,8 +96,9 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
     };
     char reason[REASON_SIZE] = "";
     view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
-    if (is_queue_shown && job->state == JOB_QUEUED) {
+    if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view.position = core_queue_position(core, job->id);
+    if ((shown & SHOW_WHY) != 0 && job->state == JOB_QUEUED) {
         view.reason = core_wait_reason(core, view.now_wall_ms, job->id, reason, sizeof(reason));
         view.reason_text = reason;
         core_eta(serve->controller->core, view.now_wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);
@@ -112,7 +114,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_sho
 
 void jobs_reply(struct request *request, unsigned status, const struct job *job)
 {
-    request_hold_json(request, status, jobs_write(request->serve, job, true));
+    request_hold_json(request, status, jobs_write(request->serve, job, SHOW_QUEUE));
 }
 
 static void reply_job(struct request *request, const struct job *job)

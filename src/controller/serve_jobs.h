@@ -18,8 +18,18 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found);
 /* What it makes of what it was given, also of a job read from the store; NULL: nothing was measured. */
 const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job);
 
-/* The job's object. `is_queue_shown`: with its position and why it waits, which costs a look at the queue. */
-json_t *jobs_write(struct serve *serve, const struct job *job, bool is_queue_shown);
+/* What the object of a job that waits has beside the job: its position; why it waits and when it starts,
+ * which costs a look at the cluster; and what any job's lacks: the members that are null. */
+enum jobs_shown {
+    SHOW_JOB = 0,
+    SHOW_POSITION = 1,
+    SHOW_WHY = 2,
+    SHOW_QUEUE = SHOW_POSITION | SHOW_WHY,
+    SHOW_SPARSE = 4
+};
+
+/* The job's object. `shown`: bits of enum jobs_shown. */
+json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown);
 
 /* jobs_write, sent when it is durable. */
 void jobs_reply(struct request *request, unsigned status, const struct job *job);

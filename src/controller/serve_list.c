@@ -33,6 +33,7 @@ struct list {
     bool is_recent; // only jobs that are not over or ended lately
     uint32_t uid;
     const char *name; // pattern, in the query
+    unsigned shown;   // bits of enum jobs_shown
     size_t limit;
     uint64_t *ids; // in order
     size_t count, at;
@@ -139,9 +140,13 @@ static int read_filters(struct request *request, struct list *list, struct error
     const struct query *query = &request->query;
     const char *states = query_get(query, "state"), *user = query_get(query, "user");
     const char *ids = query_get(query, "ids"), *limit = query_get(query, "limit");
-    bool is_all = false;
+    bool is_all = false, is_quick = false, is_sparse = false;
     int64_t most = LIMIT_LIST_JOBS;
     int r = query_get_flag(query, "all", &is_all, err);
+    if (r == 0)
+        r = query_get_flag(query, "quick", &is_quick, err);
+    if (r == 0)
+        r = query_get_flag(query, "sparse", &is_sparse, err);
     if (r == 0 && states != NULL)
         r = jobs_parse_states(states, &list->states, &list->over, err);
     if (r == 0 && user != NULL)
@@ -155,6 +160,7 @@ static int read_filters(struct request *request, struct list *list, struct error
     list->has_user = user != NULL;
     list->name = query_get(query, "name");
     list->limit = (size_t)most;
+    list->shown = (is_quick ? SHOW_POSITION : SHOW_QUEUE) | (is_sparse ? SHOW_SPARSE : SHOW_JOB);
     list->is_deep = is_all || ids != NULL;
     list->is_recent = !list->is_deep && states == NULL;
     if (ids == NULL)
@@ -173,7 +179,8 @@ static void append_job(struct request *request, struct list *list, const struct 
         return;
     bool is_queue_shown = job->state == JOB_QUEUED && list->positions < LIMIT_LIST_POSITIONS;
     list->positions += is_queue_shown;
-    json_t *object = jobs_write(request->serve, job, is_queue_shown);
+    json_t *object =
+        jobs_write(request->serve, job, list->shown & (is_queue_shown ? ~0U : ~(unsigned)SHOW_QUEUE));
     _cleanup_free_ char *text = json_text_format(object);
     json_decref(object);
     buffer_append_text(&list->slice, list->is_first ? "\n" : ",\n");

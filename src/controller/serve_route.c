@@ -39,6 +39,8 @@ static const struct route routes[] = {
             { "ids", "only these, comma-separated" },
             { "all", "1: also those that ended longer ago" },
             { "limit", "at most so many, the newest" },
+            { "quick", "1: without why jobs wait and when they start, which takes mgpud longest" },
+            { "sparse", "1: members that are null are left out" },
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,

@@ -9,7 +9,7 @@
 
 struct request;
 
-#define ROUTE_PARAMETERS_MAX 8
+#define ROUTE_PARAMETERS_MAX 9
 
 struct route_parameter {
     const char *name;

@@ -46,7 +46,7 @@ static void add_spec(json_t *object, const struct job_spec *spec, bool has_scrip
 static void reply_show(struct request *request, const struct job *job)
 {
     struct show *show = request->work;
-    json_t *object = jobs_write(request->serve, job, true);
+    json_t *object = jobs_write(request->serve, job, SHOW_QUEUE);
     if (show->spec != NULL)
         add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))

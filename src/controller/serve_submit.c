@@ -64,7 +64,7 @@ static void reply_created(struct request *request, const struct job *job)
         .summary = job->summary,
         .submitted_ms = job->submitted_ms,
     };
-    request_reply_json(request, 201, jobs_write(request->serve, &accepted, false));
+    request_reply_json(request, 201, jobs_write(request->serve, &accepted, SHOW_JOB));
 }
 
 static void reply_repeated(struct request *request, const struct job *job)

@@ -78,7 +78,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(70, RECORD_STRING, struct launch_spec, script, SPEC_PATH_MAX),
     RECORD_FIELD(83, RECORD_U32, struct launch_spec, checkpoint_signal, 0),
     RECORD_FIELD(84, RECORD_BOOL, struct launch_spec, is_requeued_at_limit, 0),
-    RECORD_FIELD(85, RECORD_STRING, struct launch_spec, notify, SPEC_PATH_MAX),
+    RECORD_FIELD(85, RECORD_STRING, struct launch_spec, say_pipe, SPEC_PATH_MAX),
     RECORD_FIELD(80, RECORD_BOOL, struct launch_spec, is_gated, 0),
     RECORD_FIELD(87, RECORD_DURATION, struct launch_spec, lease_ms, 0),
     RECORD_FIELD(88, RECORD_I64, struct launch_spec, lease_until_ms, 0),

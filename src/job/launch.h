@@ -74,7 +74,7 @@ struct launch_spec {
     int64_t warn_before_ms;            // so long before
     uint32_t checkpoint_signal;        // asks it to save its work and to say so; 0: it has not promised that
     bool is_requeued_at_limit;         // its time limit is such a stop
-    char *notify;                      // the pipe into which it says things, or NULL
+    char *say_pipe;                    // the pipe into which it says things, or NULL
     char *exit_copy_dir;     // where an exit record that nobody fetched within a second is written durably
     struct record_list gpus; // struct gpu_grant: what the attempt was given
     int64_t lease_ms;       // it ends when the node has heard nothing of the controller for so long; 0: never

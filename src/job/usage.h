@@ -73,7 +73,7 @@ bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usa
 void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket);
 
 /* True when the job said something of itself. */
-bool job_usage_has_notice(const struct job_usage *usage);
+bool job_usage_has_said(const struct job_usage *usage);
 
 void job_usage_clear(struct job_usage *usage);
 

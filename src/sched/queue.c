@@ -152,6 +152,15 @@ static struct queue_entry *entry_before(const struct queue_class *class, const s
     return NULL;
 }
 
+/* A new last job keeps the places of the others right; one between two others does not. */
+static void count_added(struct queue_entry *entry)
+{
+    struct queue_class *class = entry->class;
+    bool is_only = class->first == class->last, is_last = class->last == entry;
+    class->is_counted = is_only || (class->is_counted && is_last);
+    entry->place = is_only || !is_last ? 0 : entry->before->place + 1;
+}
+
 void queue_add(struct queue *queue, struct queue_entry *entry, struct queue_class *class)
 {
     assert(entry->class == NULL);
@@ -161,6 +170,7 @@ void queue_add(struct queue *queue, struct queue_entry *entry, struct queue_clas
     entry->after = before != NULL ? before->after : class->first;
     *(before != NULL ? &before->after : &class->first) = entry;
     *(entry->after != NULL ? &entry->after->before : &class->last) = entry;
+    count_added(entry);
     class->length++;
     queue->length++;
     if (class->size > 0)
@@ -178,6 +188,7 @@ void queue_remove(struct queue *queue, struct queue_entry *entry)
         queue_tree_remove(queue, class);
     *(entry->before != NULL ? &entry->before->after : &class->first) = entry->after;
     *(entry->after != NULL ? &entry->after->before : &class->last) = entry->before;
+    class->is_counted = class->is_counted && (entry->before == NULL || entry->after == NULL);
     entry->class = NULL;
     entry->before = entry->after = NULL;
     class->length--;
@@ -215,16 +226,16 @@ void queue_unpark(struct queue *queue, struct queue_class *class)
         queue_tree_insert(queue, class);
 }
 
-/* How many of its class stand before it, counted from the nearer end. */
+/* How many of its class stand before it. They are counted when the first one is asked for, and stay so while
+ * jobs come and go at the ends only: who lists a queue asks for all of them. */
 static uint64_t place_in_class(const struct queue_entry *entry)
 {
-    uint64_t steps = 0;
-    const struct queue_entry *front = entry->before, *back = entry->after;
-    for (; front != NULL && back != NULL; steps++) {
-        front = front->before;
-        back = back->after;
-    }
-    return front == NULL ? steps : entry->class->length - 1 - steps;
+    struct queue_class *class = entry->class;
+    uint64_t place = 0;
+    for (struct queue_entry *each = class->first; each != NULL && !class->is_counted; each = each->after)
+        each->place = place++;
+    class->is_counted = true;
+    return entry->place - class->first->place;
 }
 
 uint64_t queue_position(const struct queue *queue, const struct queue_entry *entry)

@@ -26,6 +26,7 @@ struct queue_entry {
     int64_t submit_ms;
     struct queue_class *class; // NULL while it does not wait in the queue
     struct queue_entry *before, *after;
+    uint64_t place; // grows along its class by one from job to job, while these are counted
 };
 
 /* What makes jobs alike. */
@@ -72,6 +73,7 @@ struct queue_class {
     /* Waiting jobs in order of (submit time, id). */
     struct queue_entry *first, *last;
     size_t length;
+    bool is_counted; // the places of its jobs are right
     /* In the tree. */
     struct queue_class *parent, *left, *right;
     uint64_t heap;

@@ -448,7 +448,8 @@ static void explain_order(
             (unsigned long long)count, count == 1 ? " is" : "s are");
 }
 
-static void explain_cluster(const struct sched *sched, const struct sched_job *job, struct why *why)
+static void explain_cluster(
+    const struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
 {
     const struct queue_class *class = job->class;
     struct error err = { 0 };
@@ -476,7 +477,8 @@ static void explain_cluster(const struct sched *sched, const struct sched_job *j
             explain_resources(sched, class, &tally, shadow, why);
         explain_closed(&tally, why);
     }
-    explain_order(sched, job, does_fit, why);
+    if (!is_brief || why->n_reasons == 0)
+        explain_order(sched, job, does_fit, why);
 }
 
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
@@ -496,5 +498,5 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     if (is_brief && ret->n_reasons > 0)
         return;
     if (job->blockers == 0 && job->entry.class != NULL && !job->class->is_parked)
-        explain_cluster(sched, job, ret);
+        explain_cluster(sched, job, is_brief, ret);
 }

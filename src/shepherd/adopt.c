@@ -37,7 +37,7 @@ static int adopt(struct shepherd *shepherd)
     if (shepherd_prepare(shepherd, &err) < 0)
         return shepherd_complain(&err);
     shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    notify_adopt(&shepherd->notify, &shepherd->spec, shepherd->spool_fd);
+    saying_adopt(&shepherd->saying, &shepherd->spec, shepherd->spool_fd);
     bool is_started = read_started(shepherd);
     watch_step(shepherd, &ending);
     /* `started` is written before the gate opens: without it nothing ran, whatever the init still did. */

@@ -211,8 +211,8 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     init.stdio = shepherd->terminal.is_open ? shepherd->terminal.job_fds : NULL;
     enum launch_step failed = STEP_TERMINAL;
     if (r == 0) {
-        failed = STEP_NOTIFY;
-        r = notify_make(&shepherd->notify, spec, shepherd->spool_fd);
+        failed = STEP_SAYING;
+        r = saying_make(&shepherd->saying, spec, shepherd->spool_fd);
     }
     if (r == 0) {
         failed = STEP_CLONE;

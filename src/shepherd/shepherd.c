@@ -82,7 +82,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .log_fd = -1,
         .node_oom_kills = -1 };
     terminal_init(&shepherd->terminal);
-    notify_init(&shepherd->notify);
+    saying_init(&shepherd->saying);
     meeting_init(&shepherd->meeting);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
@@ -144,7 +144,7 @@ int shepherd_prepare(struct shepherd *shepherd, struct error *err)
 
 void shepherd_hint(const struct shepherd *shepherd, const char *word)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "../" SPOOL_NOTIFY };
+    struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "../" SPOOL_HINTS };
     char text[SPOOL_NAME_SIZE + 16];
     int n = snprintf(text, sizeof(text), "%s %s", shepherd->name, word);
     /* Only a hint: an agent that is not there finds the files when it comes. */
@@ -155,7 +155,7 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
 void shepherd_drop(const struct shepherd *shepherd)
 {
     const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
-        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->notify.file_fd };
+        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->saying.file_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -170,7 +170,7 @@ void shepherd_close(struct shepherd *shepherd)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         closep(fds[i]);
     terminal_close(&shepherd->terminal);
-    notify_close(&shepherd->notify);
+    saying_close(&shepherd->saying);
     meeting_close(&shepherd->meeting);
     record_clear(&launch_spec_record, &shepherd->spec);
     buffer_clear(&shepherd->record);

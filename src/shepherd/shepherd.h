@@ -10,7 +10,7 @@
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
- *   notify.c  S: what the job says of itself
+ *   saying.c  S: what the job says of itself
  *   node_lease.c  S: how long it may run on a node that the controller does not reach
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
@@ -29,7 +29,7 @@
 #include "job/launch.h"
 #include "shepherd/init.h"
 #include "shepherd/meeting.h"
-#include "shepherd/notify.h"
+#include "shepherd/saying.h"
 #include "shepherd/terminal.h"
 
 /* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
@@ -66,7 +66,7 @@ struct shepherd {
     int host_pidfd;             // of a guest: the init of the job's own step; -1: gone, or no guest
     struct spool_command early; // a signal that came while it waited to be let go; magic 0: none
     struct terminal terminal;
-    struct notify notify;
+    struct saying saying;
     struct buffer record; // reserved for the exit record
 };
 

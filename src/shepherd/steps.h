@@ -34,7 +34,7 @@ enum launch_step {
     STEP_TERMINAL,
     STEP_RUNTIME,
     STEP_MOUNT,
-    STEP_NOTIFY,
+    STEP_SAYING,
     STEPS,
 };
 

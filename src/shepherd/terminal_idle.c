@@ -29,9 +29,9 @@ static void write_seen(int fd, int64_t seen_ms)
     (void)!pwrite(fd, &seen_ms, sizeof(seen_ms), 0);
 }
 
-static int64_t notice_ms(int64_t limit_ms)
+static int64_t warning_ms(int64_t limit_ms)
 {
-    return limit_ms / 2 < TERMINAL_NOTICE_MAX_MS ? limit_ms / 2 : TERMINAL_NOTICE_MAX_MS;
+    return limit_ms / 2 < TERMINAL_WARNING_MAX_MS ? limit_ms / 2 : TERMINAL_WARNING_MAX_MS;
 }
 
 /* --- who watches the step --- */
@@ -102,47 +102,47 @@ int terminal_idle_make(void)
     return fd;
 }
 
-void terminal_notice_open(struct terminal_notice *notice, const struct launch_spec *spec, int seen_fd)
+void terminal_warning_open(struct terminal_warning *warning, const struct launch_spec *spec, int seen_fd)
 {
-    *notice = (struct terminal_notice){ .seen_fd = seen_fd };
+    *warning = (struct terminal_warning){ .seen_fd = seen_fd };
     if (seen_fd >= 0)
-        notice->limit_ms = spec->tty_idle_ms;
-    terminal_notice_byte(notice);
+        warning->limit_ms = spec->tty_idle_ms;
+    terminal_warning_byte(warning);
 }
 
-void terminal_notice_byte(struct terminal_notice *notice)
+void terminal_warning_byte(struct terminal_warning *warning)
 {
     int64_t now_ms = clock_boot_ms();
-    if (notice->limit_ms == 0)
+    if (warning->limit_ms == 0)
         return;
-    write_seen(notice->seen_fd, now_ms);
-    notice->due_ms = now_ms + notice->limit_ms - notice_ms(notice->limit_ms);
+    write_seen(warning->seen_fd, now_ms);
+    warning->due_ms = now_ms + warning->limit_ms - warning_ms(warning->limit_ms);
 }
 
-int64_t terminal_notice_wait(const struct terminal_notice *notice)
+int64_t terminal_warning_wait(const struct terminal_warning *warning)
 {
-    if (notice->limit_ms == 0 || notice->due_ms == INT64_MAX)
+    if (warning->limit_ms == 0 || warning->due_ms == INT64_MAX)
         return -1;
-    int64_t left_ms = notice->due_ms - clock_boot_ms();
+    int64_t left_ms = warning->due_ms - clock_boot_ms();
     return left_ms > 0 ? left_ms : 0;
 }
 
-bool terminal_notice_is_due(struct terminal_notice *notice, char *text, size_t size)
+bool terminal_warning_is_due(struct terminal_warning *warning, char *text, size_t size)
 {
-    int64_t now_ms = clock_boot_ms(), before_ms = notice_ms(notice->limit_ms), seen_ms = now_ms;
+    int64_t now_ms = clock_boot_ms(), before_ms = warning_ms(warning->limit_ms), seen_ms = now_ms;
     char idle[32], left[32];
-    if (notice->limit_ms == 0 || notice->due_ms > now_ms)
+    if (warning->limit_ms == 0 || warning->due_ms > now_ms)
         return false;
-    (void)read_seen(notice->seen_fd, &seen_ms);
+    (void)read_seen(warning->seen_fd, &seen_ms);
     if (seen_ms == SEEN_HELD) {
-        notice->due_ms = now_ms + before_ms;
+        warning->due_ms = now_ms + before_ms;
         return false;
     }
-    notice->due_ms = seen_ms + notice->limit_ms - before_ms;
-    if (notice->due_ms > now_ms)
+    warning->due_ms = seen_ms + warning->limit_ms - before_ms;
+    if (warning->due_ms > now_ms)
         return false;
-    int64_t left_ms = seen_ms + notice->limit_ms - now_ms;
-    notice->due_ms = INT64_MAX;
+    int64_t left_ms = seen_ms + warning->limit_ms - now_ms;
+    warning->due_ms = INT64_MAX;
     format_duration(now_ms - seen_ms, idle, sizeof(idle));
     format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
     (void)snprintf(text, size,

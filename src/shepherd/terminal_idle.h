@@ -11,7 +11,7 @@
 
 #include "job/launch.h"
 
-#define TERMINAL_NOTICE_MAX_MS 60000 // so long before the end it is said on the terminal
+#define TERMINAL_WARNING_MAX_MS 60000 // so long before the end it is said on the terminal
 
 /* --- who watches the step --- */
 
@@ -37,19 +37,19 @@ void terminal_idle_hold(struct terminal_idle *idle, bool is_held);
 int terminal_idle_make(void);
 
 /* What T has of it. */
-struct terminal_notice {
+struct terminal_warning {
     int64_t limit_ms; // 0: none
     int seen_fd;
     int64_t due_ms; // when to look next, boot clock; INT64_MAX: it was said
 };
 
-void terminal_notice_open(struct terminal_notice *notice, const struct launch_spec *spec, int seen_fd);
+void terminal_warning_open(struct terminal_warning *warning, const struct launch_spec *spec, int seen_fd);
 
 /* Bytes went through. */
-void terminal_notice_byte(struct terminal_notice *notice);
+void terminal_warning_byte(struct terminal_warning *warning);
 
 /* Milliseconds until it has to look, -1: it has not. */
-int64_t terminal_notice_wait(const struct terminal_notice *notice);
+int64_t terminal_warning_wait(const struct terminal_warning *warning);
 
 /* The sentence for the terminal when it is time for it, terminated; false when it is not. */
-bool terminal_notice_is_due(struct terminal_notice *notice, char *text, size_t size);
+bool terminal_warning_is_due(struct terminal_warning *warning, char *text, size_t size);

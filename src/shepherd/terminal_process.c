@@ -50,7 +50,7 @@ struct process {
     struct terminal_end end;
     int64_t deadline_ms; // boot clock; 0: none
     uint64_t serial;
-    struct terminal_notice notice;
+    struct terminal_warning warning;
     struct history history;
     struct viewer viewers[VIEWERS_MAX];
 };
@@ -80,7 +80,7 @@ static size_t on_input(void *arg, const uint8_t *bytes, size_t length)
     if (p->sink_fd < 0)
         return length;
     ssize_t n = write(p->sink_fd, bytes, length);
-    terminal_notice_byte(&p->notice);
+    terminal_warning_byte(&p->warning);
     if (n < 0 && errno == EAGAIN) {
         p->is_sink_full = true;
         return 0;
@@ -240,7 +240,7 @@ static bool keep_output(struct process *p)
         length += n;
     if (length > 0) {
         history_take(&p->history, length);
-        terminal_notice_byte(&p->notice);
+        terminal_warning_byte(&p->warning);
     }
     return length > 0;
 }
@@ -401,7 +401,7 @@ static void warn_if_idle(struct process *p)
 {
     char text[256];
     size_t room;
-    if (!terminal_notice_is_due(&p->notice, text, sizeof(text)))
+    if (!terminal_warning_is_due(&p->warning, text, sizeof(text)))
         return;
     uint8_t *bytes = history_room(&p->history, &room);
     size_t length = strlen(text) < room ? strlen(text) : room;
@@ -420,13 +420,13 @@ static void on_deadline(struct process *p)
 
 static int time_left(const struct process *p)
 {
-    int64_t left_ms = p->deadline_ms - clock_boot_ms(), notice_ms = terminal_notice_wait(&p->notice);
+    int64_t left_ms = p->deadline_ms - clock_boot_ms(), warning_ms = terminal_warning_wait(&p->warning);
     if (p->deadline_ms == 0)
-        left_ms = notice_ms;
+        left_ms = warning_ms;
     else if (left_ms < 0)
         left_ms = 0;
-    else if (notice_ms >= 0 && notice_ms < left_ms)
-        left_ms = notice_ms;
+    else if (warning_ms >= 0 && warning_ms < left_ms)
+        left_ms = warning_ms;
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
@@ -530,7 +530,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
         p->source_fds[i] = setup->source_fds[i];
     for (size_t i = 0; i < VIEWERS_MAX; i++)
         p->viewers[i].fd = -1;
-    terminal_notice_open(&p->notice, setup->spec, setup->seen_fd);
+    terminal_warning_open(&p->warning, setup->spec, setup->seen_fd);
     if (p->is_kept)
         history_open(&p->history, setup->log_fd);
     else

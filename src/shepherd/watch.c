@@ -146,7 +146,7 @@ static void obey(struct watch *watch, const struct spool_command *command)
 static void note_saved(struct watch *watch)
 {
     struct ending *ending = watch->ending;
-    if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT)
+    if (saying_save(&watch->shepherd->saying) == SAVE_AT_LIMIT)
         ending->is_timed_out = true;
     if (ending->stop_signal == 0)
         ending->stop_signal = SIGKILL;
@@ -162,36 +162,36 @@ static void end_saved(struct watch *watch)
 }
 
 /* What it said before it was told does not count; a stop that is said again changes nothing about that. */
-static void await_checkpoint(struct watch *watch, enum spool_told told)
+static void await_checkpoint(struct watch *watch, enum spool_save save)
 {
-    struct notify *notify = &watch->shepherd->notify;
-    bool is_saved = notify_drain(notify);
-    if (is_saved && notify_told(notify) != SAVE_UNASKED)
+    struct saying *saying = &watch->shepherd->saying;
+    bool is_saved = saying_drain(saying);
+    if (is_saved && saying_save(saying) != SAVE_UNASKED)
         end_saved(watch);
-    if (notify_told(notify) != SAVE_AT_STOP)
-        notify_tell(notify, told);
+    if (saying_save(saying) != SAVE_AT_STOP)
+        saying_ask_save(saying, save);
 }
 
-static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_told told)
+static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_save save)
 {
     uint32_t signal = watch->shepherd->spec.checkpoint_signal;
-    await_checkpoint(watch, told);
+    await_checkpoint(watch, save);
     obey(watch,
         &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
 }
 
-static void on_notify(struct watch *watch)
+static void on_saying(struct watch *watch)
 {
-    struct notify *notify = &watch->shepherd->notify;
-    if (notify_read(notify, clock_boot_ms()) && notify_told(notify) != SAVE_UNASKED)
+    struct saying *saying = &watch->shepherd->saying;
+    if (saying_read(saying, clock_boot_ms()) && saying_save(saying) != SAVE_UNASKED)
         end_saved(watch);
 }
 
 /* The last words may be read after the end. */
-static void finish_notify(struct watch *watch)
+static void finish_saying(struct watch *watch)
 {
-    struct notify *notify = &watch->shepherd->notify;
-    if (notify_finish(notify) && notify_told(notify) != SAVE_UNASKED)
+    struct saying *saying = &watch->shepherd->saying;
+    if (saying_finish(saying) && saying_save(saying) != SAVE_UNASKED)
         note_saved(watch);
 }
 
@@ -289,8 +289,8 @@ static void on_terms(struct watch *watch)
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
     if (limit_ms != watch->terms.limit_ms) {
-        if (notify_told(&watch->shepherd->notify) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
-            notify_tell(&watch->shepherd->notify, SAVE_UNASKED); // that limit is another one now
+        if (saying_save(&watch->shepherd->saying) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
+            saying_ask_save(&watch->shepherd->saying, SAVE_UNASKED); // that limit is another one now
         keep_limit(watch);
     }
     settle_suspension(watch);
@@ -465,7 +465,7 @@ enum source {
     SOURCE_HOST,
     SOURCE_LIMIT,
     SOURCE_IDLE,
-    SOURCE_NOTIFY,
+    SOURCE_SAYING,
     SOURCE_LEASE,
     SOURCES,
 };
@@ -489,9 +489,9 @@ static void turn(struct watch *watch)
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
-        [SOURCE_NOTIFY] = { is_rest ? -1 : notify_source(&shepherd->notify, now_ms), POLLIN, 0 },
+        [SOURCE_SAYING] = { is_rest ? -1 : saying_source(&shepherd->saying, now_ms), POLLIN, 0 },
     };
-    if (poll(sources, SOURCES, is_rest ? -1 : notify_wait_ms(&shepherd->notify, now_ms)) < 0)
+    if (poll(sources, SOURCES, is_rest ? -1 : saying_wait_ms(&shepherd->saying, now_ms)) < 0)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
@@ -520,8 +520,8 @@ static void turn(struct watch *watch)
         keep_limit(watch);
     if (sources[SOURCE_IDLE].revents != 0)
         keep_idle(watch);
-    if (sources[SOURCE_NOTIFY].revents != 0)
-        on_notify(watch);
+    if (sources[SOURCE_SAYING].revents != 0)
+        on_saying(watch);
     if (sources[SOURCE_LEASE].revents != 0)
         keep_lease(watch);
 }
@@ -557,7 +557,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
-    finish_notify(&watch);
+    finish_saying(&watch);
     terms_close(&watch.terms);
     terminal_idle_close(&watch.idle);
     node_lease_close(&watch.lease);

@@ -366,8 +366,7 @@ static json_t *make_exit_code(const struct json_job_view *view)
 
 static json_t *make_signal(const struct json_job_view *view)
 {
-    bool is_known = has_status(view->job) && view->job->signal != 0;
-    return is_known ? json_integer(view->job->signal) : json_null();
+    return has_status(view->job) && view->job->signal != 0 ? json_integer(view->job->signal) : json_null();
 }
 
 static json_t *make_ended_by(const struct json_job_view *view)
@@ -582,8 +581,11 @@ static const struct {
 json_t *json_job_write(const struct json_job_view *view)
 {
     json_t *object = json_object();
-    for (size_t i = 0; i < ROWS; i++)
-        (void)json_object_set_new(object, rows[i].key.name, rows[i].make(view));
+    for (size_t i = 0; i < ROWS; i++) {
+        json_t *value = rows[i].make(view);
+        if (!view->is_sparse || !json_is_null(value)) // null is one value that nobody owns
+            (void)json_object_set_new_nocheck(object, rows[i].key.name, value);
+    }
     return object;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct json_job_view {
     const struct json_part *parts; // of an active attempt on several nodes, in order of rank; else NULL
     int64_t unreachable_ms;        // it runs on a node of which nothing is heard since then; 0: it does not
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
+    bool is_sparse;                // members that are null are left out
 };
 
 /* One key of the object, for whoever documents it. */

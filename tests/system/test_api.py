@@ -146,6 +146,23 @@ def test_lists_filter(box, gate):
     gate.open()
 
 
+def test_lists_leave_out_what_is_not_asked_for(box, gate):
+    running = box.post_job(gate.command(), gpus=8)
+    waiting = box.post_job(['true'], gpus=1)
+    box.wait(running, 'running')
+
+    def job(query):
+        return box.api('GET', f'/jobs?ids={waiting}{query}').json['jobs'][0]
+    whole, quick, sparse = job(''), job('&quick=1'), job('&sparse=1')
+    looks = 'reason', 'reason_text', 'eta', 'eta_latest'
+    assert whole['reason'] == 'resources' and all(quick[name] is None for name in looks), quick
+    assert quick['position'] == whole['position'] == 1 and quick.keys() == whole.keys()
+    assert sparse['reason'] == 'resources' and None not in sparse.values()
+    assert sparse.keys() == {name for name, value in whole.items() if value is not None}
+    is_problem(box.api('GET', '/jobs?sparse=yes'), 400, 'invalid')
+    gate.open()
+
+
 def test_health_and_version(box):
     answer = box.api('GET', '/healthz')
     assert (answer.status, answer.body) == (200, b'ok\n')

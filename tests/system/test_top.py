@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The dashboard of the terminal, as somebody sees it who sits in front of it (tmux)."""
 
+import contextlib
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
 import signal
+import struct
+import termios
+import time
 
 import harness
 import pytest
@@ -27,7 +32,7 @@ class Top(test_terminal.Screen):
     def run(self, *arguments):
         """Runs `mgpu top ARGUMENTS`; "over N" with its status N appears after it."""
         script = f'{self.socket}.sh'
-        exports = {'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99:detect_leaks=0', **self.exports}
+        exports = {'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99', **self.exports}
         with open(script, 'w', encoding='utf-8') as file:
             file.write(''.join(f"export {name}='{value}'\n" for name, value in exports.items()) + 'cd /tmp; trap : INT\n' +
                        ' '.join(f"'{word}'" for word in [f'{harness.programs()}/mgpu', 'top', *map(str, arguments)]) +
@@ -441,7 +446,25 @@ def test_a_terminal_without_a_size_is_taken_for_a_usual_one(bare):
 def test_a_terminal_that_goes_away_ends_it(bare):
     ours, process = bare
     os.close(ours)
-    assert process.wait(harness.DEADLINE_S) is not None
+    assert process.wait(harness.DEADLINE_S) == -signal.SIGHUP
+
+
+def test_stops_and_new_sizes_in_the_middle_of_drawing_do_no_harm(bare):
+    ours, process = bare
+    for i in range(300):
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack('HHHH', 1 + i * 7 % 60, 1 + i * 31 % 200, 0, 0))
+        os.kill(process.pid, signal.SIGTSTP)  # nobody is there who would let it go on, so it does at once
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 65536)
+        assert process.poll() is None
+    end = time.monotonic() + harness.DEADLINE_S
+    while process.poll() is None and time.monotonic() < end:
+        os.write(ours, b'q')  # keys that were typed while it stopped are thrown away
+        with contextlib.suppress(OSError):  # it has left
+            if select.select([ours], [], [], 0.1)[0]:
+                os.read(ours, 65536)
+    assert process.wait(harness.DEADLINE_S) == 0
+    os.close(ours)
 
 
 def test_a_locale_without_utf8_gets_ascii(box, top, gate):

@@ -694,6 +694,28 @@ def test_S2_47_S2_48_known_lines(desk):
     assert ''.join(scheduler.said).count('queued: job.py a (line 1, priority 0)') == 1
 
 
+def test_S2_48_a_cancelled_line_that_is_put_in_anew(desk, gate):
+    scheduler = desk.start()
+    line = f'0,job.py,,gate={gate.path}\n'
+    desk.write('jobs.txt', line)
+    job = queued(scheduler)
+    desk.box.wait(job, 'running')
+    assert desk.box.api('POST', f'/jobs/{job}/cancel', {'grace_s': 1}).status == 202
+    scheduler.until(f'job {job} cancelled')
+    desk.write('jobs.txt', line + '0,job.py,,other\n')
+    other = queued(scheduler)  # nothing else, because that line stands there still
+    assert other > job and 'job.py other' in scheduler.said[-1]
+    scheduler.until(f'job {other} done')
+    desk.write('jobs.txt', '0,job.py,,third\n')
+    third = queued(scheduler)
+    desk.write('jobs.txt', line + '0,job.py,,other\n')
+    again = queued(scheduler)  # and not the one that is done
+    assert again > third and f'gate={gate.path}' in scheduler.said[-1]
+    gate.open()
+    scheduler.until(f'job {again} done')
+    assert ''.join(scheduler.said).count('queued: job.py other') == 1
+
+
 def test_S2_49_a_kill_makes_no_second_job(desk, gate):
     scheduler = desk.start()
     desk.lines(f'0,job.py,,gate={gate.path}')

@@ -125,11 +125,11 @@ static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
 
 static void say(const char *status)
 {
-    struct spool_notice notice = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
-    (void)snprintf(notice.status, sizeof(notice.status), "%s", status);
+    struct spool_said said = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
+    (void)snprintf(said.status, sizeof(said.status), "%s", status);
     _cleanup_close_ int dirfd = open_entry();
-    _cleanup_close_ int fd = openat(dirfd, SPOOL_NOTICE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(spool_write_notice(fd, &notice), 0);
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_said(fd, &said), 0);
 }
 
 static void assert_said(const char *status)

@@ -127,7 +127,7 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(strings_get_env(env, "MGPU_NODE"), "box");
     assert_string_equal(strings_get_env(env, "MGPU_SOCKET"), "/run/mgpu/mgpud.sock");
     assert_string_equal(strings_get_env(env, "MGPU_NOTIFY"), "/run/mgpu/notify/42.1.0.0");
-    assert_string_equal(request->spec.notify, "/run/mgpu/notify/42.1.0.0");
+    assert_string_equal(request->spec.say_pipe, "/run/mgpu/notify/42.1.0.0");
     const struct gpu_grant *grants = request->spec.gpus.items;
     assert_int_equal(request->spec.gpus.count, 2);
     assert_string_equal(grants[0].uuid, "GPU-b");

@@ -38,7 +38,7 @@ struct node {
     const struct confine *confine;
     struct gpu_devices *devices;
     struct launcher *launcher;
-    int notify_fd;
+    int hints_fd;
     uint32_t pids_max; // as the launcher is told
     bool is_number_enough;
     struct message_launch launch;
@@ -68,12 +68,12 @@ static void open_launcher(struct node *node)
         fail_msg("%s", err.message);
 }
 
-static void bind_notify(struct node *node)
+static void bind_hints(struct node *node)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/spool/" SPOOL_NOTIFY, node->run_dir);
-    node->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(node->notify_fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/spool/" SPOOL_HINTS, node->run_dir);
+    node->hints_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(node->hints_fd, (const struct sockaddr *)&address, sizeof(address)), 0);
 }
 
 static int setup(void **state)
@@ -88,7 +88,7 @@ static int setup(void **state)
         if (confine_kinds[i]->open(node->run_dir, NULL, &node->cells, NULL) == 0)
             node->confine = confine_kinds[i];
     open_launcher(node);
-    bind_notify(node);
+    bind_hints(node);
     job_spec_init(&node->job);
     strings_add(&node->job.command, "/bin/sh");
     strings_add(&node->job.command, "-c");
@@ -117,7 +117,7 @@ static int teardown(void **state)
     launcher_close(node->launcher);
     gpu_devices_free(node->devices);
     node->confine->close(node->cells);
-    closep(&node->notify_fd);
+    closep(&node->hints_fd);
     record_clear(&launch_exit_record, &node->exit);
     gpu_grants_clear(&node->launch.gpus);
     job_spec_clear(&node->job);
@@ -131,10 +131,10 @@ static int teardown(void **state)
 static void await_hint(struct node *node, const char *expected)
 {
     for (;;) {
-        struct pollfd source = { node->notify_fd, POLLIN, 0 };
+        struct pollfd source = { node->hints_fd, POLLIN, 0 };
         char text[96] = "";
         assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
-        assert_true(recv(node->notify_fd, text, sizeof(text) - 1, 0) > 0);
+        assert_true(recv(node->hints_fd, text, sizeof(text) - 1, 0) > 0);
         if (strcmp(text, expected) == 0)
             return;
     }

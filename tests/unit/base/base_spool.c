@@ -59,7 +59,7 @@ static void a_name_reads_back_to_its_id(void **state)
 
 static void only_exact_names_are_ids(void **state)
 {
-    static const char *const names[] = { "", "notify", "1.2.3", "1.2.3.4.5", "1.2.3.4x", "01.2.3.4",
+    static const char *const names[] = { "", "hints", "1.2.3", "1.2.3.4.5", "1.2.3.4x", "01.2.3.4",
         "+1.2.3.4", " 1.2.3.4", "1.2.3.-4", "../1.2.3.4", "1.2.3.4 ", "99999999999999999999999.1.1.1",
         "1.4294967296.0.0" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -135,19 +135,19 @@ static void removing_takes_the_known_files_and_the_directory(void **state)
     assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
 }
 
-static void a_notice_is_read_back_when_it_is_whole(void **state)
+static void what_was_said_is_read_back_when_it_is_whole(void **state)
 {
     struct place *place = *state;
-    struct spool_notice notice = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
-    assert_false(spool_read_notice(place->dirfd, &back));
-    int fd = openat(place->dirfd, SPOOL_NOTICE, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(spool_write_notice(fd, &notice), 0);
-    assert_true(spool_read_notice(place->dirfd, &back));
+    struct spool_said said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
+    assert_false(spool_read_said(place->dirfd, &back));
+    int fd = openat(place->dirfd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_said(fd, &said), 0);
+    assert_true(spool_read_said(place->dirfd, &back));
     assert_int_equal(back.progress_ppm, 7);
     assert_string_equal(back.status, "epoch 3");
     /* Half of the next one. */
-    assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_notice, status)), 1);
-    assert_false(spool_read_notice(place->dirfd, &back));
+    assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_said, status)), 1);
+    assert_false(spool_read_said(place->dirfd, &back));
     assert_string_equal(back.status, "epoch 3");
     (void)close(fd);
 }
@@ -173,7 +173,7 @@ int main(void)
         in_place(a_damaged_verdict_is_an_error_not_a_go),
         in_place(the_lock_tells_whether_the_shepherd_lives),
         in_place(removing_takes_the_known_files_and_the_directory),
-        in_place(a_notice_is_read_back_when_it_is_whole),
+        in_place(what_was_said_is_read_back_when_it_is_whole),
         in_place(removing_leaves_a_strangers_file_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,11 +14,13 @@
 
 #include "base/memory.h"
 #include "cli/feed_command.h"
+#include "cli/feed_events.h"
 #include "cli/feed_jobs_file.h"
 #include "cli/feed_llm.h"
 #include "cli/feed_state.h"
 #include "cli/field.h"
 #include "cli/words.h"
+#include "server.h"
 
 static void lines_have_five_fields(void **state)
 {
@@ -305,6 +307,22 @@ static void a_state_tells_who_else_wrote_it(void **state)
     feed_state_clear(&again);
 }
 
+static void a_mgpud_that_stands_still_is_not_waited_for(void **state)
+{
+    struct error err = { 0 };
+    struct server server;
+    struct client client;
+    struct feed_events events = { 0 };
+    (void)state;
+    server_open(&server); // the kernel takes the connection, and nobody reads
+    client_init(&client, server.path, NULL);
+    client.answer_ms = 10;
+    assert_true(client_is_loss(feed_events_open(&events, &client, &err)));
+    assert_int_equal(feed_events_fd(&events), -1);
+    client_clear(&client);
+    server_close(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_mode_is_safe_in_a_name),
         cmocka_unit_test(wrong_states_are_refused),
         cmocka_unit_test(a_state_tells_who_else_wrote_it),
+        cmocka_unit_test(a_mgpud_that_stands_still_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

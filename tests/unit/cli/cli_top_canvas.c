@@ -98,6 +98,20 @@ static void what_lies_outside_is_not_drawn(void **state)
     check(&canvas, "  xx\n  xx\n");
 }
 
+static void what_covers_half_of_a_wide_character_takes_all_of_it_away(void **state)
+{
+    struct canvas canvas = make(4, 6);
+    (void)state;
+    for (int y = 0; y < 4; y++)
+        (void)canvas_put(&canvas, y, 0, 6, LOOK_PLAIN, "日本語");
+    const struct rect column = { 0, 3, 1, 1 };
+    canvas_fill(&canvas, &column, LOOK_PLAIN, L'|');
+    (void)canvas_put(&canvas, 1, 2, 1, LOOK_PLAIN, "x");
+    (void)canvas_put(&canvas, 2, 1, 2, LOOK_PLAIN, "中");
+    (void)canvas_put(&canvas, 3, 2, 2, LOOK_PLAIN, "中");
+    check(&canvas, "日 |語\n日x 語\n 中 語\n日中語\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +122,7 @@ int main(void)
         cmocka_unit_test(without_utf8_only_ascii_is_shown_in_the_same_places),
         cmocka_unit_test(a_box_has_its_words_in_the_upper_edge),
         cmocka_unit_test(what_lies_outside_is_not_drawn),
+        cmocka_unit_test(what_covers_half_of_a_wide_character_takes_all_of_it_away),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

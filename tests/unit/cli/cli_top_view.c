@@ -317,6 +317,21 @@ static void a_question_is_answered_no_by_any_other_key(void **state)
     assert_null(top->view.prompt.done);
 }
 
+static void a_line_that_is_too_long_shows_the_question_and_what_is_typed_last(void **state)
+{
+    struct top *top = top_of(state);
+    free(draw(top, 80, 24));
+    press(top, "c");
+    _cleanup_free_ char *question = draw(top, 24, 8);
+    assert_non_null(strstr(question, "? y/N"));
+    press(top, "n");
+    top_select_job(top, 0);
+    press(top, "/state:running user:ana gpu:0");
+    _cleanup_free_ char *filter = draw(top, 24, 8);
+    assert_non_null(strstr(filter, "ana gpu:0\n"));
+    assert_null(strstr(filter, "state:"));
+}
+
 static void marked_jobs_are_named_in_the_question(void **state)
 {
     struct top *top = top_of(state);
@@ -466,6 +481,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sorting_is_chosen_in_a_menu, setup, teardown),
         cmocka_unit_test_setup_teardown(columns_are_shown_hidden_and_kept_for_the_next_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_question_is_answered_no_by_any_other_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_line_that_is_too_long_shows_the_question_and_what_is_typed_last, setup, teardown),
         cmocka_unit_test_setup_teardown(marked_jobs_are_named_in_the_question, setup, teardown),
         cmocka_unit_test_setup_teardown(
             tab_and_numbers_choose_panels_and_a_number_again_makes_one_large, setup, teardown),

@@ -34,10 +34,10 @@ bool is_root(void)
     return geteuid() == 0;
 }
 
-static int open_notify(const struct fixture *fixture)
+static int open_hints(const struct fixture *fixture)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/spool/" SPOOL_NOTIFY, fixture->run_dir);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/spool/" SPOOL_HINTS, fixture->run_dir);
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
@@ -70,7 +70,7 @@ int fixture_setup(void **state)
     (void)snprintf(f->home, sizeof(f->home), "%s/home", f->run_dir);
     (void)snprintf(f->log, sizeof(f->log), "%s/out.log", f->home);
     assert_int_equal(mkdir(f->home, 0755), 0);
-    f->notify_fd = open_notify(f);
+    f->hints_fd = open_hints(f);
     f->spec = (struct launch_spec){ .job = 7,
         .attempt = 1,
         .token = 99,
@@ -124,7 +124,7 @@ int fixture_teardown(void **state)
         remove_cells(f);
     record_clear(&launch_spec_record, &f->spec);
     record_clear(&launch_exit_record, &f->exit);
-    closep(&f->notify_fd);
+    closep(&f->hints_fd);
     (void)nftw(f->run_dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     free(f->output);
     free(f);
@@ -183,10 +183,10 @@ void fixture_await(struct fixture *fixture, const char *word)
     spool_name(&fixture->id, name);
     (void)snprintf(expected, sizeof(expected), "%s %s", name, word);
     for (;;) {
-        struct pollfd source = { fixture->notify_fd, POLLIN, 0 };
+        struct pollfd source = { fixture->hints_fd, POLLIN, 0 };
         char text[96] = "";
         assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
-        ssize_t n = recv(fixture->notify_fd, text, sizeof(text) - 1, 0);
+        ssize_t n = recv(fixture->hints_fd, text, sizeof(text) - 1, 0);
         assert_true(n > 0);
         if (strcmp(text, expected) == 0)
             return;

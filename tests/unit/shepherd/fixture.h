@@ -22,7 +22,7 @@ struct fixture {
     struct spool_id id;
     struct launch_spec spec;
     struct confine_state *cells; // NULL without a cgroup
-    int notify_fd;
+    int hints_fd;
     pid_t shepherd;
     struct launch_exit exit; // filled by the functions that wait for the end
     char *output;            // what the job wrote

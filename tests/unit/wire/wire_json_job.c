@@ -145,6 +145,23 @@ static void what_a_job_says_of_itself_is_shown(void **state)
     assert_true(json_is_null(json_object_get(running, "reason_text")));
 }
 
+static void a_sparse_job_has_what_the_whole_one_has_but_no_null(void **state)
+{
+    struct fixture *fixture = *state;
+    struct json_job_view view = { .job = fixture->job, .names = fixture->names };
+    _cleanup_json_ json_t *whole = json_job_write(&view);
+    view.is_sparse = true;
+    _cleanup_json_ json_t *sparse = json_job_write(&view);
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(whole, name, value)
+    {
+        json_t *kept = json_object_get(sparse, name);
+        assert_true(json_is_null(value) ? kept == NULL : json_equal(kept, value));
+    }
+    assert_true(json_object_size(sparse) < json_object_size(whole));
+}
+
 static void the_word_for_an_end_is_done_failed_or_cancelled(void **state)
 {
     static const struct {
@@ -409,6 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_running_job_tells_what_it_has, start, stop),
         cmocka_unit_test_setup_teardown(what_a_job_says_of_itself_is_shown, start, stop),
+        cmocka_unit_test_setup_teardown(a_sparse_job_has_what_the_whole_one_has_but_no_null, start, stop),
         cmocka_unit_test_setup_teardown(the_word_for_an_end_is_done_failed_or_cancelled, start, stop),
         cmocka_unit_test_setup_teardown(an_event_tells_nothing_of_the_command, start, stop),
         cmocka_unit_test_setup_teardown(the_state_in_an_event_is_the_one_right_after_it, start, stop),

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/state.h"
-#include "shepherd/notify.h"
+#include "shepherd/saying.h"
 #include "shepherd/shepherd.h"
 
 static char pipes[128];
@@ -31,18 +31,18 @@ static int setup(void **state)
     (void)snprintf(pipes, sizeof(pipes), "%s/" SPOOL_PIPES_DIR, f->run_dir);
     assert_int_equal(mkdir(pipes, 0711), 0);
     spool_name(&f->id, name);
-    f->spec.notify = xasprintf("%s/%s", pipes, name);
-    strings_set_env(&f->spec.gpu_env, "MGPU_NOTIFY", f->spec.notify);
+    f->spec.say_pipe = xasprintf("%s/%s", pipes, name);
+    strings_set_env(&f->spec.gpu_env, "MGPU_NOTIFY", f->spec.say_pipe);
     f->spec.checkpoint_signal = SIGUSR1;
     return r;
 }
 
-static struct spool_notice read_notice(const struct fixture *f)
+static struct spool_said read_said(const struct fixture *f)
 {
-    struct spool_notice notice = { 0 };
+    struct spool_said said = { 0 };
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(spool_read_notice(fd, &notice));
-    return notice;
+    assert_true(spool_read_said(fd, &said));
+    return said;
 }
 
 static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
@@ -52,13 +52,13 @@ static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
     fixture_script(f, "echo PROGRESS=0.5 > $MGPU_NOTIFY; printf 'STATUS=last' > $MGPU_NOTIFY");
     fixture_run(f);
     assert_int_equal(f->exit.exit_code, 0);
-    struct spool_notice notice = read_notice(f);
-    assert_int_equal(notice.progress_ppm, 500000);
-    assert_string_equal(notice.status, "last");
-    assert_int_equal(stat(f->spec.notify, &st), 0);
+    struct spool_said said = read_said(f);
+    assert_int_equal(said.progress_ppm, 500000);
+    assert_string_equal(said.status, "last");
+    assert_int_equal(stat(f->spec.say_pipe, &st), 0);
     assert_true(S_ISFIFO(st.st_mode) && (st.st_mode & 0777) == 0600 && st.st_uid == f->spec.uid);
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
-    assert_int_equal(access(f->spec.notify, F_OK), -1);
+    assert_int_equal(access(f->spec.say_pipe, F_OK), -1);
 }
 
 static void the_job_has_no_descriptor_of_the_pipe(void **state)
@@ -81,7 +81,7 @@ static void a_pipe_that_cannot_be_made_is_a_failed_start(void **state)
 static void one_that_is_left_from_before_is_replaced(void **state)
 {
     struct fixture *f = *state;
-    int fd = open(f->spec.notify, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(f->spec.say_pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     (void)close(fd);
     what_the_job_says_is_in_the_spool_at_its_end(state);
@@ -99,7 +99,7 @@ static void a_job_that_saves_its_work_is_ended_at_once(void **state)
     fixture_finish(f);
     assert_int_equal(f->exit.end, END_CANCELLED);
     assert_true(clock_boot_ms() - before < 10000);
-    assert_true(read_notice(f).checkpointed_ms > 0);
+    assert_true(read_said(f).checkpointed_ms > 0);
     assert_int_equal(fixture_count_sleepers("98801"), 0);
 }
 
@@ -205,9 +205,9 @@ static void nothing_is_lost_between_two_shepherds(void **state)
     fixture_adopt(f);
     fixture_stop(f, SIGUSR1, -1); // by the second one
     fixture_finish(f);
-    struct spool_notice notice = read_notice(f);
-    assert_int_equal(notice.progress_ppm, 750000);
-    assert_string_equal(notice.status, "first");
+    struct spool_said said = read_said(f);
+    assert_int_equal(said.progress_ppm, 750000);
+    assert_string_equal(said.status, "first");
 }
 
 /* Who adopts it is not told of the stop here: the spool says that the job was. */
@@ -227,7 +227,7 @@ static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
     fixture_adopt(f);
     fixture_finish(f);
     assert_int_equal(f->exit.end, END_CANCELLED); // not at a limit: it goes back to the queue
-    assert_true(read_notice(f).checkpointed_ms > 0);
+    assert_true(read_said(f).checkpointed_ms > 0);
 }
 
 /* --- the reading itself --- */
@@ -236,27 +236,27 @@ static void a_flood_is_read_in_turns_with_rests_between(void **state)
 {
     struct fixture *f = *state;
     static char lines[4096];
-    struct notify notify;
-    struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .notify = f->spec.notify };
+    struct saying saying;
+    struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .say_pipe = f->spec.say_pipe };
     _cleanup_close_ int spool_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    notify_init(&notify);
-    assert_int_equal(notify_make(&notify, &spec, spool_fd), 0);
+    saying_init(&saying);
+    assert_int_equal(saying_make(&saying, &spec, spool_fd), 0);
     memset(lines, '\n', sizeof(lines));
-    _cleanup_close_ int writer = open(f->spec.notify, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    _cleanup_close_ int writer = open(f->spec.say_pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     while (write(writer, lines, sizeof(lines)) > 0)
         ;
-    assert_int_equal(notify_source(&notify, 5000), notify.pipe_fd);
-    assert_int_equal(notify_wait_ms(&notify, 5000), -1);
-    assert_false(notify_read(&notify, 5000));
-    assert_int_equal(notify_source(&notify, 5001), -1);
-    int wait_ms = notify_wait_ms(&notify, 5001);
+    assert_int_equal(saying_source(&saying, 5000), saying.pipe_fd);
+    assert_int_equal(saying_wait_ms(&saying, 5000), -1);
+    assert_false(saying_read(&saying, 5000));
+    assert_int_equal(saying_source(&saying, 5001), -1);
+    int wait_ms = saying_wait_ms(&saying, 5001);
     assert_in_range(wait_ms, 1, 100);
-    assert_int_equal(notify_source(&notify, 5001 + wait_ms), notify.pipe_fd);
+    assert_int_equal(saying_source(&saying, 5001 + wait_ms), saying.pipe_fd);
     /* Who waited for room has it now. */
     assert_true(write(writer, "CHECKPOINTED\n", 13) == 13);
-    assert_true(notify_drain(&notify));
-    assert_false(notify_drain(&notify));
-    notify_close(&notify);
+    assert_true(saying_drain(&saying));
+    assert_false(saying_drain(&saying));
+    saying_close(&saying);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)

@@ -8,32 +8,32 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shepherd/notice.h"
+#include "shepherd/said.h"
 
-static struct notice notice;
+static struct said said;
 
 static int empty(void **state)
 {
-    notice = (struct notice){ 0 };
+    said = (struct said){ 0 };
     return 0;
 }
 
 static bool add(const char *text)
 {
-    return notice_add(&notice, 1000, text, strlen(text));
+    return said_add(&said, 1000, text, strlen(text));
 }
 
 static void the_latest_of_each_kind_stands(void **state)
 {
     assert_false(add("PROGRESS=0.1\nSTATUS=epoch 1\nPROGRESS=20%\r\nSTATUS=epoch 2 \n"));
-    assert_int_equal(notice.said.has_progress, 1);
-    assert_int_equal(notice.said.progress_ppm, 200000);
-    assert_string_equal(notice.said.status, "epoch 2");
-    assert_int_equal(notice.said.checkpointed_ms, 0);
+    assert_int_equal(said.latest.has_progress, 1);
+    assert_int_equal(said.latest.progress_ppm, 200000);
+    assert_string_equal(said.latest.status, "epoch 2");
+    assert_int_equal(said.latest.checkpointed_ms, 0);
     assert_true(add("CHECKPOINTED\n"));
-    assert_int_equal(notice.said.checkpointed_ms, 1000);
+    assert_int_equal(said.latest.checkpointed_ms, 1000);
     assert_false(add("STATUS=\n"));
-    assert_string_equal(notice.said.status, "");
+    assert_string_equal(said.latest.status, "");
 }
 
 static void a_line_may_come_byte_by_byte(void **state)
@@ -41,18 +41,18 @@ static void a_line_may_come_byte_by_byte(void **state)
     const char *text = "PROGRESS=0.5\nCHECKPOINTED\n";
     size_t n_checkpoints = 0;
     for (const char *p = text; *p != '\0'; p++)
-        n_checkpoints += notice_add(&notice, 7, p, 1);
+        n_checkpoints += said_add(&said, 7, p, 1);
     assert_int_equal(n_checkpoints, 1);
-    assert_int_equal(notice.said.progress_ppm, 500000);
+    assert_int_equal(said.latest.progress_ppm, 500000);
 }
 
 static void the_last_line_needs_no_newline(void **state)
 {
     assert_false(add("CHECKPOINTED"));
-    assert_true(notice_end(&notice, 9));
-    assert_int_equal(notice.said.checkpointed_ms, 9);
-    assert_false(notice_end(&notice, 10));
-    assert_int_equal(notice.said.checkpointed_ms, 9);
+    assert_true(said_end(&said, 9));
+    assert_int_equal(said.latest.checkpointed_ms, 9);
+    assert_false(said_end(&said, 10));
+    assert_int_equal(said.latest.checkpointed_ms, 9);
 }
 
 static void junk_changes_nothing(void **state)
@@ -61,33 +61,33 @@ static void junk_changes_nothing(void **state)
     assert_false(add(
         "\n\n=\nPROGRESS\nPROGRESS=\nPROGRESS=2\nprogress=1\nCHECKPOINTED=1\nCHECKPOINTEDX\n CHECKPOINTED\n"
         "WATCHDOG=1\nMAINPID=1\n\xff\xfe\x01\n"));
-    assert_false(notice_add(&notice, 1, nul, sizeof(nul) - 1));
-    assert_int_equal(notice.said.has_progress, 0);
-    assert_string_equal(notice.said.status, "");
-    assert_int_equal(notice.said.checkpointed_ms, 0);
+    assert_false(said_add(&said, 1, nul, sizeof(nul) - 1));
+    assert_int_equal(said.latest.has_progress, 0);
+    assert_string_equal(said.latest.status, "");
+    assert_int_equal(said.latest.checkpointed_ms, 0);
     assert_false(add("PROGRESS=0.5\nPROGRESS=much\n"));
-    assert_int_equal(notice.said.progress_ppm, 500000);
+    assert_int_equal(said.latest.progress_ppm, 500000);
 }
 
 static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void **state)
 {
-    static char text[3 * NOTICE_LINE_MAX];
+    static char text[3 * SAID_LINE_MAX];
     memset(text, 'x', sizeof(text));
     memcpy(text, "STATUS=", 7);
     for (size_t at = 0; at < sizeof(text); at += 1000)
-        assert_false(notice_add(&notice, 1, text + at, sizeof(text) - at < 1000 ? sizeof(text) - at : 1000));
+        assert_false(said_add(&said, 1, text + at, sizeof(text) - at < 1000 ? sizeof(text) - at : 1000));
     assert_true(add("CHECKPOINTED\nCHECKPOINTED\n")); // the first of them ends the long line
-    assert_string_equal(notice.said.status, "");
+    assert_string_equal(said.latest.status, "");
     /* The longest that is taken. */
-    memset(text, ' ', NOTICE_LINE_MAX);
+    memset(text, ' ', SAID_LINE_MAX);
     memcpy(text, "STATUS=fits", 11);
-    text[NOTICE_LINE_MAX] = '\n';
-    assert_false(notice_add(&notice, 1, text, NOTICE_LINE_MAX + 1));
-    assert_string_equal(notice.said.status, "fits");
-    assert_false(notice_add(&notice, 1, "STATUS=", 7));
-    text[NOTICE_LINE_MAX - 7] = ' ';
-    assert_false(notice_add(&notice, 1, text, NOTICE_LINE_MAX + 1));
-    assert_string_equal(notice.said.status, "fits");
+    text[SAID_LINE_MAX] = '\n';
+    assert_false(said_add(&said, 1, text, SAID_LINE_MAX + 1));
+    assert_string_equal(said.latest.status, "fits");
+    assert_false(said_add(&said, 1, "STATUS=", 7));
+    text[SAID_LINE_MAX - 7] = ' ';
+    assert_false(said_add(&said, 1, text, SAID_LINE_MAX + 1));
+    assert_string_equal(said.latest.status, "fits");
 }
 
 static void a_long_status_is_cut_between_characters(void **state)
@@ -97,14 +97,14 @@ static void a_long_status_is_cut_between_characters(void **state)
         strcat(line, "é");
     strcat(line, "\n");
     assert_false(add(line));
-    assert_int_equal(strlen(notice.said.status), SPOOL_STATUS_MAX);
+    assert_int_equal(strlen(said.latest.status), SPOOL_STATUS_MAX);
     memmove(line + 8, line + 7, strlen(line + 7) + 1);
     line[7] = 'x';
     assert_false(add(line));
-    assert_int_equal(strlen(notice.said.status), SPOOL_STATUS_MAX - 1);
+    assert_int_equal(strlen(said.latest.status), SPOOL_STATUS_MAX - 1);
     /* What was there before leaves nothing behind. */
     assert_false(add("STATUS=ab\n"));
-    assert_string_equal(notice.said.status, "ab");
+    assert_string_equal(said.latest.status, "ab");
 }
 
 static void a_flood_leaves_the_last_word(void **state)
@@ -112,10 +112,10 @@ static void a_flood_leaves_the_last_word(void **state)
     char line[64];
     for (int i = 0; i <= 100000; i++) {
         int n = snprintf(line, sizeof(line), "PROGRESS=%d.%05d\nSTATUS=%d\n", i / 100000, i % 100000, i);
-        assert_false(notice_add(&notice, 1, line, (size_t)n));
+        assert_false(said_add(&said, 1, line, (size_t)n));
     }
-    assert_int_equal(notice.said.progress_ppm, 1000000);
-    assert_string_equal(notice.said.status, "100000");
+    assert_int_equal(said.latest.progress_ppm, 1000000);
+    assert_string_equal(said.latest.status, "100000");
 }
 
 #define CASE(name) cmocka_unit_test_setup(name, empty)

@@ -7,4 +7,4 @@
 #include "job/usage.h"
 
 /* `dirfd`: the attempt's spool directory. False, with nothing touched, when nothing was said. */
-bool usage_notice_read(int dirfd, struct job_usage *usage);
+bool usage_said_read(int dirfd, struct job_usage *usage);

@@ -9,17 +9,17 @@
 
 #include "base/spool.h"
 
-#define NOTICE_LINE_MAX 4096U // bytes; a write of so many is never mixed with another's (PIPE_BUF)
+#define SAID_LINE_MAX 4096U // bytes; a write of so many is never mixed with another's (PIPE_BUF)
 
-struct notice {
-    struct spool_notice said;
-    char line[NOTICE_LINE_MAX]; // the start of a line whose end is not there yet
+struct said {
+    struct spool_said latest;
+    char line[SAID_LINE_MAX]; // the start of a line whose end is not there yet
     size_t length;
     bool is_too_long; // the rest of this line is passed over
 };
 
 /* Takes more bytes, which came at `wall_ms`. True when CHECKPOINTED was among them. */
-bool notice_add(struct notice *notice, int64_t wall_ms, const char *bytes, size_t length);
+bool said_add(struct said *said, int64_t wall_ms, const char *bytes, size_t length);
 
 /* There will be no more: a last line needs no newline. */
-bool notice_end(struct notice *notice, int64_t wall_ms);
+bool said_end(struct said *said, int64_t wall_ms);

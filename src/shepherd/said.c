@@ -9,20 +9,20 @@
  * Everything else, and a value that makes no sense, is passed over without a word, so that programs can say
  * what a later version understands.
  */
-#include "shepherd/notice.h"
+#include "shepherd/said.h"
 
 #include <string.h>
 
 #include "base/progress.h"
 
-static void take_progress(struct spool_notice *said, const char *text, size_t length)
+static void take_progress(struct spool_said *said, const char *text, size_t length)
 {
     if (progress_parse(text, length, &said->progress_ppm))
         said->has_progress = 1;
 }
 
 /* Cut between two characters of UTF-8. */
-static void take_status(struct spool_notice *said, const char *text, size_t length)
+static void take_status(struct spool_said *said, const char *text, size_t length)
 {
     if (length > SPOOL_STATUS_MAX) {
         length = SPOOL_STATUS_MAX;
@@ -35,18 +35,18 @@ static void take_status(struct spool_notice *said, const char *text, size_t leng
 
 static const struct {
     const char *key;
-    void (*take)(struct spool_notice *said, const char *text, size_t length);
+    void (*take)(struct spool_said *said, const char *text, size_t length);
 } keys[] = {
     { "PROGRESS=", take_progress },
     { "STATUS=", take_status },
 };
 
 /* True when it says CHECKPOINTED. */
-static bool take_line(struct notice *notice, int64_t wall_ms)
+static bool take_line(struct said *said, int64_t wall_ms)
 {
     static const char checkpointed[] = "CHECKPOINTED";
-    const char *line = notice->line;
-    size_t length = notice->length;
+    const char *line = said->line;
+    size_t length = said->length;
     while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\r'))
         length--;
     if (memchr(line, '\0', length) != NULL)
@@ -54,36 +54,36 @@ static bool take_line(struct notice *notice, int64_t wall_ms)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t key = strlen(keys[i].key);
         if (length >= key && memcmp(line, keys[i].key, key) == 0)
-            keys[i].take(&notice->said, line + key, length - key);
+            keys[i].take(&said->latest, line + key, length - key);
     }
     if (length != sizeof(checkpointed) - 1 || memcmp(line, checkpointed, length) != 0)
         return false;
-    notice->said.checkpointed_ms = wall_ms;
+    said->latest.checkpointed_ms = wall_ms;
     return true;
 }
 
-bool notice_end(struct notice *notice, int64_t wall_ms)
+bool said_end(struct said *said, int64_t wall_ms)
 {
-    bool is_checkpointed = !notice->is_too_long && take_line(notice, wall_ms);
-    notice->length = 0;
-    notice->is_too_long = false;
+    bool is_checkpointed = !said->is_too_long && take_line(said, wall_ms);
+    said->length = 0;
+    said->is_too_long = false;
     return is_checkpointed;
 }
 
-bool notice_add(struct notice *notice, int64_t wall_ms, const char *bytes, size_t length)
+bool said_add(struct said *said, int64_t wall_ms, const char *bytes, size_t length)
 {
     bool is_checkpointed = false;
     while (length > 0) {
         const char *end = memchr(bytes, '\n', length);
         size_t part = end != NULL ? (size_t)(end - bytes) : length;
-        if (part > NOTICE_LINE_MAX - notice->length)
-            notice->is_too_long = true;
-        if (!notice->is_too_long) {
-            memcpy(notice->line + notice->length, bytes, part);
-            notice->length += part;
+        if (part > SAID_LINE_MAX - said->length)
+            said->is_too_long = true;
+        if (!said->is_too_long) {
+            memcpy(said->line + said->length, bytes, part);
+            said->length += part;
         }
         if (end != NULL) {
-            is_checkpointed = notice_end(notice, wall_ms) || is_checkpointed;
+            is_checkpointed = said_end(said, wall_ms) || is_checkpointed;
             part++;
         }
         bytes += part;
