@@ -168,6 +168,8 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     log->left = log->is_follow ? UINT64_MAX : log->range.length;
     if (log->is_follow && log->range.length != 0)
         log->left = log->range.length; // "bytes=N-M"
+    else if (log->is_follow && !log->is_growing)
+        log->left = size > log->range.offset ? size - log->range.offset : 0;
     if (!send_head(request, size)) {
         bufferevent_free(stream);
         return;
