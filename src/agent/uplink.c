@@ -289,6 +289,7 @@ int uplink_run(const struct agent_options *options)
     (void)umask(0022);
     daemon_clean_environment();
     daemon_spare_from_oom();
+    memory_keep_freed();
     int r = open_parts(&uplink, &err);
     if (r == 0 && !options->is_join_only) {
         daemon_notify_ready("ready");

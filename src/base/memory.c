@@ -3,11 +3,15 @@
 #include "base/memory.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define KEPT_BYTES  (4 << 20)
+#define ALONE_BYTES (1 << 20) // what is as large is mapped by itself, and unmapped when it is freed
 
 static void *check(void *memory)
 {
@@ -46,6 +50,12 @@ char *xasprintf(const char *format, ...)
     int n = vasprintf(&text, format, args);
     va_end(args);
     return check(n < 0 ? NULL : text);
+}
+
+void memory_keep_freed(void)
+{
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    (void)mallopt(M_MMAP_THRESHOLD, ALONE_BYTES);
 }
 
 void freep(void *pointer_to_pointer)

@@ -188,6 +188,7 @@ int main(int argc, char **argv)
     int64_t fd = -1;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_NAME, "mgpu-tls");
+    memory_keep_freed();
     if (argc == 3 && strcmp(argv[1], "--check") == 0 &&
         parse_integer(argv[2], "--check", 3, INT16_MAX, &fd, NULL) == 0)
         return check((int)fd);

@@ -403,6 +403,7 @@ int main(int argc, char **argv)
     controller->is_root = geteuid() == 0;
     daemon_clean_environment();
     daemon_spare_from_oom();
+    memory_keep_freed();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);

@@ -326,6 +326,7 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
     const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
     bufferevent_setcb(connection->stream, on_readable, on_writable, on_condition, connection);
     bufferevent_setwatermark(connection->stream, EV_READ, 0, INPUT_MAX);
+    (void)bufferevent_set_max_single_write(connection->stream, LIMIT_STREAM_BUFFER_BYTES);
     bufferevent_set_timeouts(connection->stream, NULL, &stall);
     (void)bufferevent_enable(connection->stream, EV_READ | EV_WRITE);
     set_deadline(connection, LIMIT_IDLE_S);
@@ -359,6 +360,12 @@ struct request *connection_request(const struct connection *connection)
 void connection_write(struct connection *connection, const void *bytes, size_t length)
 {
     if (bufferevent_write(connection->stream, bytes, length) < 0)
+        abort(); // only when memory is out
+}
+
+void connection_write_buffer(struct connection *connection, struct evbuffer *bytes)
+{
+    if (bufferevent_write_buffer(connection->stream, bytes) < 0)
         abort(); // only when memory is out
 }
 
@@ -405,7 +412,6 @@ void connection_take_over(struct connection *connection)
 {
     connection->state = CONNECTION_TAKEN;
     connection_be_patient(connection);
-    (void)bufferevent_set_max_single_write(connection->stream, LIMIT_STREAM_BUFFER_BYTES);
 }
 
 struct evbuffer *connection_input(struct connection *connection)

@@ -35,6 +35,9 @@ struct request *connection_request(const struct connection *connection);
 
 void connection_write(struct connection *connection, const void *bytes, size_t length);
 
+/* Moves all that is in the buffer. */
+void connection_write_buffer(struct connection *connection, struct evbuffer *bytes);
+
 /* Bytes that the client has not taken yet. */
 size_t connection_pending(const struct connection *connection);
 
@@ -47,7 +50,7 @@ void connection_be_patient(struct connection *connection);
 /* The answer is whole: the next request follows when it is taken, or the end when not `is_kept`. */
 void connection_finish_answer(struct connection *connection, bool is_kept);
 
-/* Tries to send what is pending now; for when the program is about to end. */
+/* Tries to send what is pending now, and not in the next turn of the loop. */
 void connection_flush(struct connection *connection);
 
 /* --- a connection that speaks something else from here on (serve_relay.c) --- */

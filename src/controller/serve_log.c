@@ -31,6 +31,7 @@
 #include "wire/limits.h"
 
 #define STREAM_INPUT_MAX (64U << 10)
+#define PIECE_MAX        (64U << 10) // read at a time
 
 struct log_reader {
     bool is_follow, is_wait;
@@ -43,7 +44,8 @@ struct log_reader {
     bool is_stream_over; // it sends no more
     uint64_t expected;   // id of the stream that has not come yet, or 0
     struct bufferevent *stream;
-    uint64_t left; // bytes still to be sent; UINT64_MAX: all there are
+    struct evbuffer *piece; // what was read and is to be sent
+    uint64_t left;          // bytes still to be sent; UINT64_MAX: all there are
 };
 
 static void release_log(struct request *request)
@@ -54,6 +56,8 @@ static void release_log(struct request *request)
         streams_forget(controller->streams, log->expected);
     if (log->stream != NULL)
         bufferevent_free(log->stream);
+    if (log->piece != NULL)
+        evbuffer_free(log->piece);
     if (log->is_counted)
         users_give(request->serve->users, request->who.uid, SHARE_FOLLOWS, 1);
     free(log);
@@ -72,30 +76,50 @@ static void finish_log(struct request *request)
         request_break_stream(request); // the file shrank, or its node went away
 }
 
+/* libevent reads 4 KiB at a time: the rest is fetched here. False when there is nothing more now. */
+static bool fetch(struct log_reader *log, size_t wanted)
+{
+    struct evbuffer_iovec space;
+    if (evbuffer_reserve_space(log->piece, (ev_ssize_t)wanted, &space, 1) < 1)
+        abort(); // memory
+    ssize_t n = recv(bufferevent_getfd(log->stream), space.iov_base, wanted, MSG_DONTWAIT);
+    if (n == 0)
+        log->is_stream_over = true;
+    space.iov_len = n > 0 ? (size_t)n : 0;
+    (void)evbuffer_commit_space(log->piece, &space, 1);
+    return n == (ssize_t)wanted;
+}
+
+/* Takes what has come, at most `room`. */
+static void take_piece(struct log_reader *log, size_t room)
+{
+    struct evbuffer *input = bufferevent_get_input(log->stream);
+    size_t wanted = log->left < room ? (size_t)log->left : room;
+    bool is_more = !log->is_stream_over && evbuffer_get_length(input) <= wanted;
+    (void)evbuffer_remove_buffer(input, log->piece, wanted);
+    for (size_t length; is_more && (length = evbuffer_get_length(log->piece)) < wanted;)
+        is_more = fetch(log, wanted - length < PIECE_MAX ? wanted - length : PIECE_MAX);
+    if (log->left != UINT64_MAX)
+        log->left -= evbuffer_get_length(log->piece);
+}
+
 /* Passes on what has come, as far as the client has room. */
 static void pump(struct request *request)
 {
     struct log_reader *log = request->work;
+    size_t room = request_room(request);
     if (log->stream == NULL)
         return;
-    struct evbuffer *input = bufferevent_get_input(log->stream);
-    while (evbuffer_get_length(input) > 0 && log->left > 0) {
-        uint64_t length = evbuffer_get_contiguous_space(input), room = request_room(request);
-        if (room == 0) {
-            (void)bufferevent_disable(log->stream, EV_READ);
-            return; // on_drained calls again
-        }
-        if (length > room)
-            length = room;
-        if (length > log->left)
-            length = log->left;
-        request_stream(request, evbuffer_pullup(input, (ev_ssize_t)length), (size_t)length);
-        (void)evbuffer_drain(input, (size_t)length);
-        if (log->left != UINT64_MAX)
-            log->left -= length;
+    if (room > 0) {
+        take_piece(log, room);
+        request_stream_buffer(request, log->piece);
+        connection_flush(request->connection);
     }
-    if (log->left == 0 || log->is_stream_over)
+    bool is_empty = evbuffer_get_length(bufferevent_get_input(log->stream)) == 0;
+    if (log->left == 0 || (log->is_stream_over && is_empty))
         finish_log(request);
+    else if (request_room(request) == 0)
+        (void)bufferevent_disable(log->stream, EV_READ); // on_drained calls again
     else
         (void)bufferevent_enable(log->stream, EV_READ);
 }
@@ -144,11 +168,16 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     log->left = log->is_follow ? UINT64_MAX : log->range.length;
     if (log->is_follow && log->range.length != 0)
         log->left = log->range.length; // "bytes=N-M"
+    else if (log->is_follow && !log->is_growing)
+        log->left = size > log->range.offset ? size - log->range.offset : 0;
     if (!send_head(request, size)) {
         bufferevent_free(stream);
         return;
     }
     log->stream = stream;
+    log->piece = evbuffer_new();
+    if (log->piece == NULL)
+        abort(); // memory
     request->on_drained = pump;
     if (log->is_follow)
         connection_be_patient(request->connection);

@@ -212,6 +212,20 @@ void request_stream(struct request *request, const void *bytes, size_t length)
         write_text(request, "\r\n");
 }
 
+void request_stream_buffer(struct request *request, struct evbuffer *bytes)
+{
+    size_t length = evbuffer_get_length(bytes);
+    if (request->phase != REQUEST_STREAMING || length == 0)
+        return;
+    if (request->is_chunked) {
+        _cleanup_free_ char *head = xasprintf("%zx\r\n", length);
+        write_text(request, head);
+    }
+    connection_write_buffer(request->connection, bytes);
+    if (request->is_chunked)
+        write_text(request, "\r\n");
+}
+
 void request_end_stream(struct request *request)
 {
     if (request->phase != REQUEST_STREAMING)

@@ -102,6 +102,9 @@ void request_hold_json(struct request *request, unsigned status, json_t *body);
 bool request_start_stream(
     struct request *request, unsigned status, const char *content_type, uint64_t length);
 void request_stream(struct request *request, const void *bytes, size_t length);
+
+/* The same, with all that is in a buffer, which is moved and not copied. */
+void request_stream_buffer(struct request *request, struct evbuffer *bytes);
 void request_end_stream(struct request *request);
 
 /* The stream cannot be completed: the client sees it cut off, not ended. */

@@ -12,6 +12,8 @@
 
 #include "base/memory.h"
 
+#define READ_BUFFER_SIZE ((size_t)34 << 10) // of a session: two records as long as they can be
+
 void tls_context_freep(SSL_CTX **context)
 {
     SSL_CTX_free(*context);
@@ -30,6 +32,10 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
     (void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     (void)SSL_CTX_set_mode(context,
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    /* A call ends with what it has read: whoever sends nothing but changes of keys keeps nobody in it. */
+    (void)SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_read_ahead(context, 1); // several records at a time
+    SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER_SIZE);
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_num_tickets(context, 0); // each connection proves anew who it is
     return context;

@@ -24,7 +24,6 @@
 #define KEEPALIVE_IDLE_S  10
 #define KEEPALIVE_EVERY_S 5
 #define KEEPALIVE_PROBES  4
-#define UNACKNOWLEDGED_MS 30000
 #define PURPOSE_MAX       64U
 
 void tls_dial_tune(int fd)
@@ -37,10 +36,14 @@ void tls_dial_tune(int fd)
         { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S },
         { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S },
         { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES },
-        { IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS },
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
+void tls_dial_set_patience(int fd, unsigned ms)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 /* 0, or -ETIMEDOUT. */
@@ -76,6 +79,7 @@ static int connect_one(const struct addrinfo *address, int64_t until_boot_ms, in
     if (fd < 0)
         return -errno;
     tls_dial_tune(fd);
+    tls_dial_set_patience(fd, TLS_DIAL_PATIENCE_MS);
     if (connect(fd, address->ai_addr, address->ai_addrlen) < 0) {
         int failure = 0;
         socklen_t length = sizeof(failure);

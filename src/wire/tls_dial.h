@@ -33,5 +33,12 @@ int tls_dial_send(
 int tls_dial_receive(
     SSL *ssl, void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err);
 
-/* What every TCP connection between machines has set: no delay, and a limit to how long silence is borne. */
+/* What every TCP connection between machines has set: no delay, and that a silent one is asked whether it is
+ * still there. */
 void tls_dial_tune(int fd);
+
+#define TLS_DIAL_PATIENCE_MS 30000
+
+/* How long the other machine may acknowledge nothing, or take nothing of what waits for it, before the
+ * connection breaks; 0: silence is borne for a quarter of an hour, and not taking for ever. */
+void tls_dial_set_patience(int fd, unsigned ms);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A connection is PENDING until its handshake is over, and then belongs to whoever made the gate. One that
- * fails is told of in the log, but at most once a second: the port is open to anybody.
+ * fails is told of in the log, but at most once a second: the port is open to anybody. When there are too
+ * many the oldest goes: an honest handshake takes milliseconds, and strangers who say nothing keep nobody
+ * out.
  */
 #include "wire/tls_gate.h"
 
@@ -99,17 +101,29 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     pending_free(pending);
 }
 
+static void drop_oldest(struct tls_gate *gate)
+{
+    struct pending *oldest = gate->first;
+    while (oldest->next != NULL)
+        oldest = oldest->next;
+    _cleanup_free_ char *where = address_of_peer(oldest->fd);
+    log_refusal(gate, where, "it says nothing, and others are waiting");
+    pending_free(oldest);
+}
+
 static void on_accept(
     struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
 {
     struct tls_gate *gate = arg;
-    SSL *ssl = gate->count < TLS_GATE_PENDING_MAX ? SSL_new(gate->context) : NULL;
+    SSL *ssl = SSL_new(gate->context);
     if (ssl == NULL || SSL_set_fd(ssl, fd) != 1) {
-        log_refusal(gate, "somewhere", "too many others are waiting");
+        log_refusal(gate, "somewhere", "memory is out");
         SSL_free(ssl);
         (void)close(fd);
         return;
     }
+    if (gate->count >= TLS_GATE_PENDING_MAX)
+        drop_oldest(gate);
     struct pending *pending = xcalloc(1, sizeof(*pending));
     *pending =
         (struct pending){ .gate = gate, .ssl = ssl, .fd = fd, .next = gate->first, .where = &gate->first };

@@ -6,19 +6,22 @@
  *        net ──SSL_read──> [in] ──send──> plain
  *        net <──SSL_write── [out] <──recv── plain
  *
- * Each direction has one buffer. While it is full its source is not read, so that whoever does not read costs
- * that much and stops the one who writes. Each direction ends by itself: the end of the plain side's bytes
- * becomes close_notify, and close_notify becomes a shutdown of the plain side.
+ * Each direction has one buffer, while it holds something. While it is full its source is not read, so that
+ * whoever does not read costs that much and stops the one who writes. As much as there is goes at a time: a
+ * wake-up costs more than the copy. Each direction ends by itself: the end of the plain side's bytes becomes
+ * close_notify, and close_notify becomes a shutdown of the plain side.
  *
  * What one side said before it went still arrives, though the other can tell it nothing any more: a side that
  * takes no bytes is read to its end all the same. A plain side that is closed altogether ends both, but only
  * after the other machine has said its end (or has had the time to): a socket that is closed with unread
  * bytes would reset the connection, and what was sent last would be lost.
+ *
+ * The plain side's event is edge-triggered, for only so is it heard that a side whose end was read before is
+ * now closed altogether. What an edge allows is remembered until a call finds that it has to wait.
  */
 #include "wire/tls_pump.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -31,22 +34,30 @@
 
 #include "base/memory.h"
 #include "wire/address.h"
+#include "wire/tls_dial.h"
 #include "wire/tls_trouble.h"
 
-#define BUFFER_SIZE (32U << 10)
-#define ROUNDS_MAX  16   // until others have their turn
-#define LINGER_MS   5000 // for the end of the other machine, after ours
+#define BUFFER_SIZE ((size_t)64 << 10)
+#define RECORD_MAX  ((size_t)16 << 10) // bytes of a record of TLS
+#define ROUNDS_MAX  8                  // until others have their turn
+#define LINGER_MS   5000               // for the end of the other machine, after ours
 
 struct pipe {
-    uint8_t bytes[BUFFER_SIZE];
+    uint8_t *bytes;          // NULL while nothing is held: most connections are silent
     size_t first, end;       // what is held
     bool is_over, is_closed; // nothing more comes in; nothing more goes out
+};
+
+/* What need not be tried, because the last call had to wait. */
+struct readiness {
+    bool net_read, net_write, plain_read, plain_write;
 };
 
 struct tls_pump {
     SSL *ssl;
     int net_fd, plain_fd;
-    struct event *net_readable, *net_writable, *plain_readable, *plain_writable, *linger;
+    struct event *net_readable, *net_writable, *plain_ready, *again, *linger;
+    struct readiness may;
     struct pipe in, out;
     char *where;         // the other machine
     bool has_left;       // the plain side is closed altogether
@@ -58,20 +69,35 @@ struct tls_pump {
     void *arg;
 };
 
-static bool has_room(const struct pipe *pipe)
+static size_t held(const struct pipe *pipe)
 {
-    return !pipe->is_over && pipe->end - pipe->first < BUFFER_SIZE;
+    return pipe->end - pipe->first;
 }
 
-/* Room at the end, after what is held was moved to the beginning. */
+static bool has_room(const struct pipe *pipe)
+{
+    return !pipe->is_over && held(pipe) < BUFFER_SIZE;
+}
+
+/* Room at the end, for which what is held is moved when there would be little. */
 static size_t make_room(struct pipe *pipe)
 {
-    if (pipe->first > 0) {
-        memmove(pipe->bytes, pipe->bytes + pipe->first, pipe->end - pipe->first);
+    if (pipe->bytes == NULL)
+        pipe->bytes = xreallocarray(NULL, BUFFER_SIZE, 1);
+    if (held(pipe) == 0 || BUFFER_SIZE - pipe->end < RECORD_MAX) {
+        memmove(pipe->bytes, pipe->bytes + pipe->first, held(pipe));
         pipe->end -= pipe->first;
         pipe->first = 0;
     }
     return BUFFER_SIZE - pipe->end;
+}
+
+static void release_empty(struct pipe *pipe)
+{
+    if (held(pipe) > 0)
+        return;
+    free(take_ptr(pipe->bytes));
+    pipe->first = pipe->end = 0;
 }
 
 /* What is held and what comes is dropped from now on: nobody takes it. */
@@ -80,8 +106,6 @@ static void close_pipe(struct pipe *pipe)
     pipe->is_closed = true;
     pipe->first = pipe->end = 0;
 }
-
-/* All four are true when something was done. */
 
 /* What a call of OpenSSL that did not succeed waits for, in *want; false when it has failed instead. */
 static bool is_waiting(struct tls_pump *pump, int result, int *want)
@@ -95,103 +119,151 @@ static bool is_waiting(struct tls_pump *pump, int result, int *want)
     if (!pump->is_broken && !(pump->has_left && pump->out.is_closed))
         (void)trouble_of_session(pump->ssl, result, pump->where, &pump->broken);
     pump->is_broken = true;
+    pump->may.net_read = pump->may.net_write =
+        true; // what had come is still there, and nothing is waited for
+    *want = SSL_ERROR_NONE;
     return false;
 }
 
+/* The next four are true when something was done and they are worth another call. */
+
 static bool read_net(struct tls_pump *pump)
 {
-    size_t n = 0;
-    pump->want_reading = SSL_ERROR_NONE;
-    if (!has_room(&pump->in))
-        return false;
+    struct pipe *in = &pump->in;
+    bool has_read = false;
+    while (pump->may.net_read && has_room(in)) {
+        size_t n = 0, room = make_room(in);
+        ERR_clear_error();
+        errno = 0;
+        pump->want_reading = SSL_ERROR_NONE;
+        int result = SSL_read_ex(pump->ssl, in->bytes + in->end, room, &n);
+        in->end += in->is_closed ? 0 : n;
+        has_read = true;
+        if (result == 1 && in->is_closed)
+            break; // others have their turn, however much there is to be dropped
+        if (result == 1)
+            continue;
+        bool was_broken = pump->is_broken;
+        if (SSL_get_error(pump->ssl, result) != SSL_ERROR_ZERO_RETURN &&
+            is_waiting(pump, result, &pump->want_reading) && !was_broken) {
+            pump->may.net_read = false;
+            break;
+        }
+        /* Or it could not be written to any more, and now all that had come is read. */
+        pump->want_reading = SSL_ERROR_NONE;
+        in->is_over = true;
+    }
+    return has_read;
+}
+
+/* False when it has to wait. */
+static bool write_records(struct tls_pump *pump)
+{
+    struct pipe *out = &pump->out;
+    while (held(out) > 0) {
+        size_t n = 0;
+        ERR_clear_error();
+        errno = 0;
+        int result = SSL_write_ex(pump->ssl, out->bytes + out->first, held(out), &n);
+        out->first += n;
+        if (result != 1)
+            return !is_waiting(pump, result, &pump->want_writing);
+    }
+    return true;
+}
+
+static bool write_end(struct tls_pump *pump)
+{
     ERR_clear_error();
     errno = 0;
-    size_t room = make_room(&pump->in);
-    int result = SSL_read_ex(pump->ssl, pump->in.bytes + pump->in.end, room, &n);
-    pump->in.end += pump->in.is_closed ? 0 : n;
-    if (result == 1)
-        return true;
-    /* It could not be written to any more, and now all that had come is read. */
-    bool was_broken = pump->is_broken;
-    if (SSL_get_error(pump->ssl, result) != SSL_ERROR_ZERO_RETURN &&
-        is_waiting(pump, result, &pump->want_reading) && !was_broken)
-        return false;
-    pump->want_reading = SSL_ERROR_NONE;
-    pump->in.is_over = true;
-    return true;
+    int result = SSL_shutdown(pump->ssl);
+    pump->out.is_closed = result >= 0;
+    return pump->out.is_closed || !is_waiting(pump, result, &pump->want_writing);
 }
 
 static bool write_net(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
-    size_t n = 0;
-    pump->want_writing = SSL_ERROR_NONE;
-    if (out->is_closed || (out->first == out->end && !out->is_over && !pump->is_broken))
-        return false;
-    if (pump->is_broken) {
-        close_pipe(out);
-        return true;
-    }
-    ERR_clear_error();
-    errno = 0;
-    int result;
-    if (out->first == out->end) {
-        result = SSL_shutdown(pump->ssl);
-        out->is_closed = result >= 0;
-    } else {
-        result = SSL_write_ex(pump->ssl, out->bytes + out->first, out->end - out->first, &n);
-        out->first += n;
-    }
-    if (out->is_closed || result == 1)
-        return true;
-    if (is_waiting(pump, result, &pump->want_writing))
+    if (out->is_closed || !pump->may.net_write || (held(out) == 0 && !out->is_over && !pump->is_broken))
         return false;
     pump->want_writing = SSL_ERROR_NONE;
+    if (!pump->is_broken) {
+        size_t before = held(out);
+        pump->may.net_write = before > 0 ? write_records(pump) : write_end(pump);
+        if (!pump->is_broken)
+            return pump->may.net_write || held(out) < before;
+    }
     close_pipe(out);
     return true;
+}
+
+static bool has_hung_up(const struct tls_pump *pump)
+{
+    struct pollfd look = { .fd = pump->plain_fd };
+    return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/* Nobody waits on for what the other machine does not take, or does not say. */
+static void leave(struct tls_pump *pump)
+{
+    pump->has_left = true;
+    close_pipe(&pump->in);
+    tls_dial_set_patience(pump->net_fd, TLS_DIAL_PATIENCE_MS);
 }
 
 /* A plain side that breaks is one that has left: that is how programs end. */
 static bool read_plain(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
-    if (!has_room(out))
+    ssize_t n = 0;
+    if (!pump->may.plain_read || pump->has_left || (!out->is_over && !has_room(out)))
         return false;
-    size_t room = make_room(out);
-    ssize_t n = recv(pump->plain_fd, out->bytes + out->end, room, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
+    if (!out->is_over) {
+        size_t room = make_room(out);
+        n = recv(pump->plain_fd, out->bytes + out->end, room, MSG_DONTWAIT);
+    }
     if (n > 0) {
         out->end += out->is_closed ? 0 : (size_t)n;
         return true;
     }
-    struct pollfd look = { .fd = pump->plain_fd };
+    if (n < 0 && errno == EINTR)
+        return true;
+    pump->may.plain_read = false;
+    if (n < 0 && errno == EAGAIN)
+        return false;
+    bool was_over = out->is_over;
     out->is_over = true;
-    pump->has_left = n < 0 || (poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0);
-    if (pump->has_left)
-        close_pipe(&pump->in);
-    return true;
+    if (n < 0 || has_hung_up(pump))
+        leave(pump);
+    return pump->has_left || !was_over;
 }
 
 static bool write_plain(struct tls_pump *pump)
 {
     struct pipe *in = &pump->in;
-    if (in->is_closed || (in->first == in->end && !in->is_over))
+    if (in->is_closed || (held(in) == 0 && !in->is_over))
         return false;
-    if (in->first == in->end) {
+    if (held(in) == 0) {
         (void)shutdown(pump->plain_fd, SHUT_WR);
         in->is_closed = true;
         return true;
     }
-    ssize_t n = send(pump->plain_fd, in->bytes + in->first, in->end - in->first, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (!pump->may.plain_write)
         return false;
+    ssize_t n = send(pump->plain_fd, in->bytes + in->first, held(in), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n >= 0) {
         in->first += (size_t)n;
         return true;
     }
+    if (errno == EINTR)
+        return true;
+    if (errno == EAGAIN) {
+        pump->may.plain_write = false;
+        return false;
+    }
     close_pipe(in); // what it said before is still to be read
-    pump->has_left |= pump->out.is_over;
+    if (pump->out.is_over)
+        leave(pump);
     return true;
 }
 
@@ -215,8 +287,8 @@ static void await(struct tls_pump *pump)
         pump->want_reading == SSL_ERROR_WANT_WRITE || pump->want_writing == SSL_ERROR_WANT_WRITE;
     set_event(pump->net_readable, wants_read);
     set_event(pump->net_writable, wants_write);
-    set_event(pump->plain_readable, has_room(&pump->out));
-    set_event(pump->plain_writable, pump->in.first < pump->in.end);
+    release_empty(&pump->in);
+    release_empty(&pump->out);
     struct timeval wait = { .tv_sec = LINGER_MS / 1000 };
     if (pump->has_left && pump->out.is_closed && !evtimer_pending(pump->linger, NULL))
         (void)evtimer_add(pump->linger, &wait);
@@ -237,13 +309,30 @@ static void run(struct tls_pump *pump)
         }
     }
     await(pump);
+    /* By a timer: libevent looks at no descriptor while events that are made active go on making others so.
+     */
     if (is_moving)
-        event_active(pump->plain_readable, EV_READ, 0);
+        (void)evtimer_add(pump->again, &(struct timeval){ 0 });
 }
 
-static void on_ready(evutil_socket_t fd, short what, void *arg)
+static void on_again(evutil_socket_t fd, short what, void *arg)
 {
     run(arg);
+}
+
+static void on_net(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_pump *pump = arg;
+    pump->may.net_read = pump->may.net_write = true;
+    run(pump);
+}
+
+static void on_plain(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_pump *pump = arg;
+    pump->may.plain_read |= (what & EV_READ) != 0;
+    pump->may.plain_write |= (what & EV_WRITE) != 0;
+    run(pump);
 }
 
 /* The other machine does not end, or sends on and on what nobody takes. */
@@ -265,16 +354,17 @@ struct tls_pump *tls_pump_new(
     pump->on_end = on_end;
     pump->arg = arg;
     (void)evutil_make_socket_nonblocking(net_fd);
-    pump->net_readable = event_new(base, net_fd, EV_READ | EV_PERSIST, on_ready, pump);
-    pump->net_writable = event_new(base, net_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
-    pump->plain_readable = event_new(base, plain_fd, EV_READ | EV_PERSIST, on_ready, pump);
-    pump->plain_writable = event_new(base, plain_fd, EV_WRITE | EV_PERSIST, on_ready, pump);
+    pump->may = (struct readiness){ true, true, true, true };
+    pump->net_readable = event_new(base, net_fd, EV_READ | EV_PERSIST, on_net, pump);
+    pump->net_writable = event_new(base, net_fd, EV_WRITE | EV_PERSIST, on_net, pump);
+    pump->plain_ready = event_new(base, plain_fd, EV_READ | EV_WRITE | EV_PERSIST | EV_ET, on_plain, pump);
+    pump->again = evtimer_new(base, on_again, pump);
     pump->linger = evtimer_new(base, on_linger, pump);
-    if (pump->net_readable == NULL || pump->net_writable == NULL || pump->plain_readable == NULL ||
-        pump->plain_writable == NULL || pump->linger == NULL)
+    if (pump->net_readable == NULL || pump->net_writable == NULL || pump->plain_ready == NULL ||
+        pump->again == NULL || pump->linger == NULL || event_add(pump->plain_ready, NULL) < 0)
         abort(); // memory
     /* What the handshake read ahead is only seen by asking; in the next turn, for on_end may free us. */
-    event_active(pump->plain_readable, EV_READ, 0);
+    (void)evtimer_add(pump->again, &(struct timeval){ 0 });
     return pump;
 }
 
@@ -282,14 +372,16 @@ void tls_pump_free(struct tls_pump *pump)
 {
     if (pump == NULL)
         return;
-    struct event *events[] = { pump->net_readable, pump->net_writable, pump->plain_readable,
-        pump->plain_writable, pump->linger };
+    struct event *events[] = { pump->net_readable, pump->net_writable, pump->plain_ready, pump->again,
+        pump->linger };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         event_free(events[i]);
     if (!pump->is_broken && !pump->out.is_closed)
         (void)SSL_shutdown(pump->ssl); // as far as it goes without waiting
     ERR_clear_error();
     SSL_free(pump->ssl);
+    free(pump->in.bytes);
+    free(pump->out.bytes);
     free(pump->where);
     (void)close(pump->net_fd);
     (void)close(pump->plain_fd);

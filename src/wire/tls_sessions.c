@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/tls_context.h"
 #include "wire/tls_dial.h"
 #include "wire/tls_pump.h"
 
@@ -61,6 +62,16 @@ static void on_pump_end(void *arg, const struct error *err)
     sessions->on_end(sessions->arg, label, err);
 }
 
+/*
+ * Whether the other machine always takes what comes, so that one that does not is gone. What goes to a client
+ * of the API, or through a stream, may wait for as long as somebody looks at a page of it.
+ */
+static bool is_taken_at_once(SSL *ssl)
+{
+    return tls_is_for(ssl, TLS_FOR_LINK) || tls_is_for(ssl, TLS_FOR_JOIN) ||
+           (tls_is_for(ssl, TLS_FOR_HTTP) && !SSL_is_server(ssl));
+}
+
 void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
 {
     struct session *session = xcalloc(1, sizeof(*session));
@@ -71,6 +82,7 @@ void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int p
         session->next->where = &session->next;
     sessions->first = session;
     tls_dial_tune(net_fd);
+    tls_dial_set_patience(net_fd, is_taken_at_once(ssl) ? TLS_DIAL_PATIENCE_MS : 0);
     session->pump = tls_pump_new(sessions->base, ssl, net_fd, plain_fd, on_pump_end, session);
 }
 

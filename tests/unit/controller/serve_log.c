@@ -167,6 +167,19 @@ static void a_log_that_shrank_is_cut_off_not_ended(void **state)
     answer_clear(&answer);
 }
 
+/* To follow a log that grows no more is to read it. */
+static void a_followed_log_of_a_job_that_is_over_is_cut_off_too(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
+    set_log(harness, "01234");
+    harness->log_missing = 5;
+    struct answer answer = client_get(harness, "/api/v1/jobs/3/log?follow=1");
+    assert_int_equal(answer.status, 200);
+    assert_true(answer.is_cut);
+    answer_clear(&answer);
+}
+
 /* Sends the request for a followed log; returns the client once the agent has been asked. */
 static int follow(struct harness *harness, const char *range)
 {
@@ -345,6 +358,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_node_that_is_away_is_503, start, stop),
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_tells_why, start, stop),
         cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
+        cmocka_unit_test_setup_teardown(a_followed_log_of_a_job_that_is_over_is_cut_off_too, start, stop),
         cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
         cmocka_unit_test_setup_teardown(a_job_may_be_silent_for_long, start, stop),
         cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
@@ -428,6 +430,114 @@ static void last_words_arrive_though_their_connection_was_reset(void **state)
     assert_string_equal(bytes, "last");
 }
 
+/* As when the API has answered, ended its side, and some time later closes the connection. */
+static void a_side_that_ends_first_and_leaves_later_is_noticed(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    char byte;
+    size_t n = 0;
+    int result = 0;
+    begin(world, &client);
+    assert_int_equal(shutdown(world->plain, SHUT_WR), 0);
+    for (int64_t end_ms = clock_boot_ms() + WAIT_MS; clock_boot_ms() < end_ms;) {
+        turn(world);
+        result = SSL_read_ex(client.ssl, &byte, 1, &n);
+        if (SSL_get_error(client.ssl, result) == SSL_ERROR_ZERO_RETURN)
+            break;
+    }
+    assert_int_equal(SSL_get_error(client.ssl, result), SSL_ERROR_ZERO_RETURN);
+    turn(world);
+    assert_int_equal(world->ended, 0); // it may still be told something
+    closep(&world->plain);
+    world->plain = -1;
+    await_ends(world); // though the other machine says nothing more
+    hang_up(&client);
+}
+
+static void *write_on_and_on(void *arg)
+{
+    static char block[65536];
+    struct client *client = arg;
+    size_t n;
+    for (int result = 1; result == 1 || SSL_get_error(client->ssl, result) == SSL_ERROR_WANT_WRITE;)
+        result = SSL_write_ex(client->ssl, block, sizeof(block), &n);
+    return NULL;
+}
+
+static void a_machine_that_sends_on_and_on_is_not_waited_for(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    pthread_t thread;
+    begin(world, &client);
+    assert_int_equal(pthread_create(&thread, NULL, write_on_and_on, &client), 0);
+    closep(&world->plain);
+    world->plain = -1;
+    await_ends(world);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    hang_up(&client);
+}
+
+static void count_turn(evutil_socket_t fd, short what, void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+/* Its changes of keys are no bytes, however many there are: one call that goes on until bytes come has no
+ * end. */
+static void who_only_changes_keys_keeps_nobody_from_his_turn(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    unsigned turns = 0;
+    const struct timeval at_once = { .tv_usec = 1 };
+    begin(world, &client);
+    for (int i = 0; i < 20000; i++) {
+        assert_int_equal(SSL_key_update(client.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(client.ssl), 1);
+    }
+    assert_int_equal(SSL_write(client.ssl, "x", 1), 1);
+    struct event *counter = event_new(world->base, -1, EV_PERSIST, count_turn, &turns);
+    assert_int_equal(event_add(counter, &at_once), 0);
+    await_plain(world);
+    event_free(counter);
+    assert_true(turns > 10);
+    assert_int_equal(send(world->plain, "y", 1, 0), 1);
+    assert_client_reads(&client, "y"); // ours have changed as well
+    hang_up(&client);
+}
+
+static unsigned patience_of(const struct client *client, struct world *world)
+{
+    unsigned ms = 1;
+    socklen_t length = sizeof(ms);
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    tls_sessions_add(world->sessions, client->ssl, client->fd, pair[0], "client");
+    assert_int_equal(getsockopt(client->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &length), 0);
+    tls_sessions_cut(world->sessions, "client");
+    (void)close(pair[1]);
+    closep(&world->plain);
+    world->plain = -1;
+    return ms;
+}
+
+/* `mgpu logs -f | less` may stand still for an hour; a link that does is no link. */
+static void only_who_always_reads_is_gone_when_he_does_not(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    begin(world, &client);
+    assert_int_equal(patience_of(&client, world), TLS_DIAL_PATIENCE_MS);
+    client = (struct client){
+        .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_STREAM
+    };
+    run(&client);
+    assert_int_equal(client.result, 0);
+    assert_int_equal(patience_of(&client, world), 0);
+}
+
 static void a_machine_that_never_ends_is_not_waited_for(void **state)
 {
     struct world *world = *state;
@@ -466,7 +576,43 @@ static void sessions_are_cut_by_their_label(void **state)
     hang_up(&client);
 }
 
+/* --- the port --- */
+
+static void strangers_who_say_nothing_keep_nobody_out(void **state)
+{
+    struct world *world = *state;
+    struct client client;
+    int strangers[TLS_GATE_PENDING_MAX];
+    struct sockaddr_in there = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    there.sin_port = htons((uint16_t)strtoul(world->address.port, NULL, 10));
+    for (size_t i = 0; i < TLS_GATE_PENDING_MAX; i++) {
+        strangers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(strangers[i], (struct sockaddr *)&there, sizeof(there)), 0);
+        turn(world);
+    }
+    begin(world, &client);
+    hang_up(&client);
+    for (size_t i = 0; i < TLS_GATE_PENDING_MAX; i++)
+        (void)close(strangers[i]);
+}
+
 /* --- troubles --- */
+
+/* Libraries number their reasons each by itself. */
+static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **state)
+{
+    struct error err = { 0 };
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(context);
+    ERR_raise(ERR_LIB_X509, SSL_R_HTTP_REQUEST);
+    assert_int_equal(trouble_of_tls(ssl, -1, "gpu0:9124", &err), -EPROTO);
+    assert_null(strstr(err.message, "plain HTTP"));
+    ERR_raise(ERR_LIB_SSL, SSL_R_HTTP_REQUEST);
+    (void)trouble_of_tls(ssl, -1, "gpu0:9124", &err);
+    assert_non_null(strstr(err.message, "plain HTTP"));
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+}
 
 static void troubles_are_told_apart_and_have_a_remedy(void **state)
 {
@@ -507,9 +653,15 @@ int main(void)
         TEST(who_does_not_read_stops_who_writes),
         TEST(last_words_arrive_though_nobody_listens_where_they_came_from),
         TEST(last_words_arrive_though_their_connection_was_reset),
+        TEST(a_side_that_ends_first_and_leaves_later_is_noticed),
+        TEST(a_machine_that_sends_on_and_on_is_not_waited_for),
+        TEST(who_only_changes_keys_keeps_nobody_from_his_turn),
+        TEST(only_who_always_reads_is_gone_when_he_does_not),
         TEST(a_machine_that_never_ends_is_not_waited_for),
         TEST(a_cut_connection_is_no_clean_end),
         TEST(sessions_are_cut_by_their_label),
+        TEST(strangers_who_say_nothing_keep_nobody_out),
+        cmocka_unit_test(a_reason_of_another_library_is_not_mistaken_for_one_of_tls),
         cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
     };
     return cmocka_run_group_tests_name("wire_tls", tests, NULL, NULL);
