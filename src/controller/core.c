@@ -55,6 +55,7 @@ void core_free(struct core *core)
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
+    ask_shelf_clear(&core->asks);
     free(core->timers.heap);
     free(core->never);
     free(core);
@@ -162,6 +163,8 @@ void core_change(
     event->boot_ms = core->boot_ms;
     event->seq = ++core->last_event;
     apply(core, entry, event);
+    if (event->ask.count > 0)
+        ask_shelf_share(&core->asks, &job->ask);
     record_event(core, event, job, spec);
     entry->changed_in = core->open->id;
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });

@@ -137,9 +137,9 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         return false;
     }
     struct job_spec spec = *owner->spec; // borrowed; edits since the submit count
-    spec.ask = job->ask;
+    spec.ask = *job->ask;
     spec.name = job->name;
-    spec.ask.grace_ms = core_grace_ms(core, &job->ask);
+    spec.ask.grace_ms = core_grace_ms(core, job->ask);
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
@@ -174,7 +174,7 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .time_limit_ms = job->ask.time_limit_ms,
+        .time_limit_ms = job->ask->time_limit_ms,
         .is_suspended = job->suspended_ms != 0,
     };
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
@@ -188,7 +188,7 @@ void core_send_stop(struct core *core, const struct core_job *entry, uint32_t ra
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
+        .signal = job->ask->lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
         .grace_ms = core_stop_grace_ms(core, entry),
     };
     if (core_is_checkpointing(job))
@@ -199,7 +199,7 @@ void core_send_stop(struct core *core, const struct core_job *entry, uint32_t ra
 void core_act(struct core *core, struct core_job *entry)
 {
     const struct job *job = entry->job;
-    if (job->state == JOB_QUEUED && job->ask.lease_pid != 0)
+    if (job->state == JOB_QUEUED && job->ask->lease_pid != 0)
         core_send_await(core, entry);
     if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
         return;

@@ -40,7 +40,7 @@ void core_unlink_member(struct core_job *entry)
 /* What the element's record begins with; its own event makes it an element. */
 static struct job *make_element(uint64_t id, const struct job *array)
 {
-    struct job_spec shell = { .ask = array->ask, .name = array->name }; // borrowed: nothing of it is freed
+    struct job_spec shell = { .ask = *array->ask, .name = array->name }; // borrowed: nothing of it is freed
     struct job *job = job_new(id, &shell);
     free(job->summary);
     job->summary = xstrdup(array->summary);
@@ -56,7 +56,7 @@ struct core_job *core_split(struct core *core, struct core_job *array, uint32_t 
     core->n_undone++;
     core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;
-    job_ask_copy(&ask, &array->job->ask);
+    job_ask_copy(&ask, array->job->ask);
     free(take_ptr(ask.array));
     struct job_event event = {
         .type = EVENT_SUBMITTED,

@@ -7,12 +7,12 @@
 
 bool core_is_checkpointing(const struct job *job)
 {
-    return job->state == JOB_STOPPING && job->is_requeued && job->ask.checkpoint;
+    return job->state == JOB_STOPPING && job->is_requeued && job->ask->checkpoint;
 }
 
 int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry)
 {
-    return entry->grace_ms < 0 ? core_grace_ms(core, &entry->job->ask) : entry->grace_ms;
+    return entry->grace_ms < 0 ? core_grace_ms(core, entry->job->ask) : entry->grace_ms;
 }
 
 /* A stop may be followed by another one; what counts is the one that ends first. */

@@ -22,11 +22,11 @@ struct control {
 static int check_job(
     const struct core *core, const struct control *control, const struct job *job, struct error *err)
 {
-    if (job->ask.lease_pid != 0) {
+    if (job->ask->lease_pid != 0) {
         (void)error_set(err, -EINVAL,
             "job %" PRIu64 " is a lease: mgpu did not start its process, and it cannot be %s", job->id,
             control->done);
-        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask.lease_pid);
+        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask->lease_pid);
     }
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,

@@ -84,7 +84,7 @@ bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
 {
     const struct job *job = core_job(core, id);
     int64_t told_ms = core->options.idle.told_ms;
-    if (job == NULL || job->ask.idle_ok)
+    if (job == NULL || job->ask->idle_ok)
         return false;
     return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
 }

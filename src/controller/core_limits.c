@@ -68,13 +68,13 @@ static void set(struct core *core, struct core_job *entry, int64_t due_ms)
 /* On the wall clock. */
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
-    int64_t ends_ms = job->started_ms + job->ask.time_limit_ms;
-    return job->ask.lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, &job->ask) + SHEPHERD_LATE_MS;
+    int64_t ends_ms = job->started_ms + job->ask->time_limit_ms;
+    return job->ask->lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, job->ask) + SHEPHERD_LATE_MS;
 }
 
 static bool has_deadline(const struct job *job)
 {
-    return job->state == JOB_QUEUED && job->ask.deadline_ms != 0 &&
+    return job->state == JOB_QUEUED && job->ask->deadline_ms != 0 &&
            (!job_is_array(job) || job->array_left[0] != '\0');
 }
 
@@ -82,12 +82,12 @@ void core_set_due(struct core *core, struct core_job *entry)
 {
     const struct job *job = entry->job;
     if (has_deadline(job))
-        set(core, entry, core->boot_ms + job->ask.deadline_ms - core->now_ms);
-    else if (job->state != JOB_RUNNING || job->ask.time_limit_ms == 0)
+        set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
+    else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0)
         core_clear_due(core, entry);
-    else if (entry->timer == 0 || entry->limit_ms != job->ask.time_limit_ms)
+    else if (entry->timer == 0 || entry->limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
-    entry->limit_ms = job->ask.time_limit_ms;
+    entry->limit_ms = job->ask->time_limit_ms;
 }
 
 int64_t core_next_due(const struct core *core)
@@ -124,7 +124,7 @@ void core_run_due(struct core *core)
         core_clear_due(core, entry);
         if (!has_deadline(entry->job)) {
             end_at_limit(core, entry);
-        } else if (entry->job->ask.deadline_ms <= core->now_ms) {
+        } else if (entry->job->ask->deadline_ms <= core->now_ms) {
             core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
         } else {
             core_set_due(core, entry); // the wall clock was set back meanwhile

@@ -106,6 +106,7 @@ struct core {
     struct core_options options;
     struct core_effects effects;
     struct job_table jobs;
+    struct ask_shelf asks;
     struct key_table keys;
     size_t n_undone; // jobs not done
     size_t n_done;   // done and still in memory

@@ -15,7 +15,7 @@ struct job *job_new(uint64_t id, const struct job_spec *spec)
 {
     struct job *job = xcalloc(1, sizeof(*job));
     job->id = id;
-    job_ask_copy(&job->ask, &spec->ask);
+    job->ask = ask_shared_new(&spec->ask);
     job->hold = spec->hold ? HOLD_USER : 0;
     job->array_left = spec->ask.array != NULL ? array_indexes(spec->ask.array) : NULL;
     job->name = job_spec_display_name(spec);
@@ -28,7 +28,7 @@ void job_free(struct job *job)
 {
     if (job == NULL)
         return;
-    job_ask_clear(&job->ask);
+    ask_shared_drop(job->ask);
     free(job->array_left);
     free(job->name);
     free(job->summary);
@@ -55,12 +55,18 @@ static void set_text(char **field, const char *text)
     *field = xstrdup(text);
 }
 
+void job_set_ask(struct job *job, const struct job_ask *ask)
+{
+    const struct job_ask *before = job->ask;
+    job->ask = ask_shared_new(ask);
+    ask_shared_drop(before);
+}
+
 static void take_ask(struct job *job, const struct job_event *event)
 {
     if (event->ask.count == 0)
         return;
-    job_ask_clear(&job->ask);
-    job_ask_copy(&job->ask, event->ask.items);
+    job_set_ask(job, event->ask.items);
 }
 
 static void on_submitted(struct job *job, const struct job_event *event)
@@ -76,8 +82,10 @@ static void on_submitted(struct job *job, const struct job_event *event)
     job->hold = event->hold;
     take_ask(job, event);
     set_text(&job->name, event->name);
-    free(take_ptr(job->ask.array));
     free(take_ptr(job->array_left));
+    struct job_ask single = *job->ask;
+    single.array = NULL;
+    job_set_ask(job, &single);
 }
 
 static void on_allocated(struct job *job, const struct job_event *event)
@@ -147,8 +155,11 @@ static void go_back(struct job *job)
 {
     job->preemptions += job->is_requeued;
     /* Its old place in the queue would give it the GPUs back that it did not use. */
-    if (job->is_requeued && job->idle_level == IDLE_YIELDS)
-        job->ask.preemptible = true;
+    if (job->is_requeued && job->idle_level == IDLE_YIELDS) {
+        struct job_ask yielding = *job->ask;
+        yielding.preemptible = true;
+        job_set_ask(job, &yielding);
+    }
     job->is_requeued = false;
     forget_idleness(job);
     forget_terms(job);
@@ -352,9 +363,9 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
 static bool has_same_indexes(const struct job *job, const struct job_event *event)
 {
     const struct job_ask *ask = event->ask.items;
-    if (job->ask.array == NULL || ask->array == NULL)
-        return job->ask.array == ask->array;
-    _cleanup_free_ char *before = array_indexes(job->ask.array);
+    if (job->ask->array == NULL || ask->array == NULL)
+        return job->ask->array == ask->array;
+    _cleanup_free_ char *before = array_indexes(job->ask->array);
     _cleanup_free_ char *after = array_indexes(ask->array);
     return before != NULL && text_equal(before, after);
 }
@@ -447,7 +458,7 @@ static const char *find_broken_rule(const struct job *job)
     bool is_active = job_state_is_active(job->state);
     if (is_active && (job->attempt == 0 || job->token == 0 || job->node == NULL))
         return "an active job has an attempt, a token and a node";
-    if (is_active && job->ask.gpus != job->grants.count)
+    if (is_active && job->ask->gpus != job->grants.count)
         return "an active job holds as many GPUs as it asked for";
     if (is_active && has_stray_grant(job))
         return "an active job holds GPUs on its nodes only";

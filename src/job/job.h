@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "job/ask_shared.h"
 #include "job/event.h"
 #include "job/job_nodes.h"
 #include "job/spec.h"
@@ -22,14 +23,14 @@ struct job {
     uint64_t id;
     uint32_t uid, gid;
     enum job_state state;
-    uint32_t attempt; // number of the latest attempt, 0 before the first
-    struct job_ask ask;
-    uint32_t hold;        // HOLD_ bits; it waits while one is set
-    uint32_t preemptions; // times it was put back into the queue
-    uint32_t restarts;    // of those: not to give way to others
-    uint32_t retries;     // of those: because it had failed
-    int64_t queued_ms;    // wall clock: since when it waits in its present place; 0: since its submit
-    int64_t retry_ms;     // wall clock: not before this time is its next attempt; 0: at once
+    uint32_t attempt;          // number of the latest attempt, 0 before the first
+    const struct job_ask *ask; // of job/ask_shared.h
+    uint32_t hold;             // HOLD_ bits; it waits while one is set
+    uint32_t preemptions;      // times it was put back into the queue
+    uint32_t restarts;         // of those: not to give way to others
+    uint32_t retries;          // of those: because it had failed
+    int64_t queued_ms;         // wall clock: since when it waits in its present place; 0: since its submit
+    int64_t retry_ms;          // wall clock: not before this time is its next attempt; 0: at once
     /* An array never runs itself: its elements are split off it, each a job of its own. */
     char *array_left;      // of an array: the indexes not split off yet; NULL: not an array
     uint32_t array_open;   // elements split off that are not done
@@ -72,6 +73,9 @@ struct job {
 struct job *job_new(uint64_t id, const struct job_spec *spec);
 void job_free(struct job *job);
 void job_freep(struct job **job);
+
+/* Gives it another request, which is copied. */
+void job_set_ask(struct job *job, const struct job_ask *ask);
 
 static inline bool job_is_array(const struct job *job)
 {

@@ -186,7 +186,8 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     case COLUMN_I32: return sqlite3_bind_int64(statement, index, *(const int32_t *)member);
     case COLUMN_64: return sqlite3_bind_int64(statement, index, *(const int64_t *)member);
     case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
-    case COLUMN_ASK: return bind_record(statement, index, &job_ask_record, member);
+    case COLUMN_ASK:
+        return bind_record(statement, index, &job_ask_record, *(const struct job_ask *const *)member);
     case COLUMN_USAGE: return bind_usage(statement, index, *(const struct job_usage *const *)member);
     case COLUMN_NODES: return bind_nodes(statement, index, *(const struct job_nodes *const *)member);
     case COLUMN_TEXT:
@@ -225,11 +226,16 @@ static int read_grants(sqlite3_stmt *statement, int index, struct record_list *r
     return 0;
 }
 
-static int read_ask(sqlite3_stmt *statement, int index, struct job_ask *ret, struct error *err)
+static int read_ask(sqlite3_stmt *statement, int index, const struct job_ask **ret, struct error *err)
 {
     const void *bytes = sqlite3_column_blob(statement, index);
     size_t length = (size_t)sqlite3_column_bytes(statement, index);
-    return bytes != NULL && record_decode(&job_ask_record, bytes, length, ret, err) == 0 ? 0 : -EUCLEAN;
+    struct job_ask ask;
+    if (bytes == NULL || record_decode(&job_ask_record, bytes, length, &ask, err) < 0)
+        return -EUCLEAN;
+    *ret = ask_shared_new(&ask);
+    job_ask_clear(&ask);
+    return 0;
 }
 
 static int read_usage(sqlite3_stmt *statement, int index, struct job_usage **ret, struct error *err)
@@ -314,7 +320,7 @@ struct job *store_row_copy(const struct job *job)
         if (columns[i].kind == COLUMN_TEXT)
             *(char **)member = xstrdup(*(const char *const *)source);
         else if (columns[i].kind == COLUMN_ASK)
-            job_ask_copy(member, source);
+            *(const struct job_ask **)member = ask_shared_new(*(const struct job_ask *const *)source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
         else if (columns[i].kind == COLUMN_USAGE)
@@ -353,7 +359,8 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_I32: return memcmp(a, b, sizeof(uint32_t)) == 0;
     case COLUMN_64: return memcmp(a, b, sizeof(uint64_t)) == 0;
     case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
-    case COLUMN_ASK: return job_ask_equal(a, b);
+    case COLUMN_ASK:
+        return job_ask_equal(*(const struct job_ask *const *)a, *(const struct job_ask *const *)b);
     case COLUMN_USAGE: return is_same_usage(*(struct job_usage *const *)a, *(struct job_usage *const *)b);
     case COLUMN_NODES:
         return job_nodes_equal(*(const struct job_nodes *const *)a, *(const struct job_nodes *const *)b);

@@ -149,7 +149,7 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL && job->ask.checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
+    return job != NULL && job->ask->checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
 struct json_part *core_parts_look(const struct core *core, uint64_t job)
@@ -171,7 +171,7 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
 
 int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 {
-    return job->ask.idle_timeout_ms;
+    return job->ask->idle_timeout_ms;
 }
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
@@ -286,10 +286,8 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
 {
     for (size_t i = 0; i < core->n_jobs; i++) {
-        if (core->jobs[i]->id != job)
-            continue;
-        job_ask_clear(&core->jobs[i]->ask);
-        job_ask_copy(&core->jobs[i]->ask, ask);
+        if (core->jobs[i]->id == job)
+            job_set_ask(core->jobs[i], ask);
     }
     answer_job(job, request);
 }

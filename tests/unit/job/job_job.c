@@ -132,7 +132,7 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     apply(job, make_event(EVENT_REQUEUED, 1));
     assert_int_equal(job->idle_level, IDLE_NONE);
     assert_int_equal(job->idle_told_ms, 0);
-    assert_true(job->ask.preemptible);
+    assert_true(job->ask->preemptible);
 }
 
 static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **state)
@@ -229,9 +229,12 @@ static void the_invariant_notices_what_must_not_be(void **state)
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->token = 0;
     allocate(job, 1);
-    job->ask.gpus = 3;
+    struct job_ask ask = *job->ask;
+    ask.gpus = 3;
+    job_set_ask(job, &ask);
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
-    job->ask.gpus = 2;
+    ask.gpus = 2;
+    job_set_ask(job, &ask);
     job->end = END_EXIT;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->state = JOB_DONE;
@@ -352,8 +355,8 @@ static void an_edit_replaces_the_request_while_the_job_waits(void **state)
     edited.ask = (struct record_list){ .items = &ask, .count = 1 };
     edited.name = (char *)(uintptr_t) "new";
     assert_int_equal(job_apply(job, &edited, NULL), 0);
-    assert_int_equal(job->ask.priority, 9);
-    assert_string_equal(job->ask.after, "41");
+    assert_int_equal(job->ask->priority, 9);
+    assert_string_equal(job->ask->after, "41");
     assert_string_equal(job->name, "new");
     ask.array = (char *)(uintptr_t) "0-3";
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);

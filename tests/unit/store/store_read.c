@@ -120,7 +120,7 @@ static void a_job_is_read_as_it_was_written(void **state)
     fixture_dispatch_until(fixture, &answers.is_complete);
     assert_non_null(answers.row);
     assert_null(store_row_difference(job, answers.row));
-    assert_int_equal(answers.row->ask.priority, -7);
+    assert_int_equal(answers.row->ask->priority, -7);
     assert_true(answers.row->token == 0xfedcba9876543211ULL);
 }
 
