@@ -51,8 +51,8 @@ static int act_on_elements(struct core *core, const struct control *control, str
     size_t count = 0;
     struct error ignored;
     struct core_job *after = NULL;
-    for (struct core_job *member = array->members; member != NULL; member = after) {
-        after = member->member_after;
+    for (struct core_job *member = core_extra(array)->members; member != NULL; member = after) {
+        after = core_extra(member)->member_after;
         if (check_job(core, control, member->job, &ignored) < 0)
             continue;
         control->act(core, member, who, argument);
@@ -158,7 +158,7 @@ static void requeue(struct core *core, struct core_job *entry, const struct iden
         .uid = who->uid,
         .cause = REQUEUE_ASKED,
         .text = text };
-    entry->grace_ms = grace_ms;
+    core_make_extra(entry)->grace_ms = grace_ms;
     core_change(core, entry, &event, NULL);
 }
 

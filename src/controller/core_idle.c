@@ -34,15 +34,15 @@ void core_judge_idleness(struct core *core, struct core_job *entry)
 {
     bool is_over = false;
     bool is_still = entry->job->suspended_ms != 0; // what it cannot use is not held against it
-    if (entry->job->state != JOB_RUNNING || entry->usage == NULL || is_still)
+    if (entry->job->state != JOB_RUNNING || core_extra(entry)->usage == NULL || is_still)
         return;
-    int64_t idle_ms = (int64_t)entry->usage->idle_ms;
+    int64_t idle_ms = (int64_t)core_extra(entry)->usage->idle_ms;
     enum idle_level level = idle_judge(&core->options.idle, entry->job, idle_ms, core->now_ms, &is_over);
     if (level != entry->job->idle_level)
         note_level(core, entry, level, idle_ms);
     if (!is_over)
         return;
-    entry->grace_ms = -1;
+    core_make_extra(entry)->grace_ms = -1;
     core_stop_job(core, entry, core->options.admin_uid, END_IDLE_TIMEOUT);
 }
 

@@ -327,7 +327,7 @@ void core_kill_process(struct core *core, uint64_t job)
 {
     struct core_job *entry = core_find(core, job);
     if (entry != NULL)
-        entry->kills_process = true;
+        core_make_extra(entry)->kills_process = true;
 }
 
 /* --- while it waits --- */

@@ -210,7 +210,7 @@ int core_check_control(const struct core *core, const struct identity *who, uint
 static void cancel_one(struct core *core, struct core_job *entry, uint32_t uid, int64_t grace_ms)
 {
     const struct job *job = entry->job;
-    entry->grace_ms = grace_ms;
+    core_make_extra(entry)->grace_ms = grace_ms;
     if (job->state == JOB_STOPPING && !job->is_requeued)
         core_act(core, entry); // again, with a new grace
     else if (!job_is_array(job) || job->stop_reason == END_NONE)
@@ -229,8 +229,8 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
         return;
     }
     cancel_one(core, entry, who->uid, grace_ms);
-    for (struct core_job *member = entry->members; member != NULL; member = after) {
-        after = member->member_after;
+    for (struct core_job *member = core_extra(entry)->members; member != NULL; member = after) {
+        after = core_extra(member)->member_after;
         if (member->job->state != JOB_DONE)
             cancel_one(core, member, who->uid, grace_ms);
     }
