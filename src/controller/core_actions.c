@@ -167,7 +167,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,
-        .lease_ms = job->node_lease_ms,
+        .lease_ms = job_run(job)->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
     if (job_is_wide(job))
@@ -193,7 +193,7 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
         .task = rank,
         .token = job->token,
         .time_limit_ms = job->ask->time_limit_ms,
-        .is_suspended = job->suspended_ms != 0,
+        .is_suspended = job_run(job)->suspended_ms != 0,
     };
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
 }
@@ -233,7 +233,7 @@ void core_act(struct core *core, struct core_job *entry)
         (void)core_send_launch(core, entry, 0, node->link);
     else if (job->state == JOB_STOPPING)
         core_send_stop(core, entry, 0, node->link);
-    else if (job->terms > 0)
+    else if (job_run(job)->terms > 0)
         core_send_terms(core, job, 0, node->link);
     else if (core_extra(entry)->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
         core_drop_spec(core, spec_owner(entry));

@@ -103,7 +103,7 @@ static void suspend(struct core *core, struct core_job *entry, const struct iden
     struct job_event event = {
         .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
     };
-    if (entry->job->suspended_ms == 0)
+    if (job_run(entry->job)->suspended_ms == 0)
         core_change(core, entry, &event, NULL);
 }
 
@@ -113,7 +113,7 @@ static void go_on(struct core *core, struct core_job *entry, const struct identi
     struct job_event event = {
         .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
     };
-    if (entry->job->suspended_ms != 0)
+    if (job_run(entry->job)->suspended_ms != 0)
         core_change(core, entry, &event, NULL);
     else
         send_signal(core, entry, who, SIGCONT);

@@ -33,7 +33,7 @@ static void note_level(struct core *core, struct core_job *entry, enum idle_leve
 void core_judge_idleness(struct core *core, struct core_job *entry)
 {
     bool is_over = false;
-    bool is_still = entry->job->suspended_ms != 0; // what it cannot use is not held against it
+    bool is_still = job_run(entry->job)->suspended_ms != 0; // what it cannot use is not held against it
     if (entry->job->state != JOB_RUNNING || core_extra(entry)->usage == NULL || is_still)
         return;
     int64_t idle_ms = (int64_t)core_extra(entry)->usage->idle_ms;

@@ -144,7 +144,7 @@ static void act_on_part(
     } else if (part->state == PART_READY && is_released) {
         say_go(core, entry, rank, node->link);
         part->state = PART_RELEASED;
-    } else if (job->terms > 0 && part->state >= PART_RELEASED) {
+    } else if (job_run(job)->terms > 0 && part->state >= PART_RELEASED) {
         core_send_terms(core, job, rank, node->link);
     }
 }
@@ -306,8 +306,10 @@ static void end_all(struct core *core, struct core_job *entry)
     bool has_any_run = parts->may_have_gone && part->state == PART_LOST;
     for (size_t i = 0; i < parts->count; i++)
         has_any_run = has_any_run || has_run(&parts->items[i]);
-    struct job_nodes *nodes = job_nodes_copy(&job->nodes->nodes); // it may go back to the queue
-    struct job was = { .id = job->id, .attempt = job->attempt, .node = NULL, .nodes = nodes };
+    struct job_nodes *nodes = job_nodes_copy(&job_run(job)->nodes->nodes); // it may go back to the queue
+    struct job was = {
+        .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
+    };
     core_make_extra(entry)->parts = NULL;
     if (!has_any_run && part->state != PART_ENDED) {
         core_give_back(core, entry, text);
@@ -536,7 +538,7 @@ char *core_log_path(const struct core *core, const struct job *job, uint32_t ran
     const struct core_parts *parts = find_parts(core, job->id);
     const struct job_node *node = job_node(job, rank);
     if (rank == 0)
-        return job->log_path;
+        return job_run(job)->log_path;
     if (parts != NULL)
         return rank < parts->count ? parts->items[rank].log_path : NULL;
     return node != NULL ? node->log_path : NULL;

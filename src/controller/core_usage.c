@@ -51,5 +51,5 @@ const struct job_usage *core_usage(const struct core *core, uint64_t job)
         return NULL;
     if (job_state_is_active(entry->job->state))
         return is_live(entry) ? core_extra(entry)->usage : NULL;
-    return entry->job->usage;
+    return job_run(entry->job)->usage;
 }

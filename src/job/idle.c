@@ -63,6 +63,6 @@ enum idle_level idle_judge(const struct idle_policy *policy, const struct job *j
     if (job->state != JOB_RUNNING || job->ask->idle_ok || !is_known(job) || told_ms == 0 || idle_ms < told_ms)
         return IDLE_NONE;
     *ret_is_over = end_ms != 0 && idle_ms >= end_ms && job->idle_level != IDLE_NONE &&
-                   now_ms - job->idle_told_ms >= notice_ms;
+                   now_ms - job_run(job)->idle_told_ms >= notice_ms;
     return policy->yields_ms != 0 && idle_ms >= policy->yields_ms ? IDLE_YIELDS : IDLE_TOLD;
 }

@@ -256,7 +256,7 @@ static json_t *make_retry_at(const struct json_job_view *view)
 
 static json_t *make_suspended_at(const struct json_job_view *view)
 {
-    return json_text_time(view->job->state == JOB_RUNNING ? view->job->suspended_ms : 0);
+    return json_text_time(view->job->state == JOB_RUNNING ? job_run(view->job)->suspended_ms : 0);
 }
 
 static json_t *make_unreachable_since(const struct json_job_view *view)
@@ -356,7 +356,7 @@ static json_t *make_run_seconds(const struct json_job_view *view)
     const struct job *job = view->job;
     if (job->started_ms == 0)
         return json_null();
-    return json_text_seconds(is_over(job) ? job->run_ms : view->now_wall_ms - job->started_ms);
+    return json_text_seconds(is_over(job) ? job_run(job)->run_ms : view->now_wall_ms - job->started_ms);
 }
 
 static json_t *make_exit_code(const struct json_job_view *view)
@@ -366,8 +366,8 @@ static json_t *make_exit_code(const struct json_job_view *view)
 
 static json_t *make_signal(const struct json_job_view *view)
 {
-    bool is_known = has_status(view->job) && view->job->signal != 0;
-    return is_known ? json_integer(view->job->signal) : json_null();
+    bool is_known = has_status(view->job) && job_run(view->job)->signal != 0;
+    return is_known ? json_integer(job_run(view->job)->signal) : json_null();
 }
 
 static json_t *make_ended_by(const struct json_job_view *view)
@@ -382,23 +382,23 @@ static json_t *make_message(const struct json_job_view *view)
 
 static json_t *make_log(const struct json_job_view *view)
 {
-    return json_text_string(view->job->log_path);
+    return json_text_string(job_run(view->job)->log_path);
 }
 
 static json_t *make_log_bytes(const struct json_job_view *view)
 {
-    bool is_known = is_over(view->job) && view->job->log_path != NULL;
-    return is_known ? json_integer((json_int_t)view->job->log_bytes) : json_null();
+    bool is_known = is_over(view->job) && job_run(view->job)->log_path != NULL;
+    return is_known ? json_integer((json_int_t)job_run(view->job)->log_bytes) : json_null();
 }
 
 static json_t *make_cpu_seconds(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_text_seconds((int64_t)view->job->cpu_ms) : json_null();
+    return has_run(view->job) ? json_text_seconds((int64_t)job_run(view->job)->cpu_ms) : json_null();
 }
 
 static json_t *make_max_rss(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_integer((json_int_t)view->job->max_rss) : json_null();
+    return has_run(view->job) ? json_integer((json_int_t)job_run(view->job)->max_rss) : json_null();
 }
 
 static json_t *make_usage(const struct json_job_view *view)

@@ -143,7 +143,7 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 const struct job_usage *core_usage(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL ? job->usage : NULL;
+    return job != NULL ? job_run(job)->usage : NULL;
 }
 
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
@@ -160,13 +160,13 @@ struct json_part *core_parts_look(const struct core *core, uint64_t job)
 char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
 {
     const struct job_node *node = job_node(job, rank);
-    return rank == 0 ? job->log_path : node != NULL ? node->log_path : NULL;
+    return rank == 0 ? job_run(job)->log_path : node != NULL ? node->log_path : NULL;
 }
 
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
+    return job != NULL && job_run(job)->usage != NULL ? (int64_t)job_run(job)->usage->idle_ms : 0;
 }
 
 int64_t core_idle_end_ms(const struct core *core, const struct job *job)

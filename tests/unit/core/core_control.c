@@ -77,7 +77,7 @@ static void a_suspension_is_said_again_after_every_hello(void **state)
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), 0);
     assert_null(bench_sent(b, MESSAGE_TERMS, 11));
-    assert_true(core_job(b->core, 11)->suspended_ms > 0);
+    assert_true(job_run(core_job(b->core, 11))->suspended_ms > 0);
     struct known_attempt known = {
         .job = 11, .attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
     };

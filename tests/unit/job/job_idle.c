@@ -95,7 +95,7 @@ static void a_job_is_told_before_it_is_ended(void **state)
     assert_int_equal(judge(&site, job, 14), IDLE_NONE);
     assert_int_equal(judge(&site, job, 15), IDLE_TOLD);
     job->idle_level = IDLE_TOLD;
-    job->idle_told_ms = 1000;
+    job_make_run(job)->idle_told_ms = 1000;
     (void)idle_judge(&site, job, 20 * MINUTE - 1, 1000 + 5 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&site, job, 20 * MINUTE, 1000 + 5 * MINUTE, &is_over);
@@ -108,7 +108,7 @@ static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **st
     bool is_over = false;
     assert_int_equal(judge(&strict, job, 500), IDLE_TOLD);
     job->idle_level = IDLE_TOLD;
-    job->idle_told_ms = 1000;
+    job_make_run(job)->idle_told_ms = 1000;
     (void)idle_judge(&strict, job, 500 * MINUTE, 999 + 10 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&strict, job, 500 * MINUTE, 1000 + 10 * MINUTE, &is_over);

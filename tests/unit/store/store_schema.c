@@ -239,7 +239,7 @@ static void idleness_and_what_follows_are_kept(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM events WHERE type = 14"), 2);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->idle_level, IDLE_YIELDS);
-    assert_int_equal(jobs[1]->idle_told_ms, job->idle_told_ms);
+    assert_int_equal(job_run(jobs[1])->idle_told_ms, job_run(job)->idle_told_ms);
     job_free(jobs[1]);
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_PREEMPTED, .attempt = 1 });
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_REQUEUED, .attempt = 1 });
