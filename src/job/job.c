@@ -35,6 +35,12 @@ void job_run_free(struct job_run *run)
     free(run);
 }
 
+/* The same text without the room to grow that it was made with; both texts stay as long as the job. */
+static char *fit(char *text)
+{
+    return xreallocarray(text, strlen(text) + 1, 1);
+}
+
 struct job *job_new(uint64_t id, const struct job_spec *spec)
 {
     struct job *job = xcalloc(1, sizeof(*job));
@@ -42,9 +48,9 @@ struct job *job_new(uint64_t id, const struct job_spec *spec)
     job->ask = ask_shared_new(&spec->ask);
     job->hold = spec->hold ? HOLD_USER : 0;
     job->array_left = spec->ask.array != NULL ? array_indexes(spec->ask.array) : NULL;
-    job->name = job_spec_display_name(spec);
+    job->name = fit(job_spec_display_name(spec));
     _cleanup_free_ char *command = text_quote_command(&spec->command);
-    job->summary = text_escape(command, JOB_SUMMARY_MAX);
+    job->summary = fit(text_escape(command, JOB_SUMMARY_MAX));
     return job;
 }
 
