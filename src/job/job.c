@@ -35,10 +35,13 @@ void job_run_free(struct job_run *run)
     free(run);
 }
 
-/* The same text without the room to grow that it was made with; both texts stay as long as the job. */
+/* The same text without the room to grow that it was made with: it stays as long as the job. A copy, because
+ * what is cut off in place is a hole that nothing fits in. */
 static char *fit(char *text)
 {
-    return xreallocarray(text, strlen(text) + 1, 1);
+    char *exact = xstrdup(text);
+    free(text);
+    return exact;
 }
 
 struct job *job_new(uint64_t id, const struct job_spec *spec)
