@@ -19,7 +19,11 @@ struct shared_ask {
 /* Only what it counts is written here. */
 static struct shared_ask *shared_of(const struct job_ask *ask)
 {
-    return (struct shared_ask *)(uintptr_t)ask;
+    const union {
+        const struct job_ask *ask;
+        struct shared_ask *shared;
+    } same = { .ask = ask };
+    return same.shared;
 }
 
 const struct job_ask *ask_shared_new(const struct job_ask *from)

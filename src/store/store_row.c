@@ -327,6 +327,11 @@ int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
     return 0;
 }
 
+static struct job_nodes *copy_nodes(const struct job_nodes *nodes)
+{
+    return nodes != NULL ? job_nodes_copy(&nodes->nodes) : NULL;
+}
+
 struct job *store_row_copy(const struct job *job)
 {
     struct job *copy = xcalloc(1, sizeof(*copy));
@@ -347,8 +352,8 @@ struct job *store_row_copy(const struct job *job)
             gpu_grants_copy(member, source);
         else if (columns[i].kind == COLUMN_USAGE)
             *(struct job_usage **)member = job_usage_copy(*(struct job_usage *const *)source);
-        else if (columns[i].kind == COLUMN_NODES && job->run->nodes != NULL)
-            *(struct job_nodes **)member = job_nodes_copy(&job->run->nodes->nodes);
+        else if (columns[i].kind == COLUMN_NODES)
+            *(struct job_nodes **)member = copy_nodes(*(const struct job_nodes *const *)source);
     }
     return copy;
 }
