@@ -54,6 +54,7 @@ struct confine_state {
     int fd;           // the same
     int shepherds_fd; // its SHEPHERDS
     struct limits *limits;
+    struct device_filters filters;
     struct spool_id unlimited; // its attempt's directory is new; job 0: none
 };
 
@@ -160,6 +161,7 @@ static void cgroup2_close(struct confine_state *state)
         (void)rmdir(state->path);
     }
     limits_free(state->limits);
+    device_filters_clear(&state->filters);
     free(state->parent);
     free(state->path);
     free(state);
@@ -310,7 +312,7 @@ static int cgroup2_guard(
 {
     char attempt[CELL_NAME_SIZE];
     attempt_name(id, attempt);
-    return confine_devices_guard(state->fd, attempt, spec, err);
+    return confine_devices_guard(&state->filters, state->fd, attempt, spec, err);
 }
 
 static int read_populated(int dirfd, const char *cell)

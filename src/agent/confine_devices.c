@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/device_filter.h"
 #include "base/memory.h"
 
 #define PROBE "probe" // a cgroup in which nothing ever runs
@@ -35,13 +34,13 @@ int confine_devices_probe(int instance_fd, struct error *err)
     return r;
 }
 
-int confine_devices_guard(
-    int instance_fd, const char *name, const struct launch_spec *spec, struct error *err)
+int confine_devices_guard(struct device_filters *filters, int instance_fd, const char *name,
+    const struct launch_spec *spec, struct error *err)
 {
     if (spec->devices.count == 0)
         return 0;
     _cleanup_close_ int fd = open_directory(instance_fd, name);
     if (fd < 0)
         return error_set_errno(err, fd, "cannot open cgroup %s", name);
-    return device_filter_apply(fd, spec->devices.items, spec->devices.count, err);
+    return device_filter_apply(filters, fd, spec->devices.items, spec->devices.count, err);
 }

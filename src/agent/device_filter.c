@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,15 +26,21 @@
 
 struct filter {
     struct device_program program;
+    uint32_t sum;
     char name[BPF_OBJ_NAME_LEN];
+};
+
+struct kept_filter {
+    struct filter filter;
+    int fd;
+    uint32_t id; // the kernel's; 0: it does not say
 };
 
 static void make_filter(const struct device_rule *rules, size_t count, struct filter *ret)
 {
     device_program_build(rules, count, &ret->program);
-    uint32_t sum =
-        crc32c(0, ret->program.instructions, ret->program.length * sizeof(*ret->program.instructions));
-    (void)snprintf(ret->name, sizeof(ret->name), "mgpu_%08" PRIx32, sum);
+    ret->sum = crc32c(0, ret->program.instructions, ret->program.length * sizeof(*ret->program.instructions));
+    (void)snprintf(ret->name, sizeof(ret->name), "mgpu_%08" PRIx32, ret->sum);
 }
 
 static void clear_filter(struct filter *filter)
@@ -83,22 +90,28 @@ static int detach(int cgroup_fd, int program_fd)
     return call_bpf(BPF_PROG_DETACH, &attributes);
 }
 
-static bool has_name(uint32_t program_id, const char *name)
+static bool read_about(int program_fd, struct bpf_prog_info *ret)
 {
-    struct bpf_prog_info about = { 0 };
-    union bpf_attr which = { .prog_id = program_id };
-    _cleanup_close_ int fd = call_bpf(BPF_PROG_GET_FD_BY_ID, &which);
+    *ret = (struct bpf_prog_info){ 0 };
     union bpf_attr attributes = { .info = {
-                                      .bpf_fd = (uint32_t)fd,
-                                      .info_len = sizeof(about),
-                                      .info = (uint64_t)(uintptr_t)&about,
+                                      .bpf_fd = (uint32_t)program_fd,
+                                      .info_len = sizeof(*ret),
+                                      .info = (uint64_t)(uintptr_t)ret,
                                   } };
-    return fd >= 0 && call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes) >= 0 &&
-           strncmp(about.name, name, sizeof(about.name)) == 0;
+    return call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes) >= 0;
 }
 
-/* 1 when a program of that name is attached to the cgroup itself, 0 when none is. */
-static int is_attached(int cgroup_fd, const char *name)
+static bool has_name(uint32_t program_id, const char *name)
+{
+    struct bpf_prog_info about;
+    union bpf_attr which = { .prog_id = program_id };
+    _cleanup_close_ int fd = call_bpf(BPF_PROG_GET_FD_BY_ID, &which);
+    return fd >= 0 && read_about(fd, &about) && strncmp(about.name, name, sizeof(about.name)) == 0;
+}
+
+/* 1 when the program `known_id` (0: none), or one of that name, is attached to the cgroup itself, 0 when none
+ * is. */
+static int is_attached(int cgroup_fd, uint32_t known_id, const char *name)
 {
     uint32_t ids[ATTACHED_MAX] = { 0 };
     union bpf_attr attributes = { .query = {
@@ -111,30 +124,83 @@ static int is_attached(int cgroup_fd, const char *name)
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < attributes.query.prog_cnt && i < ATTACHED_MAX; i++)
-        if (has_name(ids[i], name))
+        if (ids[i] == known_id || has_name(ids[i], name))
             return 1;
     return 0;
 }
 
+/* --- programs that are kept --- */
+
+static bool is_same_program(const struct filter *a, const struct filter *b)
+{
+    return a->program.length == b->program.length &&
+           memcmp(a->program.instructions, b->program.instructions,
+               a->program.length * sizeof(*a->program.instructions)) == 0;
+}
+
+static void drop_kept(struct kept_filter *kept)
+{
+    if (kept == NULL)
+        return;
+    closep(&kept->fd);
+    clear_filter(&kept->filter);
+    free(kept);
+}
+
+void device_filters_clear(struct device_filters *filters)
+{
+    for (size_t i = 0; i < DEVICE_FILTERS_KEPT; i++)
+        drop_kept(take_ptr(filters->slots[i]));
+}
+
+static struct kept_filter **slot_of(struct device_filters *filters, const struct filter *filter)
+{
+    return &filters->slots[filter->sum % DEVICE_FILTERS_KEPT];
+}
+
+static const struct kept_filter *find_kept(struct device_filters *filters, const struct filter *filter)
+{
+    const struct kept_filter *kept = *slot_of(filters, filter);
+    return kept != NULL && is_same_program(&kept->filter, filter) ? kept : NULL;
+}
+
+/* Takes the filter's instructions over. */
+static int load_and_keep(struct device_filters *filters, struct filter *filter)
+{
+    struct kept_filter **slot = slot_of(filters, filter);
+    struct bpf_prog_info about;
+    int fd = load(filter);
+    if (fd < 0)
+        return fd;
+    drop_kept(*slot);
+    *slot = xcalloc(1, sizeof(**slot));
+    **slot = (struct kept_filter){ .filter = *filter, .fd = fd, .id = read_about(fd, &about) ? about.id : 0 };
+    filter->program = (struct device_program){ 0 };
+    return fd;
+}
+
 /* --- what is asked for --- */
 
-static int put_on(int cgroup_fd, const struct filter *filter, struct error *err)
+static int put_on(struct device_filters *filters, int cgroup_fd, struct filter *filter, struct error *err)
 {
-    _cleanup_close_ int program_fd = load(filter);
+    const struct kept_filter *kept = find_kept(filters, filter);
+    int program_fd = kept != NULL ? kept->fd : load_and_keep(filters, filter);
     if (program_fd < 0)
         return error_set_errno(err, program_fd, "cannot load the device filter");
     int r = attach(cgroup_fd, program_fd);
     return r < 0 ? error_set_errno(err, r, "cannot attach the device filter") : 1;
 }
 
-int device_filter_apply(int cgroup_fd, const struct device_rule *rules, size_t count, struct error *err)
+int device_filter_apply(struct device_filters *filters, int cgroup_fd, const struct device_rule *rules,
+    size_t count, struct error *err)
 {
     _cleanup_(clear_filter) struct filter filter;
     make_filter(rules, count, &filter);
-    int r = is_attached(cgroup_fd, filter.name);
+    const struct kept_filter *kept = find_kept(filters, &filter);
+    int r = is_attached(cgroup_fd, kept != NULL ? kept->id : 0, filter.name);
     if (r < 0)
         return error_set_errno(err, r, "cannot tell which device filter is there");
-    return r == 1 ? 0 : put_on(cgroup_fd, &filter, err);
+    return r == 1 ? 0 : put_on(filters, cgroup_fd, &filter, err);
 }
 
 int device_filter_probe(int cgroup_fd, struct error *err)
@@ -145,7 +211,7 @@ int device_filter_probe(int cgroup_fd, struct error *err)
     int r = program_fd < 0 ? program_fd : attach(cgroup_fd, program_fd);
     if (r < 0)
         return error_set_errno(err, r, "the kernel takes no device filter from us");
-    int found = is_attached(cgroup_fd, filter.name);
+    int found = is_attached(cgroup_fd, 0, filter.name);
     r = detach(cgroup_fd, program_fd);
     if (r < 0)
         return error_set_errno(err, r, "cannot take a device filter away");

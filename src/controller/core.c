@@ -55,6 +55,7 @@ void core_free(struct core *core)
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
+    ask_shelf_clear(&core->asks);
     free(core->timers.heap);
     free(core->never);
     free(core);
@@ -86,7 +87,7 @@ static void answer_waiters(struct core *core, const struct job *job)
 
 void core_note_done(struct core *core, struct core_job *entry)
 {
-    *(core->done_last != NULL ? &core->done_last->done_after : &core->done_first) = entry;
+    *(core->done_last != NULL ? &core_make_extra(core->done_last)->done_after : &core->done_first) = entry;
     core->done_last = entry;
     core->n_done++;
 }
@@ -97,7 +98,7 @@ static void trim_done(struct core *core)
     while (
         core->n_done > core->options.recent_done_max && core->done_first->changed_in <= core->durable_batch) {
         struct core_job *entry = core->done_first;
-        core->done_first = entry->done_after;
+        core->done_first = core_extra(entry)->done_after;
         if (core->done_first == NULL)
             core->done_last = NULL;
         core_unlink_member(entry);
@@ -108,19 +109,19 @@ static void trim_done(struct core *core)
 
 void core_activate(struct core *core, struct core_job *entry)
 {
-    entry->active_after = core->active_first;
+    core_make_extra(entry)->active_after = core->active_first;
     if (core->active_first != NULL)
-        core->active_first->active_before = entry;
+        core_make_extra(core->active_first)->active_before = entry;
     core->active_first = entry;
 }
 
 static void deactivate(struct core *core, struct core_job *entry)
 {
-    *(entry->active_before != NULL ? &entry->active_before->active_after : &core->active_first) =
-        entry->active_after;
-    if (entry->active_after != NULL)
-        entry->active_after->active_before = entry->active_before;
-    entry->active_before = entry->active_after = NULL;
+    struct core_extra *extra = core_make_extra(entry);
+    struct core_job *before = take_ptr(extra->active_before), *after = take_ptr(extra->active_after);
+    *(before != NULL ? &core_make_extra(before)->active_after : &core->active_first) = after;
+    if (after != NULL)
+        core_make_extra(after)->active_before = before;
 }
 
 static void apply(struct core *core, struct core_job *entry, const struct job_event *event)
@@ -162,6 +163,8 @@ void core_change(
     event->boot_ms = core->boot_ms;
     event->seq = ++core->last_event;
     apply(core, entry, event);
+    if (event->ask.count > 0)
+        ask_shelf_share(&core->asks, &job->ask);
     record_event(core, event, job, spec);
     entry->changed_in = core->open->id;
     core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });

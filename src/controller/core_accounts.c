@@ -29,7 +29,9 @@ void core_keep_accounts(struct core *core, const struct job *job)
     struct job shell = *job; // borrowed: nothing of it is freed
     keep_account(core, job->uid, false);
     keep_account(core, job->gid, true);
-    shell.ask.after = NULL;
+    struct job_ask ask = *job->ask;
+    ask.after = NULL;
+    shell.ask = &ask;
     if (job->state != JOB_DONE || core_describe(core, &shell, NULL, &description, &(struct error){ 0 }) < 0)
         return;
     sched_history_key(core->sched, &description.spec.key, &key);

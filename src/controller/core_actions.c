@@ -14,25 +14,39 @@
 
 #define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon
 
-static size_t spec_size(const struct job_spec *spec)
+static size_t kept_size(const struct kept_spec *spec)
 {
-    size_t bytes = sizeof(*spec) + (spec->script != NULL ? strlen(spec->script) + 1 : 0);
-    const struct strings *lists[] = { &spec->command, &spec->env };
-    for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < lists[i]->count; k++)
-            bytes += strlen(lists[i]->items[k]) + 1 + sizeof(char *);
-    return bytes;
+    return sizeof(*spec) + spec->length;
+}
+
+static struct kept_spec *encode(const struct job_spec *spec)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&job_spec_record, spec, &bytes);
+    struct kept_spec *kept = xcalloc(1, sizeof(*kept) + bytes.length);
+    kept->length = bytes.length;
+    memcpy(kept->bytes, bytes.bytes, bytes.length);
+    return kept;
+}
+
+static void decode(const struct kept_spec *kept, struct job_spec *ret)
+{
+    struct error err;
+    if (record_decode(&job_spec_record, kept->bytes, kept->length, ret, &err) < 0)
+        abort(); // it was encoded here
 }
 
 /* An element runs what its array was asked to run. */
 static struct core_job *spec_owner(struct core_job *entry)
 {
-    return entry->array != NULL ? entry->array : entry;
+    struct core_job *array = core_extra(entry)->array;
+    return array != NULL ? array : entry;
 }
 
 static bool is_starting(const struct core_job *entry)
 {
-    for (const struct core_job *member = entry->members; member != NULL; member = member->member_after)
+    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
         if (member->job->state == JOB_STARTING)
             return true;
     return entry->job->state == JOB_STARTING;
@@ -41,23 +55,23 @@ static bool is_starting(const struct core_job *entry)
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
 {
     core_drop_spec(core, entry);
-    size_t bytes = spec_size(spec);
-    bool is_needed_now = is_starting(entry);
-    if (entry->job->state == JOB_DONE ||
-        (!is_needed_now && core->resident_spec_bytes + bytes > RESIDENT_SPECS_MAX)) {
-        job_spec_free(spec);
+    struct kept_spec *kept = encode(spec);
+    job_spec_free(spec);
+    bool has_room = core->resident_spec_bytes + kept_size(kept) <= RESIDENT_SPECS_MAX;
+    if (entry->job->state == JOB_DONE || (!has_room && !is_starting(entry))) {
+        free(kept);
         return;
     }
-    entry->spec = spec;
-    entry->spec_bytes = bytes;
-    core->resident_spec_bytes += bytes;
+    entry->spec = kept;
+    core->resident_spec_bytes += kept_size(kept);
 }
 
 void core_drop_spec(struct core *core, struct core_job *entry)
 {
-    core->resident_spec_bytes -= entry->spec_bytes;
-    entry->spec_bytes = 0;
-    job_spec_free(take_ptr(entry->spec));
+    if (entry->spec == NULL)
+        return;
+    core->resident_spec_bytes -= kept_size(entry->spec);
+    free(take_ptr(entry->spec));
 }
 
 void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
@@ -70,7 +84,8 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
     entry->is_fetching = false;
     core_keep_spec(core, entry, spec);
     core_act(core, entry);
-    for (struct core_job *member = entry->members; member != NULL; member = member->member_after)
+    for (struct core_job *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
         core_act(core, member);
 }
 
@@ -138,10 +153,12 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         owner->is_fetching = true;
         return false;
     }
-    struct job_spec spec = *owner->spec; // borrowed; edits since the submit count
-    spec.ask = job->ask;
+    struct job_spec submitted;
+    decode(owner->spec, &submitted);
+    struct job_spec spec = submitted; // borrowed; edits since the submit count
+    spec.ask = *job->ask;
     spec.name = job->name;
-    spec.ask.grace_ms = core_grace_ms(core, &job->ask);
+    spec.ask.grace_ms = core_grace_ms(core, job->ask);
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
@@ -153,7 +170,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,
-        .lease_ms = job->node_lease_ms,
+        .lease_ms = job_run(job)->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
     if (job_is_wide(job))
@@ -162,6 +179,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
     free_peers(&launch.peers);
     free(launch.gpus.items);
     free(launch.user);
+    job_spec_clear(&submitted);
     return true;
 }
 
@@ -178,8 +196,8 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .time_limit_ms = job->ask.time_limit_ms,
-        .is_suspended = job->suspended_ms != 0,
+        .time_limit_ms = job->ask->time_limit_ms,
+        .is_suspended = job_run(job)->suspended_ms != 0,
     };
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
 }
@@ -192,7 +210,8 @@ void core_send_stop(struct core *core, const struct core_job *entry, uint32_t ra
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .signal = job->ask.lease_pid != 0 && entry->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
+        .signal =
+            job->ask->lease_pid != 0 && core_extra(entry)->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
         .grace_ms = core_stop_grace_ms(core, entry),
     };
     if (core_is_checkpointing(job))
@@ -203,7 +222,7 @@ void core_send_stop(struct core *core, const struct core_job *entry, uint32_t ra
 void core_act(struct core *core, struct core_job *entry)
 {
     const struct job *job = entry->job;
-    if (job->state == JOB_QUEUED && job->ask.lease_pid != 0)
+    if (job->state == JOB_QUEUED && job->ask->lease_pid != 0)
         core_send_await(core, entry);
     if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
         return;
@@ -218,8 +237,8 @@ void core_act(struct core *core, struct core_job *entry)
         (void)core_send_launch(core, entry, 0, node->link);
     else if (job->state == JOB_STOPPING)
         core_send_stop(core, entry, 0, node->link);
-    else if (job->terms > 0)
+    else if (job_run(job)->terms > 0)
         core_send_terms(core, job, 0, node->link);
-    else if (entry->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
+    else if (core_extra(entry)->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
         core_drop_spec(core, spec_owner(entry));
 }

@@ -16,31 +16,33 @@ void core_link_member(struct core *core, struct core_job *entry)
     struct core_job *array = entry->job->array_job != 0 ? core_find(core, entry->job->array_job) : NULL;
     if (array == NULL)
         return;
-    entry->array = array;
-    entry->member_after = array->members;
-    if (array->members != NULL)
-        array->members->member_before = entry;
-    array->members = entry;
+    struct core_extra *extra = core_make_extra(entry), *all = core_make_extra(array);
+    extra->array = array;
+    extra->member_after = all->members;
+    if (all->members != NULL)
+        core_make_extra(all->members)->member_before = entry;
+    all->members = entry;
 }
 
 /* Before it leaves memory: an element from its array, and an array from its elements. */
 void core_unlink_member(struct core_job *entry)
 {
-    for (struct core_job *member = entry->members; member != NULL; member = member->member_after)
-        member->array = NULL;
-    if (entry->array == NULL)
+    const struct core_extra *extra = core_extra(entry);
+    for (struct core_job *member = extra->members; member != NULL; member = core_extra(member)->member_after)
+        core_make_extra(member)->array = NULL;
+    if (extra->array == NULL)
         return;
-    *(entry->member_before != NULL ? &entry->member_before->member_after : &entry->array->members) =
-        entry->member_after;
-    if (entry->member_after != NULL)
-        entry->member_after->member_before = entry->member_before;
-    entry->array = NULL;
+    *(extra->member_before != NULL ? &core_make_extra(extra->member_before)->member_after
+                                   : &core_make_extra(extra->array)->members) = extra->member_after;
+    if (extra->member_after != NULL)
+        core_make_extra(extra->member_after)->member_before = extra->member_before;
+    core_make_extra(entry)->array = NULL;
 }
 
 /* What the element's record begins with; its own event makes it an element. */
 static struct job *make_element(uint64_t id, const struct job *array)
 {
-    struct job_spec shell = { .ask = array->ask, .name = array->name }; // borrowed: nothing of it is freed
+    struct job_spec shell = { .ask = *array->ask, .name = array->name }; // borrowed: nothing of it is freed
     struct job *job = job_new(id, &shell);
     free(job->summary);
     job->summary = xstrdup(array->summary);
@@ -56,7 +58,7 @@ struct core_job *core_split(struct core *core, struct core_job *array, uint32_t 
     core->n_undone++;
     core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;
-    job_ask_copy(&ask, &array->job->ask);
+    job_ask_copy(&ask, array->job->ask);
     free(take_ptr(ask.array));
     struct job_event event = {
         .type = EVENT_SUBMITTED,
@@ -103,7 +105,8 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
     *ret_waits = false;
     if (entry == NULL || !job_is_array(entry->job))
         return 0;
-    for (const struct core_job *member = entry->members; member != NULL; member = member->member_after)
+    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
         if (member->job->array_index == index)
             return member->job->id;
     *ret_waits = is_left(entry->job, index);

@@ -7,27 +7,29 @@
 
 bool core_is_checkpointing(const struct job *job)
 {
-    return job->state == JOB_STOPPING && job->is_requeued && job->ask.checkpoint;
+    return job->state == JOB_STOPPING && job->is_requeued && job->ask->checkpoint;
 }
 
 int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry)
 {
-    return entry->grace_ms < 0 ? core_grace_ms(core, &entry->job->ask) : entry->grace_ms;
+    int64_t grace_ms = core_extra(entry)->grace_ms;
+    return grace_ms < 0 ? core_grace_ms(core, entry->job->ask) : grace_ms;
 }
 
 /* A stop may be followed by another one; what counts is the one that ends first. */
 void core_note_stop(const struct core *core, struct core_job *entry)
 {
     int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry);
-    bool is_known = entry->stop_token == entry->job->token && entry->stop_ends_ms <= ends_ms;
+    const struct core_extra *extra = core_extra(entry);
+    bool is_known = extra->stop_token == entry->job->token && extra->stop_ends_ms <= ends_ms;
     if (entry->job->state != JOB_STOPPING || is_known)
         return;
-    entry->stop_token = entry->job->token;
-    entry->stop_ends_ms = ends_ms;
+    core_make_extra(entry)->stop_token = entry->job->token;
+    core_make_extra(entry)->stop_ends_ms = ends_ms;
 }
 
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct core_job *entry = core_find(core, id);
-    return entry != NULL && core_is_checkpointing(entry->job) ? entry->stop_ends_ms : 0;
+    return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop_ends_ms : 0;
 }

@@ -22,11 +22,11 @@ struct control {
 static int check_job(
     const struct core *core, const struct control *control, const struct job *job, struct error *err)
 {
-    if (job->ask.lease_pid != 0) {
+    if (job->ask->lease_pid != 0) {
         (void)error_set(err, -EINVAL,
             "job %" PRIu64 " is a lease: mgpu did not start its process, and it cannot be %s", job->id,
             control->done);
-        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask.lease_pid);
+        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask->lease_pid);
     }
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
@@ -51,8 +51,8 @@ static int act_on_elements(struct core *core, const struct control *control, str
     size_t count = 0;
     struct error ignored;
     struct core_job *after = NULL;
-    for (struct core_job *member = array->members; member != NULL; member = after) {
-        after = member->member_after;
+    for (struct core_job *member = core_extra(array)->members; member != NULL; member = after) {
+        after = core_extra(member)->member_after;
         if (check_job(core, control, member->job, &ignored) < 0)
             continue;
         control->act(core, member, who, argument);
@@ -103,7 +103,7 @@ static void suspend(struct core *core, struct core_job *entry, const struct iden
     struct job_event event = {
         .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
     };
-    if (entry->job->suspended_ms == 0)
+    if (job_run(entry->job)->suspended_ms == 0)
         core_change(core, entry, &event, NULL);
 }
 
@@ -113,7 +113,7 @@ static void go_on(struct core *core, struct core_job *entry, const struct identi
     struct job_event event = {
         .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
     };
-    if (entry->job->suspended_ms != 0)
+    if (job_run(entry->job)->suspended_ms != 0)
         core_change(core, entry, &event, NULL);
     else
         send_signal(core, entry, who, SIGCONT);
@@ -158,7 +158,7 @@ static void requeue(struct core *core, struct core_job *entry, const struct iden
         .uid = who->uid,
         .cause = REQUEUE_ASKED,
         .text = text };
-    entry->grace_ms = grace_ms;
+    core_make_extra(entry)->grace_ms = grace_ms;
     core_change(core, entry, &event, NULL);
 }
 

@@ -42,9 +42,9 @@ static int read_after(const struct core *core, const struct job *job, const stru
 {
     _cleanup_free_ struct ask_after *named = NULL;
     size_t count = 0, n_never = 0;
-    if (job->ask.after == NULL)
+    if (job->ask->after == NULL)
         return 0;
-    int r = parse_after(job->ask.after, &named, &count, err);
+    int r = parse_after(job->ask->after, &named, &count, err);
     if (r < 0)
         return r;
     ret->after = xcalloc(count, sizeof(*ret->after));
@@ -75,7 +75,7 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
     struct array array = { 0 };
     if (!job_is_array(job))
         return 0;
-    int r = parse_array(job->ask.array, &array, err);
+    int r = parse_array(job->ask->array, &array, err);
     if (r < 0)
         return r;
     spec->is_array = true;
@@ -95,7 +95,7 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
 int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err)
 {
-    const struct job_ask *ask = &job->ask;
+    const struct job_ask *ask = job->ask;
     const struct core_job *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
     int64_t submit_ms =
         array != NULL ? array->job->submitted_ms : job->submitted_ms; // an element has waited as long

@@ -63,9 +63,9 @@ static int check_array(const struct job *job, const struct job_ask *ask, struct 
     if (job->array_job != 0 && ask->array != NULL)
         return error_set(
             err, -EINVAL, "job %" PRIu64 " is an element of an array and cannot be one", job->id);
-    if (job->array_job != 0 || text_equal(job->ask.array, ask->array))
+    if (job->array_job != 0 || text_equal(job->ask->array, ask->array))
         return 0;
-    _cleanup_free_ char *before = job->ask.array != NULL ? array_indexes(job->ask.array) : NULL;
+    _cleanup_free_ char *before = job->ask->array != NULL ? array_indexes(job->ask->array) : NULL;
     _cleanup_free_ char *after = ask->array != NULL ? array_indexes(ask->array) : NULL;
     if (before != NULL && text_equal(before, after))
         return 0;
@@ -75,8 +75,8 @@ static int check_array(const struct job *job, const struct job_ask *ask, struct 
 
 static int check_lease(const struct job *job, const struct job_ask *ask, struct error *err)
 {
-    if (ask->lease_pid == job->ask.lease_pid && ask->lease_start == job->ask.lease_start &&
-        text_equal(ask->lease_boot, job->ask.lease_boot))
+    if (ask->lease_pid == job->ask->lease_pid && ask->lease_start == job->ask->lease_start &&
+        text_equal(ask->lease_boot, job->ask->lease_boot))
         return 0;
     (void)error_set(err, -EINVAL, "the process of a lease cannot be edited");
     return error_hint(err, "cancel it and adopt the other process");
@@ -94,11 +94,11 @@ static int check_edit(const struct core *core, const struct identity *who, const
     if (r == 0)
         r = check_lease(job, ask, err);
     if (r == 0)
-        r = core_check_ask(core, who, ask, job->ask.priority, err);
+        r = core_check_ask(core, who, ask, job->ask->priority, err);
     if (r < 0)
         return r;
     struct job edited = *job; // borrowed: nothing of it is freed
-    edited.ask = *ask;
+    edited.ask = ask;
     r = core_describe(core, &edited, facts != NULL ? facts : &none, &description, err);
     if (r < 0)
         return r;
@@ -117,15 +117,15 @@ static int check_running(const struct core *core, const struct identity *who, co
     if (r < 0)
         return r;
     struct job_ask same = *ask; // borrowed
-    same.time_limit_ms = job->ask.time_limit_ms;
-    if (name != NULL || !job_ask_equal(&same, &job->ask)) {
+    same.time_limit_ms = job->ask->time_limit_ms;
+    if (name != NULL || !job_ask_equal(&same, job->ask)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " runs: only its time limit can be edited", job->id);
         return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
     }
     r = job_ask_validate(ask, err);
     if (r < 0)
         return r;
-    int64_t limit_ms = ask->time_limit_ms, before_ms = job->ask.time_limit_ms;
+    int64_t limit_ms = ask->time_limit_ms, before_ms = job->ask->time_limit_ms;
     bool is_longer = before_ms != 0 && (limit_ms == 0 || limit_ms > before_ms);
     if (!is_longer || core_may(who, ACTION_MANAGE, NULL))
         return 0;
@@ -139,7 +139,7 @@ static void edit_running(struct core *core, struct core_job *entry, const struct
 {
     struct core_answer answer = { .job = entry->job->id };
     answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
-    if (answer.code == 0 && ask->time_limit_ms != entry->job->ask.time_limit_ms) {
+    if (answer.code == 0 && ask->time_limit_ms != entry->job->ask->time_limit_ms) {
         struct job_ask copy;
         job_ask_copy(&copy, ask);
         struct job_event event = {

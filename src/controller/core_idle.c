@@ -33,16 +33,16 @@ static void note_level(struct core *core, struct core_job *entry, enum idle_leve
 void core_judge_idleness(struct core *core, struct core_job *entry)
 {
     bool is_over = false;
-    bool is_still = entry->job->suspended_ms != 0; // what it cannot use is not held against it
-    if (entry->job->state != JOB_RUNNING || entry->usage == NULL || is_still)
+    bool is_still = job_run(entry->job)->suspended_ms != 0; // what it cannot use is not held against it
+    if (entry->job->state != JOB_RUNNING || core_extra(entry)->usage == NULL || is_still)
         return;
-    int64_t idle_ms = (int64_t)entry->usage->idle_ms;
+    int64_t idle_ms = (int64_t)core_extra(entry)->usage->idle_ms;
     enum idle_level level = idle_judge(&core->options.idle, entry->job, idle_ms, core->now_ms, &is_over);
     if (level != entry->job->idle_level)
         note_level(core, entry, level, idle_ms);
     if (!is_over)
         return;
-    entry->grace_ms = -1;
+    core_make_extra(entry)->grace_ms = -1;
     core_stop_job(core, entry, core->options.admin_uid, END_IDLE_TIMEOUT);
 }
 
@@ -84,7 +84,7 @@ bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
 {
     const struct job *job = core_job(core, id);
     int64_t told_ms = core->options.idle.told_ms;
-    if (job == NULL || job->ask.idle_ok)
+    if (job == NULL || job->ask->idle_ok)
         return false;
     return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
 }

@@ -133,8 +133,8 @@ static int check_others(const struct core *core, const struct message_process *p
 {
     for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         const struct job *job = entry->job;
-        if (job->state == JOB_DONE || job->ask.lease_pid != process->pid ||
-            job->ask.lease_start != process->start)
+        if (job->state == JOB_DONE || job->ask->lease_pid != process->pid ||
+            job->ask->lease_start != process->start)
             continue;
         (void)error_set(
             err, -EEXIST, "process %" PRIu32 " belongs to job %" PRIu64 " already", process->pid, job->id);
@@ -268,7 +268,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct le
 /* The process of a lease that waits is over. */
 static void on_over(struct core *core, struct core_job *entry, const char *text)
 {
-    if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask.lease_pid == 0)
+    if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask->lease_pid == 0)
         return;
     struct job_event event = {
         .type = EVENT_ENDED, .attempt = entry->job->attempt, .end = END_CANCELLED, .text = xstrdup(text)
@@ -281,7 +281,7 @@ void core_on_process(struct core *core, const struct core_node *node, const stru
 {
     if (process->question == 0) {
         struct core_job *entry = core_find(core, process->job);
-        if (entry != NULL && entry->job->ask.lease_pid == process->pid)
+        if (entry != NULL && entry->job->ask->lease_pid == process->pid)
             on_over(core, entry, process->text);
         return;
     }
@@ -327,7 +327,7 @@ void core_kill_process(struct core *core, uint64_t job)
 {
     struct core_job *entry = core_find(core, job);
     if (entry != NULL)
-        entry->kills_process = true;
+        core_make_extra(entry)->kills_process = true;
 }
 
 /* --- while it waits --- */
@@ -335,21 +335,21 @@ void core_kill_process(struct core *core, uint64_t job)
 const struct job *core_lessee(const struct core *core, const struct gpu_process *process)
 {
     const struct core_job *entry = process->job != 0 ? core_find(core, process->job) : NULL;
-    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask.lease_pid != 0;
+    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0;
     return is_waiting ? entry->job : NULL;
 }
 
 static void send_look(struct core *core, const struct job *job, uint32_t pid)
 {
-    struct message_look look = { .job = job->id, .pid = pid, .start = job->ask.lease_start };
-    const struct core_node *node = find_node(core, &job->ask, NULL);
+    struct message_look look = { .job = job->id, .pid = pid, .start = job->ask->lease_start };
+    const struct core_node *node = find_node(core, job->ask, NULL);
     if (node != NULL)
         core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
 }
 
 void core_send_await(struct core *core, const struct core_job *entry)
 {
-    send_look(core, entry->job, entry->job->ask.lease_pid);
+    send_look(core, entry->job, entry->job->ask->lease_pid);
 }
 
 void core_resume_leases(struct core *core, const struct core_node *node)
@@ -357,12 +357,12 @@ void core_resume_leases(struct core *core, const struct core_node *node)
     struct core_job *after = NULL;
     for (struct core_job *entry = core->jobs.first; entry != NULL; entry = after) {
         const struct job *job = entry->job;
-        bool is_waiting = job->state == JOB_QUEUED && job->ask.lease_pid != 0;
-        const struct core_node *where = is_waiting ? find_node(core, &job->ask, NULL) : NULL;
+        bool is_waiting = job->state == JOB_QUEUED && job->ask->lease_pid != 0;
+        const struct core_node *where = is_waiting ? find_node(core, job->ask, NULL) : NULL;
         after = entry->after;
         if (where == NULL || where != node)
             continue;
-        if (text_equal(job->ask.lease_boot, where->hello.boot_id))
+        if (text_equal(job->ask->lease_boot, where->hello.boot_id))
             core_act(core, entry);
         else
             on_over(core, entry, "its node was started anew while the lease waited");

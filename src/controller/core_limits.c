@@ -15,12 +15,17 @@
 static void place(struct job_timers *timers, size_t at, struct core_job *entry)
 {
     timers->heap[at] = entry;
-    entry->timer = at + 1;
+    core_make_extra(entry)->timer = at + 1;
+}
+
+static int64_t due_ms(const struct core_job *entry)
+{
+    return core_extra(entry)->due_ms;
 }
 
 static void sift_up(struct job_timers *timers, size_t at, struct core_job *entry)
 {
-    for (; at > 0 && entry->due_ms < timers->heap[(at - 1) / 2]->due_ms; at = (at - 1) / 2)
+    for (; at > 0 && due_ms(entry) < due_ms(timers->heap[(at - 1) / 2]); at = (at - 1) / 2)
         place(timers, at, timers->heap[(at - 1) / 2]);
     place(timers, at, entry);
 }
@@ -29,9 +34,9 @@ static void sift_down(struct job_timers *timers, size_t at, struct core_job *ent
 {
     for (;;) {
         size_t child = 2 * at + 1;
-        if (child + 1 < timers->count && timers->heap[child + 1]->due_ms < timers->heap[child]->due_ms)
+        if (child + 1 < timers->count && due_ms(timers->heap[child + 1]) < due_ms(timers->heap[child]))
             child++;
-        if (child >= timers->count || timers->heap[child]->due_ms >= entry->due_ms)
+        if (child >= timers->count || due_ms(timers->heap[child]) >= due_ms(entry))
             break;
         place(timers, at, timers->heap[child]);
         at = child;
@@ -42,18 +47,18 @@ static void sift_down(struct job_timers *timers, size_t at, struct core_job *ent
 void core_clear_due(struct core *core, struct core_job *entry)
 {
     struct job_timers *timers = &core->timers;
-    if (entry->timer == 0)
+    size_t at = core_extra(entry)->timer;
+    if (at-- == 0)
         return;
-    size_t at = entry->timer - 1;
-    entry->timer = 0;
+    core_make_extra(entry)->timer = 0;
     struct core_job *last = timers->heap[--timers->count];
     if (last == entry)
         return;
     sift_up(timers, at, last);
-    sift_down(timers, last->timer - 1, last);
+    sift_down(timers, core_extra(last)->timer - 1, last);
 }
 
-static void set(struct core *core, struct core_job *entry, int64_t due_ms)
+static void set(struct core *core, struct core_job *entry, int64_t at_ms)
 {
     struct job_timers *timers = &core->timers;
     core_clear_due(core, entry);
@@ -61,20 +66,21 @@ static void set(struct core *core, struct core_job *entry, int64_t due_ms)
         timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
         timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
     }
-    entry->due_ms = due_ms;
+    core_make_extra(entry)->due_ms = at_ms;
+    core_make_extra(entry)->limit_ms = entry->job->ask->time_limit_ms;
     sift_up(timers, timers->count++, entry);
 }
 
 /* On the wall clock. */
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
-    int64_t ends_ms = job->started_ms + job->ask.time_limit_ms;
-    return job->ask.lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, &job->ask) + SHEPHERD_LATE_MS;
+    int64_t ends_ms = job->started_ms + job->ask->time_limit_ms;
+    return job->ask->lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, job->ask) + SHEPHERD_LATE_MS;
 }
 
 static bool has_deadline(const struct job *job)
 {
-    return job->state == JOB_QUEUED && job->ask.deadline_ms != 0 &&
+    return job->state == JOB_QUEUED && job->ask->deadline_ms != 0 &&
            (!job_is_array(job) || job->array_left[0] != '\0');
 }
 
@@ -82,17 +88,16 @@ void core_set_due(struct core *core, struct core_job *entry)
 {
     const struct job *job = entry->job;
     if (has_deadline(job))
-        set(core, entry, core->boot_ms + job->ask.deadline_ms - core->now_ms);
-    else if (job->state != JOB_RUNNING || job->ask.time_limit_ms == 0)
+        set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
+    else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0)
         core_clear_due(core, entry);
-    else if (entry->timer == 0 || entry->limit_ms != job->ask.time_limit_ms)
+    else if (core_extra(entry)->timer == 0 || core_extra(entry)->limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
-    entry->limit_ms = job->ask.time_limit_ms;
 }
 
 int64_t core_next_due(const struct core *core)
 {
-    return core->timers.count > 0 ? core->timers.heap[0]->due_ms : TIME_NEVER;
+    return core->timers.count > 0 ? due_ms(core->timers.heap[0]) : TIME_NEVER;
 }
 
 void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason)
@@ -110,7 +115,7 @@ static void end_at_limit(struct core *core, struct core_job *entry)
         .end = END_TIME_LIMIT,
         .type = EVENT_PREEMPTED,
         .wall_ms = core->now_ms };
-    entry->grace_ms = -1;
+    core_make_extra(entry)->grace_ms = -1;
     if (job_goes_on_after(entry->job, &event, 0))
         core_change(core, entry, &event, NULL);
     else
@@ -124,7 +129,7 @@ void core_run_due(struct core *core)
         core_clear_due(core, entry);
         if (!has_deadline(entry->job)) {
             end_at_limit(core, entry);
-        } else if (entry->job->ask.deadline_ms <= core->now_ms) {
+        } else if (entry->job->ask->deadline_ms <= core->now_ms) {
             core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
         } else {
             core_set_due(core, entry); // the wall clock was set back meanwhile

@@ -69,6 +69,7 @@ void core_load_job(struct core *core, struct job *job)
 {
     const int64_t times[] = { job->submitted_ms, job->queued_ms, job->started_ms, job->ended_ms };
     struct core_job *entry = job_table_add(&core->jobs, job);
+    ask_shelf_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;
     core_link_member(core, entry);

@@ -61,7 +61,7 @@ void core_set_heartbeat(const struct core *core, struct message_welcome *welcome
 
 void core_await_nodes(struct core *core)
 {
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after)
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
     for (size_t i = 0; i < core->n_marks; i++)
@@ -71,7 +71,7 @@ void core_await_nodes(struct core *core)
 /* When nothing of this attempt can run there any more, if the node stays away. */
 static int64_t lease_over_ms(const struct core_node *node, const struct job *job)
 {
-    int64_t lease_ms = job->node_lease_ms;
+    int64_t lease_ms = job_run(job)->node_lease_ms;
     int64_t margin_ms = lease_ms < LEASE_MARGIN_MS ? lease_ms : LEASE_MARGIN_MS;
     return node->acked_ms + lease_ms + lease_ms / LEASE_DRIFT + margin_ms;
 }
@@ -94,7 +94,7 @@ static void end_there(
 static void end_lease(struct core *core, struct core_job *entry, const struct core_node *node)
 {
     char lease[32];
-    format_duration(entry->job->node_lease_ms, lease, sizeof(lease));
+    format_duration(job_run(entry->job)->node_lease_ms, lease, sizeof(lease));
     _cleanup_free_ char *text =
         xasprintf("its node %s was out of reach for longer than its lease of %s", node->name, lease);
     end_there(core, entry, node, text);
@@ -104,8 +104,8 @@ static void look_at_leases(struct core *core, const struct core_node *node)
 {
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
-        after = entry->active_after;
-        if (!is_on(entry, node) || entry->job->node_lease_ms == 0)
+        after = core_extra(entry)->active_after;
+        if (!is_on(entry, node) || job_run(entry->job)->node_lease_ms == 0)
             continue;
         if (lease_over_ms(node, entry->job) <= core->boot_ms)
             end_lease(core, entry, node);
@@ -139,7 +139,7 @@ static void end_all(struct core *core, const struct core_node *node, const char 
                                     ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
                                     : xasprintf("its node %s was fenced", node->name);
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
-        after = entry->active_after;
+        after = core_extra(entry)->active_after;
         if (is_on(entry, node))
             end_there(core, entry, node, text);
     }

@@ -67,7 +67,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     bool goes_back = job->is_requeued && !is_own_end;
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
-        event->cause = job->requeue_cause;
+        event->cause = job_run(job)->requeue_cause;
     event->type = goes_back || job_goes_on_after(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
     event->text = text;
@@ -100,7 +100,7 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello)
 {
     const struct job *job = entry->job;
-    bool is_same_boot = text_equal(job->boot_id, hello->boot_id);
+    bool is_same_boot = text_equal(job_run(job)->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !is_same_boot)
@@ -143,7 +143,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     core_node_changed(core, node);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
-        after = entry->active_after;
+        after = core_extra(entry)->active_after;
         if (job_rank_on(entry->job, node->name) < 0)
             continue;
         if (job_is_wide(entry->job))

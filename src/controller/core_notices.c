@@ -230,14 +230,14 @@ void core_make_notices(
     struct core *core, const struct job *job, const struct job_event *event, enum job_state before)
 {
     uint32_t wishes;
-    if (job->ask.notify.count == 0)
+    if (job->ask->notify.count == 0)
         return;
     enum notify_event what = classify(job, event, before, &wishes);
-    if ((notify_events(&job->ask) & wishes) == 0)
+    if ((notify_events(job->ask) & wishes) == 0)
         return;
     _cleanup_free_ char *json =
         core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
-    for (uint32_t i = 0; i < job->ask.notify.count; i++) {
+    for (uint32_t i = 0; i < job->ask->notify.count; i++) {
         struct notice *notice = notice_new(job, event, what, i, json);
         notice->text = why_dropped(core, find_user(notices_of(core), job->uid), event->wall_ms);
         add_open(core, notice, core_batch(core)->id);

@@ -179,7 +179,7 @@ static struct others count_others(const struct core *core, const struct gpu_stat
         if (lessee == NULL)
             others.most_strange = memory > others.most_strange ? memory : others.most_strange;
         else if (others.lessee == 0)
-            others.lessee = lessee->ask.lease_pid;
+            others.lessee = lessee->ask->lease_pid;
         others.sum += memory < room ? memory : room;
     }
     return others;

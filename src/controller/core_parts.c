@@ -50,9 +50,13 @@ static void part_clear(struct core_part *part)
 
 void core_parts_drop(struct core_job *entry)
 {
-    for (size_t i = 0; entry->parts != NULL && i < entry->parts->count; i++)
-        part_clear(&entry->parts->items[i]);
-    free(take_ptr(entry->parts));
+    struct core_parts *parts = core_extra(entry)->parts;
+    if (parts == NULL)
+        return;
+    for (size_t i = 0; i < parts->count; i++)
+        part_clear(&parts->items[i]);
+    free(parts);
+    core_make_extra(entry)->parts = NULL;
 }
 
 struct core_parts *core_parts(struct core_job *entry)
@@ -60,14 +64,16 @@ struct core_parts *core_parts(struct core_job *entry)
     const struct job *job = entry->job;
     if (!job_is_wide(job) || !job_state_is_active(job->state))
         return NULL;
-    if (entry->parts != NULL && entry->parts->token == job->token)
-        return entry->parts;
+    struct core_parts *parts = core_extra(entry)->parts;
+    if (parts != NULL && parts->token == job->token)
+        return parts;
     core_parts_drop(entry);
     size_t count = job_node_count(job);
-    entry->parts = xcalloc(1, sizeof(struct core_parts) + count * sizeof(struct core_part));
-    entry->parts->token = job->token;
-    entry->parts->count = count;
-    return entry->parts;
+    parts = xcalloc(1, sizeof(struct core_parts) + count * sizeof(struct core_part));
+    parts->token = job->token;
+    parts->count = count;
+    core_make_extra(entry)->parts = parts;
+    return parts;
 }
 
 void core_parts_load(struct core_job *entry)
@@ -104,7 +110,7 @@ static bool has_run(const struct core_part *part)
 
 static bool may_go(const struct core_job *entry)
 {
-    const struct core_parts *parts = entry->parts;
+    const struct core_parts *parts = core_extra(entry)->parts;
     bool are_all_ready = true;
     for (size_t i = 0; i < parts->count; i++) {
         if (has_run(&parts->items[i]))
@@ -125,19 +131,20 @@ static bool is_port_known(const struct core_parts *parts)
 static void say_go(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
+    struct core_parts *parts = core_extra(entry)->parts;
     struct message_go go = { .job = job->id,
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .port = entry->parts->items[0].port };
+        .port = parts->items[0].port };
     core->effects.send(core->effects.arg, link, &message_go_record, &go);
-    entry->parts->may_have_gone = true;
+    parts->may_have_gone = true;
 }
 
 static void act_on_part(
     struct core *core, struct core_job *entry, uint32_t rank, bool must_stop, bool is_released)
 {
-    struct core_part *part = &entry->parts->items[rank];
+    struct core_part *part = &core_extra(entry)->parts->items[rank];
     const struct job *job = entry->job;
     const struct core_node *node = core_find_node(core, job_node_name(job, rank));
     if (is_over(part) || node == NULL || !node->is_up)
@@ -150,7 +157,7 @@ static void act_on_part(
     } else if (part->state == PART_READY && is_released) {
         say_go(core, entry, rank, node->link);
         part->state = PART_RELEASED;
-    } else if (job->terms > 0 && part->state >= PART_RELEASED) {
+    } else if (job_run(job)->terms > 0 && part->state >= PART_RELEASED) {
         core_send_terms(core, job, rank, node->link);
     }
 }
@@ -173,7 +180,7 @@ void core_parts_act(struct core *core, struct core_job *entry)
     for (uint32_t rank = 0; rank < parts->count; rank++)
         act_on_part(core, entry, rank, must_stop, is_released && (rank == 0 || is_port_known(parts)));
     if (are_all_started(parts))
-        core_drop_spec(core, entry->array != NULL ? entry->array : entry);
+        core_drop_spec(core, core_extra(entry)->array != NULL ? core_extra(entry)->array : entry);
 }
 
 /* --- the end of all --- */
@@ -192,7 +199,7 @@ static int weight_of(const struct core_part *part, bool is_stopping)
 
 static uint32_t find_deciding(const struct core_job *entry)
 {
-    const struct core_parts *parts = entry->parts;
+    const struct core_parts *parts = core_extra(entry)->parts;
     bool is_stopping = entry->job->state == JOB_STOPPING;
     uint32_t found = 0;
     for (uint32_t rank = 1; rank < parts->count; rank++) {
@@ -237,7 +244,7 @@ static void add_up(const struct core_parts *parts, struct job_event *event)
 /* What all made of their GPUs, and the last lines of the one that decides. */
 static struct job_usage *merge_usage(const struct core_job *entry, const struct core_part *deciding)
 {
-    const struct core_parts *parts = entry->parts;
+    const struct core_parts *parts = core_extra(entry)->parts;
     struct usage_part *each = xcalloc(parts->count, sizeof(*each));
     for (size_t i = 0; i < parts->count; i++)
         each[i] = (struct usage_part){ parts->items[i].exit.usage.items, job_node_gpus(entry->job, i) };
@@ -304,7 +311,7 @@ static void forget_all(struct core *core, const struct job *job, const struct co
 
 static void end_all(struct core *core, struct core_job *entry)
 {
-    struct core_parts *parts = entry->parts;
+    struct core_parts *parts = core_extra(entry)->parts;
     const struct job *job = entry->job;
     uint32_t rank = find_deciding(entry);
     const struct core_part *part = &parts->items[rank];
@@ -312,9 +319,11 @@ static void end_all(struct core *core, struct core_job *entry)
     bool has_any_run = parts->may_have_gone && part->state == PART_LOST;
     for (size_t i = 0; i < parts->count; i++)
         has_any_run = has_any_run || has_run(&parts->items[i]);
-    struct job_nodes *nodes = job_nodes_copy(&job->nodes->nodes); // it may go back to the queue
-    struct job was = { .id = job->id, .attempt = job->attempt, .node = NULL, .nodes = nodes };
-    entry->parts = NULL;
+    struct job_nodes *nodes = job_nodes_copy(&job_run(job)->nodes->nodes); // it may go back to the queue
+    struct job was = {
+        .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
+    };
+    core_make_extra(entry)->parts = NULL;
     if (!has_any_run && part->state != PART_ENDED) {
         core_give_back(core, entry, text);
     } else {
@@ -324,9 +333,9 @@ static void end_all(struct core *core, struct core_job *entry)
         event.text = text;
         event.log_path = parts->items[0].log_path;
         event.nodes = describe_nodes(&was, parts);
-        entry->parts = parts;
+        core_make_extra(entry)->parts = parts;
         struct job_usage *usage = merge_usage(entry, part);
-        entry->parts = NULL;
+        core_make_extra(entry)->parts = NULL;
         event.usage = (struct record_list){ usage, usage != NULL };
         core_close_attempt(core, entry, &event);
         free(event.nodes.items);
@@ -334,14 +343,14 @@ static void end_all(struct core *core, struct core_job *entry)
     }
     forget_all(core, &was, parts);
     job_nodes_free(nodes);
-    entry->parts = parts;
+    core_make_extra(entry)->parts = parts;
     core_parts_drop(entry);
 }
 
 /* A part is over, and with it perhaps the attempt. */
 static void settle(struct core *core, struct core_job *entry, struct core_part *part, enum part_state state)
 {
-    struct core_parts *parts = entry->parts;
+    struct core_parts *parts = core_extra(entry)->parts;
     part->state = state;
     part->order = ++parts->n_over;
     for (size_t i = 0; i < parts->count; i++)
@@ -456,12 +465,12 @@ void core_part_usage(struct core *core, struct core_job *entry, const struct att
         return;
     job_usage_free(part->usage);
     part->usage = job_usage_copy(usage->usage.items);
-    struct core_parts *parts = entry->parts;
+    struct core_parts *parts = core_extra(entry)->parts;
     struct usage_part *each = xcalloc(parts->count, sizeof(*each));
     for (size_t i = 0; i < parts->count; i++)
         each[i] = (struct usage_part){ parts->items[i].usage, job_node_gpus(entry->job, i) };
-    job_usage_free(entry->usage);
-    entry->usage = job_usage_merge(each, parts->count);
+    job_usage_free(core_extra(entry)->usage);
+    core_make_extra(entry)->usage = job_usage_merge(each, parts->count);
     free(each);
 }
 
@@ -502,7 +511,8 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
 
 void core_parts_away(struct core *core, const struct core_node *node)
 {
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after) {
+    for (struct core_job *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after) {
         int rank = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
         struct core_part *part = rank >= 0 ? find_open(entry, (uint32_t)rank) : NULL;
         if (part != NULL && part->state < PART_STARTED)
@@ -515,8 +525,9 @@ void core_parts_away(struct core *core, const struct core_node *node)
 static const struct core_parts *find_parts(const struct core *core, uint64_t job)
 {
     const struct core_job *entry = core_find(core, job);
-    bool is_present = entry != NULL && entry->parts != NULL && entry->parts->token == entry->job->token;
-    return is_present && job_is_wide(entry->job) ? entry->parts : NULL;
+    bool is_present = entry != NULL && core_extra(entry)->parts != NULL &&
+                      core_extra(entry)->parts->token == entry->job->token;
+    return is_present && job_is_wide(entry->job) ? core_extra(entry)->parts : NULL;
 }
 
 struct json_part *core_parts_look(const struct core *core, uint64_t job)
@@ -543,7 +554,7 @@ char *core_log_path(const struct core *core, const struct job *job, uint32_t ran
     const struct core_parts *parts = find_parts(core, job->id);
     const struct job_node *node = job_node(job, rank);
     if (rank == 0)
-        return job->log_path;
+        return job_run(job)->log_path;
     if (parts != NULL)
         return rank < parts->count ? parts->items[rank].log_path : NULL;
     return node != NULL ? node->log_path : NULL;

@@ -7,30 +7,46 @@
 #include "sched/forecast.h"
 #include "sched/sched.h"
 
+/* A job's spec while it waits to be launched, encoded: so it takes a quarter of the memory. */
+struct kept_spec {
+    size_t length;
+    uint8_t bytes[];
+};
+
 /* A job with what the controller needs around it. */
 struct core_job {
     struct job *job;
-    struct job_spec *spec;    // while resident; NULL: fetch it from the store when it is needed
-    size_t spec_bytes;        // what it counts against RESIDENT_SPECS_MAX
+    struct core_extra *extra; // NULL: nothing of it was ever set; see core_extra()
+    struct kept_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
     uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
-    int64_t grace_ms;         // of the latest cancel; -1: the default
-    int64_t due_ms;           // boot clock: its deadline while it waits, its time limit while it runs
-    int64_t limit_ms;         // the time limit that due_ms follows from
-    size_t timer;             // its place in the heap of those plus 1; 0: none is set
-    bool is_fetching;         // its spec was asked for
-    int64_t stop_ends_ms;     // wall clock: when what is being stopped is killed at the latest
-    uint64_t stop_token;      // of the attempt that this is about
-    bool kills_process;       // a lease: the next stop is meant for its process too
-    struct job_usage *usage;  // while it runs: what its agent said last; else NULL
-    uint64_t usage_token;     // of the attempt that this is about
-    struct core_parts *parts; // of an attempt on several nodes; else NULL
-    struct core_job *array, *members;              // an element's array, while in memory; an array's elements
+    struct core_job *before, *after; // all jobs, in order of id
+    struct core_job *chain;          // in its bucket
+    bool is_fetching;                // its spec was asked for
+};
+
+/* What only jobs have that have a deadline, have got resources, have ended, or are arrays or elements: few of
+ * those in memory when many wait. */
+struct core_extra {
+    int64_t grace_ms;                 // of the latest cancel; -1: the default
+    int64_t due_ms;                   // boot clock: its deadline while it waits, its time limit while it runs
+    int64_t limit_ms;                 // the time limit that due_ms follows from
+    size_t timer;                     // its place in the heap of those plus 1; 0: none is set
+    int64_t stop_ends_ms;             // wall clock: when what is being stopped is killed at the latest
+    uint64_t stop_token;              // of the attempt that this is about
+    bool kills_process;               // a lease: the next stop is meant for its process too
+    struct job_usage *usage;          // while it runs: what its agent said last; else NULL
+    uint64_t usage_token;             // of the attempt that this is about
+    struct core_parts *parts;         // of an attempt on several nodes; else NULL
+    struct core_job *array, *members; // an element's array, while in memory; an array's elements
     struct core_job *member_before, *member_after; // elements of the same array
-    struct core_job *before, *after;               // all jobs, in order of id
     struct core_job *active_before, *active_after; // jobs that hold resources
     struct core_job *done_after;                   // ended jobs still in memory, in order of their end
-    struct core_job *chain;                        // in its bucket
 };
+
+/* To be read: what the job has, or what it begins with. */
+const struct core_extra *core_extra(const struct core_job *entry);
+/* To be written: made when the job has none. */
+struct core_extra *core_make_extra(struct core_job *entry);
 
 struct job_table {
     struct core_job **buckets;
@@ -106,6 +122,7 @@ struct core {
     struct core_options options;
     struct core_effects effects;
     struct job_table jobs;
+    struct ask_shelf asks;
     struct key_table keys;
     size_t n_undone; // jobs not done
     size_t n_done;   // done and still in memory

@@ -46,7 +46,8 @@ size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
 {
     size_t found = 0;
-    for (const struct core_job *entry = core->active_first; entry != NULL; entry = entry->active_after) {
+    for (const struct core_job *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after) {
         const struct job *job = entry->job;
         const struct gpu_grant *grants = job->grants.items;
         for (size_t i = 0; i < job->grants.count; i++) {

@@ -92,6 +92,16 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
+/* What follows from the site's rules and from the rest of the request. */
+static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus)
+{
+    struct job_ask ask = *job->ask;
+    ask.time_limit_ms = time_limit_ms;
+    ask.gpus = gpus;
+    if (ask.time_limit_ms != job->ask->time_limit_ms || ask.gpus != job->ask->gpus)
+        job_set_ask(job, &ask);
+}
+
 /* The job as it would be, and what the scheduler thinks of it. */
 static int make_job(const struct core *core, const struct identity *who, const struct job_spec *spec,
     const struct core_facts *facts, struct job **ret, struct description *ret_description, struct error *err)
@@ -104,7 +114,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->uid = who->uid;
     job->gid = who->gid;
     job->submitted_ms = core->now_ms;
-    job->ask.time_limit_ms = core_limit_of(core, &job->ask);
+    complete_ask(job, core_limit_of(core, job->ask), job->ask->gpus);
     r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
     if (r < 0)
         return r;
@@ -115,7 +125,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
         description_clear(ret_description);
         return r == -ENOENT ? err->code = -EINVAL : r;
     }
-    job->ask.gpus = ret_description->spec.key.request.gpus;
+    complete_ask(job, job->ask->time_limit_ms, ret_description->spec.key.request.gpus);
     *ret = take_ptr(job);
     return 0;
 }
@@ -160,7 +170,7 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));
     struct job_ask ask; // also in the event, so that the log alone says what was asked
-    job_ask_copy(&ask, &job->ask);
+    job_ask_copy(&ask, job->ask);
     struct job_event event = {
         .type = EVENT_SUBMITTED,
         .uid = who->uid,
@@ -200,7 +210,7 @@ int core_check_control(const struct core *core, const struct identity *who, uint
 static void cancel_one(struct core *core, struct core_job *entry, uint32_t uid, int64_t grace_ms)
 {
     const struct job *job = entry->job;
-    entry->grace_ms = grace_ms;
+    core_make_extra(entry)->grace_ms = grace_ms;
     if (job->state == JOB_STOPPING && !job->is_requeued)
         core_act(core, entry); // again, with a new grace
     else if (!job_is_array(job) || job->stop_reason == END_NONE)
@@ -219,8 +229,8 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
         return;
     }
     cancel_one(core, entry, who->uid, grace_ms);
-    for (struct core_job *member = entry->members; member != NULL; member = after) {
-        after = member->member_after;
+    for (struct core_job *member = core_extra(entry)->members; member != NULL; member = after) {
+        after = core_extra(member)->member_after;
         if (member->job->state != JOB_DONE)
             cancel_one(core, member, who->uid, grace_ms);
     }

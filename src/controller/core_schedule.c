@@ -56,7 +56,7 @@ static void allocate(struct core *core, struct core_job *entry, const struct all
         .boot_id = xstrdup(where->hello.boot_id),
         .cpu_milli = first->cpu_milli,
         .memory = first->memory,
-        .node_lease_ms = entry->job->ask.requeue_on_node_lost ? core->options.loss.lease_ms : 0,
+        .node_lease_ms = entry->job->ask->requeue_on_node_lost ? core->options.loss.lease_ms : 0,
     };
     write_grants(cluster, allocation, &event);
     write_nodes(core, allocation, &event);
@@ -81,13 +81,13 @@ static void preempt(void *arg, uint64_t job, const char *why)
     struct core_job *entry = core_find(core, job);
     if (entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING)
         return; // it is being stopped already
-    bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask.preemptible;
+    bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask->preemptible;
     struct job_event event = {
         .type = EVENT_PREEMPTED,
         .attempt = entry->job->attempt,
         .text = xstrdup(is_idle ? "it did not use its GPUs, and another job needs them" : why),
     };
-    entry->grace_ms = -1;
+    core_make_extra(entry)->grace_ms = -1;
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }
@@ -108,7 +108,7 @@ void core_run_never(struct core *core)
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
                         (look.blockers & BLOCK_NEVER) != 0;
-        if (is_never && entry->job->ask.cancel_if_never && entry->job->stop_reason == END_NONE)
+        if (is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE)
             core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
     }
 }
@@ -156,10 +156,12 @@ void core_resume(struct core *core, struct core_job *entry)
     struct error err;
     const struct core_facts none = { 0 };
     struct job *job = entry->job;
-    char *after = take_ptr(job->ask.after); // it has started: nothing is waited for
-    if (core_describe(core, job, &none, &description, &err) < 0)
+    struct job_ask ask = *job->ask;
+    ask.after = NULL; // it has started: nothing is waited for
+    struct job started = *job;
+    started.ask = &ask;
+    if (core_describe(core, &started, &none, &description, &err) < 0)
         abort();
-    job->ask.after = after;
     allocation_of_job(sched_cluster(core->sched), job, &allocation);
     sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
@@ -206,12 +208,15 @@ static void stop_run(struct core *core, const struct job *job)
     struct core_job *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
-        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+        (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
             job->queued_ms != core->now_ms))
         return;
-    char *after = take_ptr(entry->job->ask.after);
+    const struct job_ask *asked = entry->job->ask;
+    struct job_ask ask = *asked;
+    ask.after = NULL;
+    entry->job->ask = &ask;
     core_enqueue(core, entry, NULL, true);
-    entry->job->ask.after = after;
+    entry->job->ask = asked;
 }
 
 static void on_returned(struct core *core, const struct job *job, const struct job_event *event)
@@ -239,7 +244,7 @@ static void on_ended(struct core *core, const struct job *job, const struct job_
 /* Of a job that waits core_enqueue() tells. */
 static void on_edited(struct core *core, const struct job *job, const struct job_event *event)
 {
-    sched_relimit(core->sched, core->now_ms, job->id, job->ask.time_limit_ms);
+    sched_relimit(core->sched, core->now_ms, job->id, job->ask->time_limit_ms);
 }
 
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
@@ -273,7 +278,7 @@ void core_tell(
         tellers[event->type](core, job, event);
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         core_keep_accounts(core, job);
-    if (job->ask.lease_pid != 0)
+    if (job->ask->lease_pid != 0)
         core_lease_changed(core, entry, before);
     if (before != JOB_DONE && job->state == JOB_DONE)
         sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));

@@ -13,6 +13,22 @@ static size_t bucket_of(uint64_t id, size_t n_buckets)
     return (id * 0x9e3779b97f4a7c15ULL >> 20) % n_buckets;
 }
 
+static const struct core_extra no_extra = { .grace_ms = -1 };
+
+const struct core_extra *core_extra(const struct core_job *entry)
+{
+    return entry->extra != NULL ? entry->extra : &no_extra;
+}
+
+struct core_extra *core_make_extra(struct core_job *entry)
+{
+    if (entry->extra == NULL) {
+        entry->extra = xcalloc(1, sizeof(*entry->extra));
+        *entry->extra = no_extra;
+    }
+    return entry->extra;
+}
+
 struct core_job *job_table_find(const struct job_table *table, uint64_t id)
 {
     if (table->n_buckets == 0)
@@ -41,7 +57,6 @@ struct core_job *job_table_add(struct job_table *table, struct job *job)
         rehash(table);
     struct core_job *entry = xcalloc(1, sizeof(*entry));
     entry->job = job;
-    entry->grace_ms = -1;
     struct core_job *before = table->last;
     while (before != NULL && before->job->id > job->id)
         before = before->before;
@@ -59,9 +74,10 @@ struct core_job *job_table_add(struct job_table *table, struct job *job)
 static void entry_free(struct core_job *entry)
 {
     job_free(entry->job);
-    job_spec_free(entry->spec);
+    free(entry->spec);
     core_drop_usage(entry);
     core_parts_drop(entry);
+    free(entry->extra);
     free(entry);
 }
 

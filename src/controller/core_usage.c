@@ -10,8 +10,9 @@
 
 static bool is_live(const struct core_job *entry)
 {
-    return entry->usage != NULL && job_state_is_active(entry->job->state) &&
-           entry->usage_token == entry->job->token;
+    const struct core_extra *extra = core_extra(entry);
+    return extra->usage != NULL && job_state_is_active(entry->job->state) &&
+           extra->usage_token == entry->job->token;
 }
 
 void core_take_usages(struct core *core, const struct record_list *usages)
@@ -26,19 +27,21 @@ void core_take_usages(struct core *core, const struct record_list *usages)
         if (job_is_wide(entry->job)) {
             core_part_usage(core, entry, &items[i]);
         } else {
-            job_usage_free(entry->usage);
-            entry->usage = job_usage_copy(items[i].usage.items);
+            job_usage_free(core_extra(entry)->usage);
+            core_make_extra(entry)->usage = job_usage_copy(items[i].usage.items);
         }
-        entry->usage_token = items[i].token;
+        core_make_extra(entry)->usage_token = items[i].token;
         core_judge_idleness(core, entry);
     }
 }
 
 void core_drop_usage(struct core_job *entry)
 {
-    job_usage_free(entry->usage);
-    entry->usage = NULL;
-    entry->usage_token = 0;
+    if (core_extra(entry)->usage == NULL)
+        return;
+    struct core_extra *extra = core_make_extra(entry);
+    job_usage_free(take_ptr(extra->usage));
+    extra->usage_token = 0;
 }
 
 const struct job_usage *core_usage(const struct core *core, uint64_t job)
@@ -47,6 +50,6 @@ const struct job_usage *core_usage(const struct core *core, uint64_t job)
     if (entry == NULL)
         return NULL;
     if (job_state_is_active(entry->job->state))
-        return is_live(entry) ? entry->usage : NULL;
-    return entry->job->usage;
+        return is_live(entry) ? core_extra(entry)->usage : NULL;
+    return job_run(entry->job)->usage;
 }

@@ -57,8 +57,8 @@ const char *notice_state_name(enum notice_state state)
 static void append_place(struct buffer *out, const struct job *job, const char *before_span)
 {
     char span[32];
-    if (job->run_ms > 0) {
-        format_duration(job->run_ms, span, sizeof(span));
+    if (job_run(job)->run_ms > 0) {
+        format_duration(job_run(job)->run_ms, span, sizeof(span));
         buffer_printf(out, " %s %s", before_span, span);
     }
     if (job->node != NULL)
@@ -71,7 +71,7 @@ static void append_cause(struct buffer *out, const struct job *job)
     if (job->end == END_EXIT)
         buffer_printf(out, "exit %d", job->exit_code);
     else if (job->end == END_SIGNAL)
-        buffer_printf(out, "signal %u", job->signal);
+        buffer_printf(out, "signal %u", job_run(job)->signal);
     else
         buffer_append_text(out, job_end_name(job->end));
 }
@@ -149,10 +149,10 @@ static char *make_body(const struct job *job, enum notify_event what, const char
     append_time(&out, "submitted", job->submitted_ms);
     append_time(&out, "started", job->started_ms);
     append_time(&out, "ended", is_over ? job->ended_ms : 0);
-    append_line(&out, "output", job->log_path);
+    append_line(&out, "output", job_run(job)->log_path);
     append_line(&out, "message", job->text);
-    if (is_over && job->usage != NULL)
-        append_tail(&out, job->usage->tail);
+    if (is_over && job_run(job)->usage != NULL)
+        append_tail(&out, job_run(job)->usage->tail);
     buffer_printf(&out, "\nmgpu show %" PRIu64 " tells more; mgpu logs %" PRIu64 " has the output.\n",
         job->id, job->id);
     if (what == NOTIFY_FAIL)
@@ -181,7 +181,8 @@ static void make_env(const struct job *job, struct notice *notice)
     add_env(env, "MGPU_NAME", text_escape(job->name != NULL ? job->name : "", SHOWN_MAX));
     add_env(env, "MGPU_NODE", xstrdup(job->node));
     add_env(env, "MGPU_ATTEMPT", xasprintf("%u", job->attempt));
-    add_env(env, "MGPU_LOG", job->log_path != NULL ? text_escape(job->log_path, SPEC_PATH_MAX) : NULL);
+    add_env(env, "MGPU_LOG",
+        job_run(job)->log_path != NULL ? text_escape(job_run(job)->log_path, SPEC_PATH_MAX) : NULL);
     add_env(env, "MGPU_TEXT", xstrdup(notice->subject));
 }
 
@@ -197,7 +198,7 @@ struct notice *notice_new(const struct job *job, const struct job_event *event, 
         .uid = job->uid,
         .gid = job->gid,
         .event = what,
-        .to = xstrdup(job->ask.notify.items[target]),
+        .to = xstrdup(job->ask->notify.items[target]),
         .node = xstrdup(job->node),
         .made_ms = event->wall_ms,
         .due_ms = event->wall_ms,

@@ -39,7 +39,7 @@ struct acquire {
 static void find_job(void *arg, const struct job *job)
 {
     struct acquire *acquire = arg;
-    if (job->state == JOB_QUEUED && job->ask.lease_pid == acquire->pid && job->id > acquire->after)
+    if (job->state == JOB_QUEUED && job->ask->lease_pid == acquire->pid && job->id > acquire->after)
         acquire->job = job->id;
 }
 
@@ -188,9 +188,9 @@ static void list_job(void *arg, const struct job *job)
     (void)json_object_set_new(row, "number", json_integer((json_int_t)job->id));
     (void)json_object_set_new(row, "status", json_string(state_word(job)));
     (void)json_object_set_new(row, "gpus", write_gpus(job));
-    (void)json_object_set_new(row, "num_gpus", json_integer(job->ask.gpus));
+    (void)json_object_set_new(row, "num_gpus", json_integer(job->ask->gpus));
     (void)json_object_set_new(
-        row, "pid", job->ask.lease_pid != 0 ? json_integer(job->ask.lease_pid) : json_null());
+        row, "pid", job->ask->lease_pid != 0 ? json_integer(job->ask->lease_pid) : json_null());
     (void)json_array_append_new(listing->jobs, row);
 }
 

@@ -59,7 +59,7 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found)
 const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job)
 {
     const struct core *core = serve->controller->core;
-    return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job->usage;
+    return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job_run(job)->usage;
 }
 
 /* "waiting for its checkpoint, at most 20s more" */

@@ -317,10 +317,10 @@ static void await_start(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    if (job->ask.lease_pid != 0) {
+    if (job->ask->lease_pid != 0) {
         (void)error_set(&err, -ENOENT,
             "job %" PRIu64 " is the adopted process %" PRIu32 ": its output does not go through mgpu",
-            job->id, job->ask.lease_pid);
+            job->id, job->ask->lease_pid);
         request_reply_problem(request, &err);
         return;
     }

@@ -25,10 +25,10 @@ void notices_add(json_t *object, const struct core *core, const struct job *job)
 {
     json_t *notices = json_array(), *notify = json_array();
     bool is_element = job->array_job != 0; // its array tells of it
-    for (size_t i = 0; !is_element && i < job->ask.notify.count; i++)
-        (void)json_array_append_new(notify, json_text_string(job->ask.notify.items[i]));
+    for (size_t i = 0; !is_element && i < job->ask->notify.count; i++)
+        (void)json_array_append_new(notify, json_text_string(job->ask->notify.items[i]));
     core_each_notice(core, job->id, add_notice, notices);
     (void)json_object_set_new(object, "notify", notify);
-    (void)json_object_set_new(object, "notify_on", json_text_string(is_element ? NULL : job->ask.notify_on));
+    (void)json_object_set_new(object, "notify_on", json_text_string(is_element ? NULL : job->ask->notify_on));
     (void)json_object_set_new(object, "notices", notices);
 }

@@ -88,7 +88,7 @@ static int check(const struct request *request, const struct job *job, struct er
             err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
         return error_hint(err, "mgpu requeue %" PRIu64 " ends it and queues it again", job->id);
     }
-    if (job->ask.lease_pid != 0)
+    if (job->ask->lease_pid != 0)
         return error_set(
             err, -EINVAL, "job %" PRIu64 " was a lease: there is no command to run again", job->id);
     if (store_is_full(request->serve->controller->store))
@@ -110,7 +110,7 @@ static void begin_retry(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    job_ask_copy(&retry->ask, &job->ask);
+    job_ask_copy(&retry->ask, job->ask);
     retry->name = xstrdup(job->name);
     request_ref(request);
     /* An element runs what its array was asked to run. */

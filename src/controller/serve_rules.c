@@ -97,7 +97,7 @@ static void begin_edit(struct request *request, const struct job *job)
     if (!jobs_check(request, ACTION_CONTROL, job, "edit it"))
         return;
     struct edit *edit = xcalloc(1, sizeof(*edit));
-    job_ask_copy(&edit->ask, &job->ask);
+    job_ask_copy(&edit->ask, job->ask);
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
         r = read_name(body, &edit->name, &err);

@@ -108,13 +108,13 @@ static json_t *write_ahead(struct serve *serve, const struct why_ahead *ahead)
     (void)json_object_set_new(
         object, "user", json_text_string(job != NULL ? usernames_name(serve->names, job->uid) : NULL));
     (void)json_object_set_new(object, "name", json_text_string(job != NULL ? job->name : NULL));
-    (void)json_object_set_new(object, "gpus", job != NULL ? json_integer(job->ask.gpus) : json_null());
+    (void)json_object_set_new(object, "gpus", job != NULL ? json_integer(job->ask->gpus) : json_null());
     (void)json_object_set_new(object, "array_job",
         job != NULL && job->array_job != 0 ? json_integer((json_int_t)job->array_job) : json_null());
     (void)json_object_set_new(object, "array_index",
         job != NULL && job->array_job != 0 ? json_integer(job->array_index) : json_null());
     (void)json_object_set_new(object, "gpu_share",
-        job != NULL && job->ask.gpu_share > 0 ? json_integer(job->ask.gpu_share) : json_null());
+        job != NULL && job->ask->gpu_share > 0 ? json_integer(job->ask->gpu_share) : json_null());
     (void)json_object_set_new(object, "eta", ahead->is_running ? json_null() : write_time(ahead->start_ms));
     (void)json_object_set_new(object, "ends", write_time(ahead->end_ms));
     return object;
@@ -243,7 +243,7 @@ static void reply_why(struct request *request, const struct job *job)
 {
     struct why why = { 0 };
     bool waits = core_why(request->serve->controller->core, clock_wall_ms(), job->id, &why);
-    json_t *object = why_write(request->serve, job, &job->ask, waits ? &why : NULL);
+    json_t *object = why_write(request->serve, job, job->ask, waits ? &why : NULL);
     if (waits)
         why_clear(&why);
     request_hold_json(request, 200, object);

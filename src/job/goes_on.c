@@ -36,7 +36,7 @@ static bool has_code(const struct job_event *end)
 
 static bool may_requeue(const struct job *job)
 {
-    uint32_t max = job->ask.max_requeues != 0 ? job->ask.max_requeues : ASK_REQUEUES;
+    uint32_t max = job->ask->max_requeues != 0 ? job->ask->max_requeues : ASK_REQUEUES;
     return job->restarts - job->retries < max;
 }
 
@@ -47,9 +47,9 @@ static bool is_loss(enum job_end end)
 
 static bool wants_retry(const struct job *job, const struct job_event *end)
 {
-    if (job->retries >= job->ask.retry)
+    if (job->retries >= job->ask->retry)
         return false;
-    return is_no_fault_of_its_own(end) || (has_code(end) && ask_retries_on(&job->ask, end->exit_code));
+    return is_no_fault_of_its_own(end) || (has_code(end) && ask_retries_on(job->ask, end->exit_code));
 }
 
 static int64_t wait_ms(uint32_t retries, uint32_t jitter)
@@ -61,13 +61,13 @@ static int64_t wait_ms(uint32_t retries, uint32_t jitter)
 
 bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t jitter)
 {
-    if (job->ask.lease_pid != 0 || job->stop_reason != END_NONE)
+    if (job->ask->lease_pid != 0 || job->stop_reason != END_NONE)
         return false;
-    if (end->end == END_TIME_LIMIT && job->ask.requeue_on_timeout && may_requeue(job)) {
+    if (end->end == END_TIME_LIMIT && job->ask->requeue_on_timeout && may_requeue(job)) {
         end->cause = REQUEUE_TIME_LIMIT;
         return true;
     }
-    if (is_loss((enum job_end)end->end) && job->ask.requeue_on_node_lost && may_requeue(job)) {
+    if (is_loss((enum job_end)end->end) && job->ask->requeue_on_node_lost && may_requeue(job)) {
         end->cause = REQUEUE_NODE_LOST;
         return true;
     }

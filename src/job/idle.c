@@ -44,7 +44,7 @@ static bool is_known(const struct job *job)
 
 int64_t idle_end_ms(const struct idle_policy *policy, const struct job *job)
 {
-    return job->ask.idle_ok ? 0 : sooner(policy->end_ms, job->ask.idle_timeout_ms);
+    return job->ask->idle_ok ? 0 : sooner(policy->end_ms, job->ask->idle_timeout_ms);
 }
 
 static int64_t notice_of(int64_t end_ms)
@@ -60,9 +60,9 @@ enum idle_level idle_judge(const struct idle_policy *policy, const struct job *j
     int64_t told_ms = sooner(policy->told_ms, end_ms == 0 ? 0 : end_ms - notice_ms);
     told_ms = sooner(told_ms, policy->yields_ms);
     *ret_is_over = false;
-    if (job->state != JOB_RUNNING || job->ask.idle_ok || !is_known(job) || told_ms == 0 || idle_ms < told_ms)
+    if (job->state != JOB_RUNNING || job->ask->idle_ok || !is_known(job) || told_ms == 0 || idle_ms < told_ms)
         return IDLE_NONE;
     *ret_is_over = end_ms != 0 && idle_ms >= end_ms && job->idle_level != IDLE_NONE &&
-                   now_ms - job->idle_told_ms >= notice_ms;
+                   now_ms - job_run(job)->idle_told_ms >= notice_ms;
     return policy->yields_ms != 0 && idle_ms >= policy->yields_ms ? IDLE_YIELDS : IDLE_TOLD;
 }

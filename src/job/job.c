@@ -11,16 +11,49 @@
 #include "job/array.h"
 #include "job/idle.h"
 
+const struct job_run *job_run(const struct job *job)
+{
+    static const struct job_run none = { 0 };
+    return job->run != NULL ? job->run : &none;
+}
+
+struct job_run *job_make_run(struct job *job)
+{
+    if (job->run == NULL)
+        job->run = xcalloc(1, sizeof(*job->run));
+    return job->run;
+}
+
+void job_run_free(struct job_run *run)
+{
+    if (run == NULL)
+        return;
+    free(run->boot_id);
+    job_nodes_free(run->nodes);
+    free(run->log_path);
+    job_usage_free(run->usage);
+    free(run);
+}
+
+/* The same text without the room to grow that it was made with: it stays as long as the job. A copy, because
+ * what is cut off in place is a hole that nothing fits in. */
+static char *fit(char *text)
+{
+    char *exact = xstrdup(text);
+    free(text);
+    return exact;
+}
+
 struct job *job_new(uint64_t id, const struct job_spec *spec)
 {
     struct job *job = xcalloc(1, sizeof(*job));
     job->id = id;
-    job_ask_copy(&job->ask, &spec->ask);
+    job->ask = ask_shared_new(&spec->ask);
     job->hold = spec->hold ? HOLD_USER : 0;
     job->array_left = spec->ask.array != NULL ? array_indexes(spec->ask.array) : NULL;
-    job->name = job_spec_display_name(spec);
+    job->name = fit(job_spec_display_name(spec));
     _cleanup_free_ char *command = text_quote_command(&spec->command);
-    job->summary = text_escape(command, JOB_SUMMARY_MAX);
+    job->summary = fit(text_escape(command, JOB_SUMMARY_MAX));
     return job;
 }
 
@@ -28,17 +61,14 @@ void job_free(struct job *job)
 {
     if (job == NULL)
         return;
-    job_ask_clear(&job->ask);
+    ask_shared_drop(job->ask);
     free(job->array_left);
     free(job->name);
     free(job->summary);
     free(job->node);
-    free(job->boot_id);
-    job_nodes_free(job->nodes);
     gpu_grants_clear(&job->grants);
-    free(job->log_path);
+    job_run_free(job->run);
     free(job->text);
-    job_usage_free(job->usage);
     free(job);
 }
 
@@ -55,12 +85,18 @@ static void set_text(char **field, const char *text)
     *field = xstrdup(text);
 }
 
+void job_set_ask(struct job *job, const struct job_ask *ask)
+{
+    const struct job_ask *before = job->ask;
+    job->ask = ask_shared_new(ask);
+    ask_shared_drop(before);
+}
+
 static void take_ask(struct job *job, const struct job_event *event)
 {
     if (event->ask.count == 0)
         return;
-    job_ask_clear(&job->ask);
-    job_ask_copy(&job->ask, event->ask.items);
+    job_set_ask(job, event->ask.items);
 }
 
 static void on_submitted(struct job *job, const struct job_event *event)
@@ -76,21 +112,24 @@ static void on_submitted(struct job *job, const struct job_event *event)
     job->hold = event->hold;
     take_ask(job, event);
     set_text(&job->name, event->name);
-    free(take_ptr(job->ask.array));
     free(take_ptr(job->array_left));
+    struct job_ask single = *job->ask;
+    single.array = NULL;
+    job_set_ask(job, &single);
 }
 
 static void on_allocated(struct job *job, const struct job_event *event)
 {
     job->attempt = event->attempt;
     job->token = event->token;
-    job->cpu_milli = event->cpu_milli;
-    job->memory = event->memory;
-    job->node_lease_ms = event->node_lease_ms;
     set_text(&job->node, event->node);
-    set_text(&job->boot_id, event->boot_id);
-    job_nodes_free(job->nodes);
-    job->nodes = job_nodes_copy(&event->nodes);
+    struct job_run *run = job_make_run(job);
+    run->cpu_milli = event->cpu_milli;
+    run->memory = event->memory;
+    run->node_lease_ms = event->node_lease_ms;
+    set_text(&run->boot_id, event->boot_id);
+    job_nodes_free(run->nodes);
+    run->nodes = job_nodes_copy(&event->nodes);
     gpu_grants_clear(&job->grants);
     gpu_grants_copy(&job->grants, &event->gpus);
 }
@@ -98,7 +137,7 @@ static void on_allocated(struct job *job, const struct job_event *event)
 static void on_started(struct job *job, const struct job_event *event)
 {
     job->started_ms = event->wall_ms;
-    set_text(&job->log_path, event->log_path);
+    set_text(&job_make_run(job)->log_path, event->log_path);
 }
 
 static void give_up_rest(struct job *job)
@@ -122,14 +161,15 @@ static void on_stop(struct job *job, const struct job_event *event)
 static void forget_idleness(struct job *job)
 {
     job->idle_level = IDLE_NONE;
-    job->idle_told_ms = 0;
+    job_make_run(job)->idle_told_ms = 0;
 }
 
 static void forget_terms(struct job *job)
 {
-    job->suspended_ms = 0;
-    job->terms = 0;
-    job->requeue_cause = REQUEUE_PREEMPTED;
+    struct job_run *run = job_make_run(job);
+    run->suspended_ms = 0;
+    run->terms = 0;
+    run->requeue_cause = REQUEUE_PREEMPTED;
 }
 
 /* Who gives way keeps the place in the queue; who asked for another try stands behind those that wait. */
@@ -147,8 +187,11 @@ static void go_back(struct job *job)
 {
     job->preemptions += job->is_requeued;
     /* Its old place in the queue would give it the GPUs back that it did not use. */
-    if (job->is_requeued && job->idle_level == IDLE_YIELDS)
-        job->ask.preemptible = true;
+    if (job->is_requeued && job->idle_level == IDLE_YIELDS) {
+        struct job_ask yielding = *job->ask;
+        yielding.preemptible = true;
+        job_set_ask(job, &yielding);
+    }
     job->is_requeued = false;
     forget_idleness(job);
     forget_terms(job);
@@ -156,18 +199,19 @@ static void go_back(struct job *job)
     gpu_grants_clear(&job->grants);
     job->token = 0;
     job->started_ms = 0;
-    job->cpu_milli = 0;
-    job->memory = 0;
-    job->node_lease_ms = 0;
     free(take_ptr(job->node));
-    free(take_ptr(job->boot_id));
-    job_nodes_free(take_ptr(job->nodes));
+    struct job_run *run = job_make_run(job);
+    run->cpu_milli = 0;
+    run->memory = 0;
+    run->node_lease_ms = 0;
+    free(take_ptr(run->boot_id));
+    job_nodes_free(take_ptr(run->nodes));
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
 {
     bool is_over = job->state == JOB_STOPPING && !job->is_requeued;
-    uint32_t cause = job->is_requeued ? job->requeue_cause : REQUEUE_PREEMPTED;
+    uint32_t cause = job->is_requeued ? job_run(job)->requeue_cause : REQUEUE_PREEMPTED;
     go_back(job);
     note_restart(job, cause, event->wall_ms);
     set_text(&job->text, event->text);
@@ -179,15 +223,15 @@ static void on_returned(struct job *job, const struct job_event *event)
 
 static void take_usage(struct job *job, const struct job_event *event)
 {
-    job_usage_free(job->usage);
-    job->usage = event->usage.count > 0 ? job_usage_copy(event->usage.items) : NULL;
+    struct job_run *run = job_make_run(job);
+    job_usage_free(run->usage);
+    run->usage = event->usage.count > 0 ? job_usage_copy(event->usage.items) : NULL;
 }
 
 static void on_ended(struct job *job, const struct job_event *event)
 {
     job->end = (enum job_end)event->end;
     job->exit_code = event->exit_code;
-    job->signal = event->signal;
     job->ended_ms = event->wall_ms;
     job->is_requeued = false;
     forget_idleness(job);
@@ -195,16 +239,18 @@ static void on_ended(struct job *job, const struct job_event *event)
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
+    struct job_run *run = job_make_run(job);
     if (event->nodes.count > 0) {
         struct job_nodes *nodes = job_nodes_copy(&event->nodes);
-        job_nodes_free(job->nodes);
-        job->nodes = nodes;
+        job_nodes_free(run->nodes);
+        run->nodes = nodes;
     }
-    job->run_ms = event->run_ms;
-    job->cpu_ms = event->cpu_ms;
-    job->max_rss = event->max_rss;
-    job->log_bytes = event->log_bytes;
-    set_text(&job->log_path, event->log_path);
+    run->signal = event->signal;
+    run->run_ms = event->run_ms;
+    run->cpu_ms = event->cpu_ms;
+    run->max_rss = event->max_rss;
+    run->log_bytes = event->log_bytes;
+    set_text(&run->log_path, event->log_path);
     free(take_ptr(job->text));
     set_text(&job->text, event->text);
     take_usage(job, event);
@@ -213,7 +259,8 @@ static void on_ended(struct job *job, const struct job_event *event)
 static void on_edited(struct job *job, const struct job_event *event)
 {
     take_ask(job, event);
-    job->terms += job->state == JOB_RUNNING;
+    if (job->state == JOB_RUNNING)
+        job_make_run(job)->terms++;
     set_text(&job->name, event->name);
 }
 
@@ -230,21 +277,22 @@ static void on_released(struct job *job, const struct job_event *event)
 static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
-    job->requeue_cause = event->cause;
+    job_make_run(job)->requeue_cause = event->cause;
     set_text(&job->text, event->text);
 }
 
 static void on_suspended(struct job *job, const struct job_event *event)
 {
-    if (job->suspended_ms == 0)
-        job->suspended_ms = event->wall_ms;
-    job->terms++;
+    struct job_run *run = job_make_run(job);
+    if (run->suspended_ms == 0)
+        run->suspended_ms = event->wall_ms;
+    run->terms++;
 }
 
 static void on_continued(struct job *job, const struct job_event *event)
 {
-    job->suspended_ms = 0;
-    job->terms++;
+    job_make_run(job)->suspended_ms = 0;
+    job_make_run(job)->terms++;
 }
 
 static void on_signalled(struct job *job, const struct job_event *event)
@@ -254,9 +302,9 @@ static void on_signalled(struct job *job, const struct job_event *event)
 static void on_idle(struct job *job, const struct job_event *event)
 {
     if (event->idle_level == IDLE_NONE)
-        job->idle_told_ms = 0;
+        job_make_run(job)->idle_told_ms = 0;
     else if (job->idle_level == IDLE_NONE)
-        job->idle_told_ms = event->wall_ms;
+        job_make_run(job)->idle_told_ms = event->wall_ms;
     job->idle_level = event->idle_level;
 }
 
@@ -266,7 +314,7 @@ static void on_requeued(struct job *job, const struct job_event *event)
     go_back(job);
     note_restart(job, event->cause, event->wall_ms);
     job->retry_ms = event->retry_ms;
-    set_text(&job->log_path, event->log_path);
+    set_text(&job_make_run(job)->log_path, event->log_path);
     free(take_ptr(job->text)); // why it gave way is over with the attempt
     set_text(&job->text, event->text);
     take_usage(job, event);
@@ -352,9 +400,9 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
 static bool has_same_indexes(const struct job *job, const struct job_event *event)
 {
     const struct job_ask *ask = event->ask.items;
-    if (job->ask.array == NULL || ask->array == NULL)
-        return job->ask.array == ask->array;
-    _cleanup_free_ char *before = array_indexes(job->ask.array);
+    if (job->ask->array == NULL || ask->array == NULL)
+        return job->ask->array == ask->array;
+    _cleanup_free_ char *before = array_indexes(job->ask->array);
     _cleanup_free_ char *after = array_indexes(ask->array);
     return before != NULL && text_equal(before, after);
 }
@@ -447,14 +495,15 @@ static const char *find_broken_rule(const struct job *job)
     bool is_active = job_state_is_active(job->state);
     if (is_active && (job->attempt == 0 || job->token == 0 || job->node == NULL))
         return "an active job has an attempt, a token and a node";
-    if (is_active && job->ask.gpus != job->grants.count)
+    if (is_active && job->ask->gpus != job->grants.count)
         return "an active job holds as many GPUs as it asked for";
     if (is_active && has_stray_grant(job))
         return "an active job holds GPUs on its nodes only";
     if (is_active && job->hold != 0)
         return "an active job is not held";
-    if (job->state == JOB_QUEUED && (job->grants.count > 0 || job->nodes != NULL || job->token != 0 ||
-                                        job->cpu_milli != 0 || job->memory != 0))
+    if (job->state == JOB_QUEUED &&
+        (job->grants.count > 0 || job_run(job)->nodes != NULL || job->token != 0 ||
+            job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))
         return "a queued job holds nothing";
     if (job->is_requeued && job->state != JOB_STOPPING)
         return "only a job that stops goes back to the queue";
@@ -462,9 +511,9 @@ static const char *find_broken_rule(const struct job *job)
         return "a job stops for a reason or goes back to the queue";
     if (job->idle_level != IDLE_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
         return "only a job that runs leaves its GPUs unused";
-    if ((job->idle_level != IDLE_NONE) != (job->idle_told_ms != 0))
+    if ((job->idle_level != IDLE_NONE) != (job_run(job)->idle_told_ms != 0))
         return "it is known since when a job leaves its GPUs unused";
-    if ((job->suspended_ms != 0 || job->terms != 0) && job->state != JOB_RUNNING &&
+    if ((job_run(job)->suspended_ms != 0 || job_run(job)->terms != 0) && job->state != JOB_RUNNING &&
         job->state != JOB_STOPPING)
         return "only a job that runs is suspended, or has other terms";
     if ((job->state == JOB_DONE) != (job->end != END_NONE))

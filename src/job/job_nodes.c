@@ -61,15 +61,15 @@ bool job_nodes_equal(const struct job_nodes *a, const struct job_nodes *b)
 
 const struct job_node *job_node(const struct job *job, size_t rank)
 {
-    return job->nodes != NULL && rank < job->nodes->nodes.count
-               ? (const struct job_node *)job->nodes->nodes.items + rank
+    return job_run(job)->nodes != NULL && rank < job_run(job)->nodes->nodes.count
+               ? (const struct job_node *)job_run(job)->nodes->nodes.items + rank
                : NULL;
 }
 
 size_t job_node_count(const struct job *job)
 {
-    if (job->nodes != NULL)
-        return job->nodes->nodes.count;
+    if (job_run(job)->nodes != NULL)
+        return job_run(job)->nodes->nodes.count;
     return job->node != NULL;
 }
 
@@ -86,7 +86,7 @@ const char *job_node_boot(const struct job *job, size_t rank)
     const struct job_node *node = job_node(job, rank);
     if (node != NULL)
         return node->boot_id;
-    return rank == 0 ? job->boot_id : NULL;
+    return rank == 0 ? job_run(job)->boot_id : NULL;
 }
 
 int job_rank_on(const struct job *job, const char *node)

@@ -17,8 +17,9 @@ static void add_node(struct allocation *allocation, uint32_t node, const struct 
         if (allocation->nodes[i].node == node)
             return;
     allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
-    allocation->nodes[allocation->n_nodes++] =
-        (struct alloc_node){ .node = node, .cpu_milli = job->cpu_milli, .memory = job->memory };
+    allocation->nodes[allocation->n_nodes++] = (struct alloc_node){
+        .node = node, .cpu_milli = job_run(job)->cpu_milli, .memory = job_run(job)->memory
+    };
 }
 
 void allocation_of_job(struct cluster *cluster, const struct job *job, struct allocation *ret)

@@ -130,14 +130,18 @@ static void describe_idle(const struct launch_spec *spec, char *text, size_t siz
     (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
 }
 
+static bool was_killed_by_others(const struct ending *ending)
+{
+    int wait_status = ending->status.wait_status;
+    return !ending->is_killed && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+}
+
 /* Where the job's own count is not kept that of the node is the best there is: it proves nothing about this
  * job, and says so. */
 static void describe_node(const struct ending *ending, char *text, size_t size)
 {
-    const struct init_status *status = &ending->status;
     uint64_t kills = ending->counts.node_oom_kills;
-    if (text[0] != '\0' || kills == 0 || ending->is_killed || !WIFSIGNALED(status->wait_status) ||
-        WTERMSIG(status->wait_status) != SIGKILL)
+    if (text[0] != '\0' || kills == 0 || !was_killed_by_others(ending))
         return;
     (void)snprintf(text, size,
         "the node was out of memory while it ran: the kernel killed %" PRIu64
@@ -180,9 +184,11 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     }
 }
 
-static uint64_t count_node_kills(const struct shepherd *shepherd)
+/* Only of who may have been among them: the kernel writes a long text to say it. */
+static uint64_t count_node_kills(const struct shepherd *shepherd, const struct ending *ending)
 {
-    int64_t now = shepherd->node_oom_kills < 0 ? -1 : counts_node_oom_kills(PROC_VMSTAT);
+    bool is_known = shepherd->node_oom_kills >= 0 && was_killed_by_others(ending);
+    int64_t now = is_known ? counts_node_oom_kills(PROC_VMSTAT) : -1;
     return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
 }
 
@@ -312,7 +318,7 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     struct launch_exit exit_record;
     struct ending counted = *ending;
     counts_read(&shepherd->spec, &counted.counts);
-    counted.counts.node_oom_kills = count_node_kills(shepherd);
+    counted.counts.node_oom_kills = count_node_kills(shepherd, ending);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
     /* The kernel killed the init with the rest. */

@@ -30,9 +30,9 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
     return (struct class_key){
         .uid = job->uid,
         .gid = job->gid,
-        .priority = job->ask.priority,
-        .is_preemptible = job->ask.preemptible,
-        .limit_ms = job->ask.time_limit_ms,
+        .priority = job->ask->priority,
+        .is_preemptible = job->ask->preemptible,
+        .limit_ms = job->ask->time_limit_ms,
         .stem = stem,
     };
 }
@@ -51,7 +51,7 @@ static uint32_t count_left(const struct job *job)
 static int read_elements(const struct job *job, struct sched_job_spec *spec, struct error *err)
 {
     struct array array = { 0 };
-    int r = job_is_array(job) ? parse_array(job->ask.array, &array, err) : 0;
+    int r = job_is_array(job) ? parse_array(job->ask->array, &array, err) : 0;
     if (r < 0 || !job_is_array(job))
         return r;
     spec->is_array = true;
@@ -71,13 +71,13 @@ static int describe(
     *ret = (struct sched_job_spec){
         .id = job->id,
         .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,
-        .begin_ms = job->ask.begin_ms,
-        .deadline_ms = job->ask.deadline_ms,
+        .begin_ms = job->ask->begin_ms,
+        .deadline_ms = job->ask->deadline_ms,
         .hold = job->hold,
         .array = job->array_job,
         .key = replay_key(job, replay->jobs[job->id].stem),
     };
-    int r = request_from_ask(&job->ask, &ret->key.request, err);
+    int r = request_from_ask(job->ask, &ret->key.request, err);
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
@@ -94,7 +94,7 @@ static int read_after(const struct replay *replay, const struct job *job, struct
     size_t count = 0;
     *ret = NULL;
     *ret_open = *ret_count = 0;
-    int r = job->ask.after != NULL ? parse_after(job->ask.after, &named, &count, err) : 0;
+    int r = job->ask->after != NULL ? parse_after(job->ask->after, &named, &count, err) : 0;
     if (r < 0 || count == 0)
         return r;
     *ret = xcalloc(count, sizeof(**ret));
@@ -227,12 +227,15 @@ static int stop_run(struct replay *replay, const struct job *job, struct error *
     struct job *own = replay_find(replay, job->id);
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
-        (look.key->is_preemptible == job->ask.preemptible && look.key->limit_ms == job->ask.time_limit_ms &&
+        (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
             job->queued_ms != replay->at_ms))
         return 0;
-    char *after = take_ptr(own->ask.after);
+    const struct job_ask *asked = own->ask;
+    struct job_ask ask = *asked;
+    ask.after = NULL;
+    own->ask = &ask;
     int r = enqueue(replay, job, true, err);
-    own->ask.after = after;
+    own->ask = asked;
     return r;
 }
 
@@ -274,7 +277,7 @@ static int tell_edited(
 {
     if (job->state == JOB_QUEUED)
         return enqueue(replay, job, true, err);
-    sched_relimit(replay->sched, replay->at_ms, job->id, job->ask.time_limit_ms);
+    sched_relimit(replay->sched, replay->at_ms, job->id, job->ask->time_limit_ms);
     return 0;
 }
 

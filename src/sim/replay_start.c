@@ -163,7 +163,7 @@ void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t
     struct error err;
     keep_account(replay, job->uid, false);
     keep_account(replay, job->gid, true);
-    if (job->state != JOB_DONE || request_from_ask(&job->ask, &key.request, &err) < 0)
+    if (job->state != JOB_DONE || request_from_ask(job->ask, &key.request, &err) < 0)
         return;
     sched_history_key(replay->sched, &key, &history_key);
     history_each_of(sched_history(replay->sched), &history_key, keep_history, replay);

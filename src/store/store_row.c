@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table below is the jobs table, column by column. A field added to struct job is a row here and a column
- * in the schema. Numbers of 64 bits are stored as SQLite's signed 64 bits with the same bit pattern.
+ * The table below is the jobs table, column by column. A field added to struct job or struct job_run is a row
+ * here and a column in the schema. Numbers of 64 bits are stored as SQLite's signed 64 bits with the same bit
+ * pattern.
  */
 #include "store/store_row.h"
 
@@ -35,6 +36,7 @@ struct column {
     size_t offset;
     enum column_kind kind;
     bool is_fixed; // as submitted: left out of updates
+    bool is_run;   // a member of struct job_run
 };
 
 #define COLUMN(kind_, member_)                                                                               \
@@ -44,6 +46,11 @@ struct column {
 #define FIXED(kind_, member_)                                                                                \
     {                                                                                                        \
         .name = #member_, .kind = (kind_), .offset = offsetof(struct job, member_), .is_fixed = true         \
+    }
+
+#define RUN(kind_, member_)                                                                                  \
+    {                                                                                                        \
+        .name = #member_, .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true       \
     }
 
 static const struct column columns[] = {
@@ -69,32 +76,32 @@ static const struct column columns[] = {
     COLUMN(COLUMN_64, ended_ms),
     COLUMN(COLUMN_64, token),
     COLUMN(COLUMN_TEXT, node),
-    COLUMN(COLUMN_TEXT, boot_id),
+    RUN(COLUMN_TEXT, boot_id),
     COLUMN(COLUMN_GRANTS, grants),
-    COLUMN(COLUMN_U32, cpu_milli),
-    COLUMN(COLUMN_64, memory),
-    COLUMN(COLUMN_TEXT, log_path),
+    RUN(COLUMN_U32, cpu_milli),
+    RUN(COLUMN_64, memory),
+    RUN(COLUMN_TEXT, log_path),
     COLUMN(COLUMN_U32, end),
     COLUMN(COLUMN_I32, exit_code),
-    COLUMN(COLUMN_U32, signal),
+    RUN(COLUMN_U32, signal),
     COLUMN(COLUMN_U32, stopped_by),
-    COLUMN(COLUMN_64, run_ms),
-    COLUMN(COLUMN_64, cpu_ms),
-    COLUMN(COLUMN_64, max_rss),
-    COLUMN(COLUMN_64, log_bytes),
+    RUN(COLUMN_64, run_ms),
+    RUN(COLUMN_64, cpu_ms),
+    RUN(COLUMN_64, max_rss),
+    RUN(COLUMN_64, log_bytes),
     COLUMN(COLUMN_TEXT, text),
-    COLUMN(COLUMN_USAGE, usage),
+    RUN(COLUMN_USAGE, usage),
     COLUMN(COLUMN_U32, idle_level),
-    COLUMN(COLUMN_64, idle_told_ms),
+    RUN(COLUMN_64, idle_told_ms),
     COLUMN(COLUMN_U32, restarts),
     COLUMN(COLUMN_U32, retries),
     COLUMN(COLUMN_64, queued_ms),
     COLUMN(COLUMN_64, retry_ms),
-    COLUMN(COLUMN_U32, requeue_cause),
-    COLUMN(COLUMN_64, suspended_ms),
-    COLUMN(COLUMN_U32, terms),
-    COLUMN(COLUMN_NODES, nodes),
-    COLUMN(COLUMN_64, node_lease_ms),
+    RUN(COLUMN_U32, requeue_cause),
+    RUN(COLUMN_64, suspended_ms),
+    RUN(COLUMN_U32, terms),
+    RUN(COLUMN_NODES, nodes),
+    RUN(COLUMN_64, node_lease_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -186,7 +193,8 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     case COLUMN_I32: return sqlite3_bind_int64(statement, index, *(const int32_t *)member);
     case COLUMN_64: return sqlite3_bind_int64(statement, index, *(const int64_t *)member);
     case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
-    case COLUMN_ASK: return bind_record(statement, index, &job_ask_record, member);
+    case COLUMN_ASK:
+        return bind_record(statement, index, &job_ask_record, *(const struct job_ask *const *)member);
     case COLUMN_USAGE: return bind_usage(statement, index, *(const struct job_usage *const *)member);
     case COLUMN_NODES: return bind_nodes(statement, index, *(const struct job_nodes *const *)member);
     case COLUMN_TEXT:
@@ -195,11 +203,16 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     }
 }
 
+/* Where the job has it; a job that was given nothing yet has zeros. */
+static const void *member_of(const struct job *job, const struct column *column)
+{
+    return (column->is_run ? (const char *)job_run(job) : (const char *)job) + column->offset;
+}
+
 int store_row_bind(sqlite3_stmt *statement, const struct job *job)
 {
     for (size_t i = 0; i < N_COLUMNS; i++) {
-        const void *member = (const char *)job + columns[i].offset;
-        int rc = bind_column(statement, (int)i + 1, &columns[i], member);
+        int rc = bind_column(statement, (int)i + 1, &columns[i], member_of(job, &columns[i]));
         if (rc != SQLITE_OK)
             return rc;
     }
@@ -225,11 +238,16 @@ static int read_grants(sqlite3_stmt *statement, int index, struct record_list *r
     return 0;
 }
 
-static int read_ask(sqlite3_stmt *statement, int index, struct job_ask *ret, struct error *err)
+static int read_ask(sqlite3_stmt *statement, int index, const struct job_ask **ret, struct error *err)
 {
     const void *bytes = sqlite3_column_blob(statement, index);
     size_t length = (size_t)sqlite3_column_bytes(statement, index);
-    return bytes != NULL && record_decode(&job_ask_record, bytes, length, ret, err) == 0 ? 0 : -EUCLEAN;
+    struct job_ask ask;
+    if (bytes == NULL || record_decode(&job_ask_record, bytes, length, &ask, err) < 0)
+        return -EUCLEAN;
+    *ret = ask_shared_new(&ask);
+    job_ask_clear(&ask);
+    return 0;
 }
 
 static int read_usage(sqlite3_stmt *statement, int index, struct job_usage **ret, struct error *err)
@@ -289,38 +307,53 @@ static int read_column(
 
 int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err)
 {
+    static const struct job_run nothing = { 0 };
     _cleanup_(job_freep) struct job *job = xcalloc(1, sizeof(*job));
+    struct job_run *run = job_make_run(job);
     for (size_t i = 0; i < N_COLUMNS; i++) {
-        int r = read_column(statement, (int)i, &columns[i], (char *)job + columns[i].offset, err);
+        char *base = columns[i].is_run ? (char *)run : (char *)job;
+        int r = read_column(statement, (int)i, &columns[i], base + columns[i].offset, err);
         if (r < 0)
             return error_set(
                 err, r, "database: job %" PRIu64 " has a damaged value in '%s'", job->id, columns[i].name);
     }
     if (job->state == JOB_NEW || job->state >= JOB_STATES || job->end >= END_KINDS ||
         job->stop_reason >= END_KINDS || job->idle_level >= IDLE_LEVELS ||
-        job->requeue_cause >= REQUEUE_CAUSES || job->name == NULL || job->summary == NULL)
+        run->requeue_cause >= REQUEUE_CAUSES || job->name == NULL || job->summary == NULL)
         return error_set(err, -EUCLEAN, "database: the row of job %" PRIu64 " is damaged", job->id);
+    if (memcmp(run, &nothing, sizeof(*run)) == 0)
+        job_run_free(take_ptr(job->run));
     *ret = take_ptr(job);
     return 0;
+}
+
+static struct job_nodes *copy_nodes(const struct job_nodes *nodes)
+{
+    return nodes != NULL ? job_nodes_copy(&nodes->nodes) : NULL;
 }
 
 struct job *store_row_copy(const struct job *job)
 {
     struct job *copy = xcalloc(1, sizeof(*copy));
     *copy = *job;
+    copy->run = NULL;
+    if (job->run != NULL)
+        *job_make_run(copy) = *job->run;
     for (size_t i = 0; i < N_COLUMNS; i++) {
-        void *member = (char *)copy + columns[i].offset;
-        const void *source = (const char *)job + columns[i].offset;
+        if (columns[i].is_run && job->run == NULL)
+            continue;
+        void *member = (columns[i].is_run ? (char *)copy->run : (char *)copy) + columns[i].offset;
+        const void *source = member_of(job, &columns[i]);
         if (columns[i].kind == COLUMN_TEXT)
             *(char **)member = xstrdup(*(const char *const *)source);
         else if (columns[i].kind == COLUMN_ASK)
-            job_ask_copy(member, source);
+            *(const struct job_ask **)member = ask_shared_new(*(const struct job_ask *const *)source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
         else if (columns[i].kind == COLUMN_USAGE)
             *(struct job_usage **)member = job_usage_copy(*(struct job_usage *const *)source);
-        else if (columns[i].kind == COLUMN_NODES && job->nodes != NULL)
-            *(struct job_nodes **)member = job_nodes_copy(&job->nodes->nodes);
+        else if (columns[i].kind == COLUMN_NODES)
+            *(struct job_nodes **)member = copy_nodes(*(const struct job_nodes *const *)source);
     }
     return copy;
 }
@@ -353,7 +386,8 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_I32: return memcmp(a, b, sizeof(uint32_t)) == 0;
     case COLUMN_64: return memcmp(a, b, sizeof(uint64_t)) == 0;
     case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
-    case COLUMN_ASK: return job_ask_equal(a, b);
+    case COLUMN_ASK:
+        return job_ask_equal(*(const struct job_ask *const *)a, *(const struct job_ask *const *)b);
     case COLUMN_USAGE: return is_same_usage(*(struct job_usage *const *)a, *(struct job_usage *const *)b);
     case COLUMN_NODES:
         return job_nodes_equal(*(const struct job_nodes *const *)a, *(const struct job_nodes *const *)b);
@@ -365,8 +399,7 @@ static bool is_same_column(const struct column *column, const void *a, const voi
 const char *store_row_difference(const struct job *a, const struct job *b)
 {
     for (size_t i = 0; i < N_COLUMNS; i++)
-        if (!is_same_column(
-                &columns[i], (const char *)a + columns[i].offset, (const char *)b + columns[i].offset))
+        if (!is_same_column(&columns[i], member_of(a, &columns[i]), member_of(b, &columns[i])))
             return columns[i].name;
     return NULL;
 }

@@ -168,7 +168,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
         (void)json_object_set_new(entry, "user", json_text_string(usernames_name(view->names, job->uid)));
         (void)json_object_set_new(entry, "name", json_text_string(job->name));
         (void)json_object_set_new(
-            entry, "lease_pid", job->ask.lease_pid != 0 ? json_integer(job->ask.lease_pid) : json_null());
+            entry, "lease_pid", job->ask->lease_pid != 0 ? json_integer(job->ask->lease_pid) : json_null());
         (void)json_array_append_new(jobs, entry);
     }
     (void)json_object_set_new(object, "jobs", jobs);

@@ -25,7 +25,7 @@ static bool has_run(const struct job *job)
 /* True when the exit code and signal of the command are known. */
 static bool has_status(const struct job *job)
 {
-    if (job->ask.lease_pid != 0)
+    if (job->ask->lease_pid != 0)
         return false; // only the parent of a process knows
     switch (job->end) {
     case END_EXIT:
@@ -84,84 +84,84 @@ static json_t *make_attempt(const struct json_job_view *view)
 
 static json_t *make_priority(const struct json_job_view *view)
 {
-    return json_integer(view->job->ask.priority);
+    return json_integer(view->job->ask->priority);
 }
 
 static json_t *make_gpus(const struct json_job_view *view)
 {
-    return json_integer(view->job->ask.gpus);
+    return json_integer(view->job->ask->gpus);
 }
 
 static json_t *make_gpu_ids(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.gpu_ids);
+    return json_text_string(view->job->ask->gpu_ids);
 }
 
 static json_t *make_gpu_mem(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.gpu_mem);
+    return json_or_null(view->job->ask->gpu_mem);
 }
 
 static json_t *make_gpu_share(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.gpu_share);
+    return json_or_null(view->job->ask->gpu_share);
 }
 
 static json_t *make_gpu_model(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.gpu_model);
+    return json_text_string(view->job->ask->gpu_model);
 }
 
 static json_t *make_gpu_allow(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.gpu_allow);
+    return json_text_string(view->job->ask->gpu_allow);
 }
 
 static json_t *make_cpus(const struct json_job_view *view)
 {
-    uint32_t milli = view->job->ask.cpu_milli;
+    uint32_t milli = view->job->ask->cpu_milli;
     return milli != 0 ? json_text_milli(milli) : json_null();
 }
 
 static json_t *make_memory(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.memory);
+    return json_or_null(view->job->ask->memory);
 }
 
 static json_t *make_nodes(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.nodes);
+    return json_or_null(view->job->ask->nodes);
 }
 
 static json_t *make_gpus_per_node(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.gpus_per_node);
+    return json_or_null(view->job->ask->gpus_per_node);
 }
 
 static json_t *make_time_limit_s(const struct json_job_view *view)
 {
-    int64_t ms = view->job->ask.time_limit_ms;
+    int64_t ms = view->job->ask->time_limit_ms;
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
 static json_t *make_begin_at(const struct json_job_view *view)
 {
-    return json_text_time(view->job->ask.begin_ms);
+    return json_text_time(view->job->ask->begin_ms);
 }
 
 static json_t *make_deadline_at(const struct json_job_view *view)
 {
-    return json_text_time(view->job->ask.deadline_ms);
+    return json_text_time(view->job->ask->deadline_ms);
 }
 
 static json_t *make_after(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.after);
+    return json_text_string(view->job->ask->after);
 }
 
 static json_t *make_array(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.array);
+    return json_text_string(view->job->ask->array);
 }
 
 static json_t *make_array_left(const struct json_job_view *view)
@@ -188,29 +188,29 @@ static json_t *make_array_index(const struct json_job_view *view)
 
 static json_t *make_cancel_if_never(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.cancel_if_never);
+    return json_boolean(view->job->ask->cancel_if_never);
 }
 
 static json_t *make_preemptible(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.preemptible);
+    return json_boolean(view->job->ask->preemptible);
 }
 
 static json_t *make_idle_timeout_s(const struct json_job_view *view)
 {
-    int64_t ms = view->job->ask.idle_timeout_ms;
+    int64_t ms = view->job->ask->idle_timeout_ms;
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
 static json_t *make_tty_idle_s(const struct json_job_view *view)
 {
-    int64_t ms = view->job->ask.tty_idle_ms;
+    int64_t ms = view->job->ask->tty_idle_ms;
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
 static json_t *make_idle_ok(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.idle_ok);
+    return json_boolean(view->job->ask->idle_ok);
 }
 
 static json_t *make_idle_s(const struct json_job_view *view)
@@ -256,7 +256,7 @@ static json_t *make_retry_at(const struct json_job_view *view)
 
 static json_t *make_suspended_at(const struct json_job_view *view)
 {
-    return json_text_time(view->job->state == JOB_RUNNING ? view->job->suspended_ms : 0);
+    return json_text_time(view->job->state == JOB_RUNNING ? job_run(view->job)->suspended_ms : 0);
 }
 
 static json_t *make_unreachable_since(const struct json_job_view *view)
@@ -266,43 +266,43 @@ static json_t *make_unreachable_since(const struct json_job_view *view)
 
 static json_t *make_grace_s(const struct json_job_view *view)
 {
-    int64_t ms = view->job->ask.grace_ms;
+    int64_t ms = view->job->ask->grace_ms;
     return ms != 0 ? json_text_seconds(ms) : json_null();
 }
 
 static json_t *make_warn_signal(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.warn_signal);
+    return json_text_string(view->job->ask->warn_signal);
 }
 
 static json_t *make_checkpoint(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.checkpoint);
+    return json_boolean(view->job->ask->checkpoint);
 }
 
 static json_t *make_requeue_on_timeout(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.requeue_on_timeout);
+    return json_boolean(view->job->ask->requeue_on_timeout);
 }
 
 static json_t *make_requeue_on_node_lost(const struct json_job_view *view)
 {
-    return json_boolean(view->job->ask.requeue_on_node_lost);
+    return json_boolean(view->job->ask->requeue_on_node_lost);
 }
 
 static json_t *make_max_requeues(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.max_requeues);
+    return json_or_null(view->job->ask->max_requeues);
 }
 
 static json_t *make_retry(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.retry);
+    return json_or_null(view->job->ask->retry);
 }
 
 static json_t *make_retry_on(const struct json_job_view *view)
 {
-    return json_text_string(view->job->ask.retry_on);
+    return json_text_string(view->job->ask->retry_on);
 }
 
 static json_t *make_command(const struct json_job_view *view)
@@ -356,7 +356,7 @@ static json_t *make_run_seconds(const struct json_job_view *view)
     const struct job *job = view->job;
     if (job->started_ms == 0)
         return json_null();
-    return json_text_seconds(is_over(job) ? job->run_ms : view->now_wall_ms - job->started_ms);
+    return json_text_seconds(is_over(job) ? job_run(job)->run_ms : view->now_wall_ms - job->started_ms);
 }
 
 static json_t *make_exit_code(const struct json_job_view *view)
@@ -366,7 +366,8 @@ static json_t *make_exit_code(const struct json_job_view *view)
 
 static json_t *make_signal(const struct json_job_view *view)
 {
-    return has_status(view->job) && view->job->signal != 0 ? json_integer(view->job->signal) : json_null();
+    uint32_t number = job_run(view->job)->signal;
+    return has_status(view->job) && number != 0 ? json_integer(number) : json_null();
 }
 
 static json_t *make_ended_by(const struct json_job_view *view)
@@ -381,23 +382,23 @@ static json_t *make_message(const struct json_job_view *view)
 
 static json_t *make_log(const struct json_job_view *view)
 {
-    return json_text_string(view->job->log_path);
+    return json_text_string(job_run(view->job)->log_path);
 }
 
 static json_t *make_log_bytes(const struct json_job_view *view)
 {
-    bool is_known = is_over(view->job) && view->job->log_path != NULL;
-    return is_known ? json_integer((json_int_t)view->job->log_bytes) : json_null();
+    bool is_known = is_over(view->job) && job_run(view->job)->log_path != NULL;
+    return is_known ? json_integer((json_int_t)job_run(view->job)->log_bytes) : json_null();
 }
 
 static json_t *make_cpu_seconds(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_text_seconds((int64_t)view->job->cpu_ms) : json_null();
+    return has_run(view->job) ? json_text_seconds((int64_t)job_run(view->job)->cpu_ms) : json_null();
 }
 
 static json_t *make_max_rss(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_integer((json_int_t)view->job->max_rss) : json_null();
+    return has_run(view->job) ? json_integer((json_int_t)job_run(view->job)->max_rss) : json_null();
 }
 
 static json_t *make_usage(const struct json_job_view *view)
@@ -453,14 +454,14 @@ static json_t *make_eta_latest(const struct json_job_view *view)
 
 static json_t *make_lease_pid(const struct json_job_view *view)
 {
-    return json_or_null(view->job->ask.lease_pid);
+    return json_or_null(view->job->ask->lease_pid);
 }
 
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
     /* A lease whose process ended while it waited was cancelled by nobody. */
-    bool is_lost = job->ask.lease_pid != 0 && job->stop_reason == END_NONE;
+    bool is_lost = job->ask->lease_pid != 0 && job->stop_reason == END_NONE;
     bool is_known = !is_lost && (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }

@@ -41,7 +41,7 @@ struct job **box_fold(struct box *box, size_t *ret_count)
             (void)fprintf(stderr, "%s\n", err.message);
             break;
         }
-        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask.idle_ok)
+        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask->idle_ok)
             box_break(box, "it was told of idleness that it may have", id);
         highest = id > highest ? id : highest;
     }
@@ -74,7 +74,7 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it ran twice", job->id);
     if (!is_cancelled && job->end == END_CANCELLED)
         box_break(box, "it was cancelled by nobody", job->id);
-    if (job->end == END_IDLE_TIMEOUT && job->ask.idle_timeout_ms == 0)
+    if (job->end == END_IDLE_TIMEOUT && job->ask->idle_timeout_ms == 0)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
         return;

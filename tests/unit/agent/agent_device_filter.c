@@ -38,6 +38,7 @@ struct place {
     struct confine_state *cells;
     char *cell;
     int cell_fd;
+    struct device_filters filters;
 };
 
 static int setup(void **state)
@@ -64,6 +65,7 @@ static int teardown(void **state)
         (void)unlink(path);
     }
     closep(&place->cell_fd);
+    device_filters_clear(&place->filters);
     if (place->cells != NULL)
         (void)confine_cgroup2.remove(place->cells, &id);
     confine_cgroup2.close(place->cells);
@@ -115,7 +117,7 @@ static void the_kernel_obeys_the_rules(void **state)
     make_node(place, 2);
     int without = try_in_cell(place, 1, false);
     assert_int_not_equal(without, EPERM); // ENXIO where there is no driver
-    if (device_filter_apply(place->cell_fd, rules, RULES, &err) != 1)
+    if (device_filter_apply(&place->filters, place->cell_fd, rules, RULES, &err) != 1)
         fail_msg("%s", err.message);
     assert_int_equal(try_in_cell(place, 1, false), EPERM);
     assert_int_not_equal(try_in_cell(place, 2, false), EPERM);
@@ -129,20 +131,60 @@ static void a_filter_that_is_there_is_not_attached_again(void **state)
     struct error err = { 0 };
     if (!can_filter(place))
         skip();
-    assert_int_equal(device_filter_apply(place->cell_fd, rules, RULES, &err), 1);
-    assert_int_equal(device_filter_apply(place->cell_fd, rules, RULES, &err), 0);
+    assert_int_equal(device_filter_apply(&place->filters, place->cell_fd, rules, RULES, &err), 1);
+    assert_int_equal(device_filter_apply(&place->filters, place->cell_fd, rules, RULES, &err), 0);
     /* Another one is no substitute for it: both hold then. */
-    assert_int_equal(device_filter_apply(place->cell_fd, rules + 2, 1, &err), 1);
+    assert_int_equal(device_filter_apply(&place->filters, place->cell_fd, rules + 2, 1, &err), 1);
     make_node(place, 2);
     assert_int_equal(try_in_cell(place, 2, false), EPERM);
+}
+
+static const struct kept_filter *find_kept(const struct device_filters *filters, size_t *ret_count)
+{
+    const struct kept_filter *kept = NULL;
+    *ret_count = 0;
+    for (size_t i = 0; i < DEVICE_FILTERS_KEPT; i++)
+        if (filters->slots[i] != NULL) {
+            kept = filters->slots[i];
+            ++*ret_count;
+        }
+    return kept;
+}
+
+static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void **state)
+{
+    struct place *place = *state;
+    const struct spool_id other = { .job = 8, .attempt = 1 };
+    struct error err = { 0 };
+    int shepherd_fd;
+    size_t count;
+    if (!can_filter(place))
+        skip();
+    make_node(place, 1);
+    assert_int_equal(device_filter_apply(&place->filters, place->cell_fd, rules, RULES, &err), 1);
+    const struct kept_filter *kept = find_kept(&place->filters, &count);
+    assert_int_equal(count, 1);
+    _cleanup_free_ char *path = NULL;
+    assert_int_equal(confine_cgroup2.prepare(place->cells, &other, &path, &shepherd_fd, &err), 0);
+    closep(&place->cell_fd);
+    place->cell_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_not_equal(try_in_cell(place, 1, false), EPERM);
+    assert_int_equal(device_filter_apply(&place->filters, place->cell_fd, rules, RULES, &err), 1);
+    assert_ptr_equal(find_kept(&place->filters, &count), kept);
+    assert_int_equal(count, 1);
+    assert_int_equal(try_in_cell(place, 1, false), EPERM);
+    closep(&place->cell_fd);
+    assert_int_equal(confine_cgroup2.remove(place->cells, &other), 0);
 }
 
 static void a_failure_is_told(void **state)
 {
     struct error err = { 0 };
+    struct device_filters filters = { 0 };
     _cleanup_close_ int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(device_filter_apply(fd, rules, RULES, &err) < 0);
+    assert_true(device_filter_apply(&filters, fd, rules, RULES, &err) < 0);
     assert_non_null(strstr(err.message, "device filter"));
+    device_filters_clear(&filters);
 }
 
 int main(void)
@@ -150,6 +192,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_kernel_obeys_the_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, setup, teardown),
         cmocka_unit_test(a_failure_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,13 +143,13 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 const struct job_usage *core_usage(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL ? job->usage : NULL;
+    return job != NULL ? job_run(job)->usage : NULL;
 }
 
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL && job->ask.checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
+    return job != NULL && job->ask->checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
 struct json_part *core_parts_look(const struct core *core, uint64_t job)
@@ -160,18 +160,18 @@ struct json_part *core_parts_look(const struct core *core, uint64_t job)
 char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
 {
     const struct job_node *node = job_node(job, rank);
-    return rank == 0 ? job->log_path : node != NULL ? node->log_path : NULL;
+    return rank == 0 ? job_run(job)->log_path : node != NULL ? node->log_path : NULL;
 }
 
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
-    return job != NULL && job->usage != NULL ? (int64_t)job->usage->idle_ms : 0;
+    return job != NULL && job_run(job)->usage != NULL ? (int64_t)job_run(job)->usage->idle_ms : 0;
 }
 
 int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 {
-    return job->ask.idle_timeout_ms;
+    return job->ask->idle_timeout_ms;
 }
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
@@ -286,10 +286,8 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
 {
     for (size_t i = 0; i < core->n_jobs; i++) {
-        if (core->jobs[i]->id != job)
-            continue;
-        job_ask_clear(&core->jobs[i]->ask);
-        job_ask_copy(&core->jobs[i]->ask, ask);
+        if (core->jobs[i]->id == job)
+            job_set_ask(core->jobs[i], ask);
     }
     answer_job(job, request);
 }

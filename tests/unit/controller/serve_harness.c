@@ -144,7 +144,7 @@ static struct job *make_job(uint64_t id, uint32_t uid, enum job_state state)
     }
     if (state == JOB_RUNNING || state == JOB_DONE) {
         job->started_ms = job->submitted_ms;
-        job->log_path = xstrdup("/home/someone/log");
+        job_make_run(job)->log_path = xstrdup("/home/someone/log");
     }
     if (state == JOB_DONE) {
         job->end = END_EXIT;

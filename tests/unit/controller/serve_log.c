@@ -205,7 +205,7 @@ static void following_waits_for_the_start_and_ends_with_the_job(void **state)
     while (harness->waiters == NULL)
         harness_turn(harness, 10);
     job->node = xstrdup("here");
-    job->log_path = xstrdup("/log");
+    job_make_run(job)->log_path = xstrdup("/log");
     harness_set_state(harness, job, JOB_RUNNING);
     await_agent(harness);
     assert_int_equal(harness->opened.follow, 1);

@@ -77,7 +77,7 @@ static void a_suspension_is_said_again_after_every_hello(void **state)
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), 0);
     assert_null(bench_sent(b, MESSAGE_TERMS, 11));
-    assert_true(core_job(b->core, 11)->suspended_ms > 0);
+    assert_true(job_run(core_job(b->core, 11))->suspended_ms > 0);
     struct known_attempt known = {
         .job = 11, .attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
     };
@@ -126,8 +126,8 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     struct bench *b = *state;
     (void)run_first(b);
     struct job_ask less, more;
-    job_ask_copy(&less, &core_job(b->core, 11)->ask);
-    job_ask_copy(&more, &core_job(b->core, 11)->ask);
+    job_ask_copy(&less, core_job(b->core, 11)->ask);
+    job_ask_copy(&more, core_job(b->core, 11)->ask);
     less.time_limit_ms = 30000;
     more.time_limit_ms = 90000;
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &more, NULL, NULL, &two);
@@ -135,11 +135,11 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &less, NULL, NULL, &three);
     assert_int_equal(code(b, &three), 0);
     assert_non_null(bench_sent(b, MESSAGE_TERMS, 11));
-    assert_int_equal(core_job(b->core, 11)->ask.time_limit_ms, 30000);
+    assert_int_equal(core_job(b->core, 11)->ask->time_limit_ms, 30000);
     int four;
     core_edit(b->core, b->now_ms, b->now_ms, &operating, 11, &more, NULL, NULL, &four);
     assert_int_equal(code(b, &four), 0);
-    assert_int_equal(core_job(b->core, 11)->ask.time_limit_ms, 90000);
+    assert_int_equal(core_job(b->core, 11)->ask->time_limit_ms, 90000);
     job_ask_clear(&less);
     job_ask_clear(&more);
 }

@@ -96,7 +96,7 @@ static void an_idle_job_gives_way_to_one_that_waits(void **state)
     bench_settle(b);
     /* Its old place would give it back what it did not use. */
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    assert_true(core_job(b->core, 11)->ask.preemptible);
+    assert_true(core_job(b->core, 11)->ask->preemptible);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }

@@ -93,8 +93,8 @@ static void a_lease_is_made_when_its_node_has_said_who_the_process_is(void **sta
     const struct job *job = core_job(b->core, 11);
     assert_int_equal(job->state, JOB_STARTING);
     assert_string_equal(job->name, "python");
-    assert_true(job->ask.lease_start == START);
-    assert_string_equal(job->ask.lease_boot, "boot");
+    assert_true(job->ask->lease_start == START);
+    assert_string_equal(job->ask->lease_boot, "boot");
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
@@ -136,7 +136,7 @@ static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
     assert_int_equal(code(b, &two), -EINVAL);
     adopt(b, 0, both, &three);
     assert_int_equal(code(b, &three), 0);
-    assert_string_equal(core_job(b->core, 11)->ask.gpu_ids, "box:0,1");
+    assert_string_equal(core_job(b->core, 11)->ask->gpu_ids, "box:0,1");
 }
 
 static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
@@ -252,7 +252,7 @@ static void the_process_of_a_lease_cannot_be_edited(void **state)
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
-    job_ask_copy(&edit, &core_job(b->core, 12)->ask);
+    job_ask_copy(&edit, core_job(b->core, 12)->ask);
     edit.lease_pid++;
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &edit, NULL, NULL, &three);
     bench_settle(b);

@@ -273,7 +273,7 @@ static void a_lease_is_given_up_only_after_its_margin(void **state)
 {
     struct bench *b = *state;
     struct sent launch = run_leased(b, true);
-    assert_int_equal(core_job(b->core, 11)->node_lease_ms, LEASE_MS);
+    assert_int_equal(job_run(core_job(b->core, 11))->node_lease_ms, LEASE_MS);
     assert_int_equal(say_heartbeat(b, 1), 0);
     lose(b);
     pass(b, LEASE_MS + MARGIN_MS - 1000);

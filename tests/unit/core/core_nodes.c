@@ -249,10 +249,10 @@ static void what_a_failed_job_said_last_is_in_its_record(void **state)
     assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_EXITED, &record, &err), 0);
     bench_settle(b);
     const struct job *job = core_job(b->core, 11);
-    assert_non_null(job->usage);
-    assert_string_equal(job->usage->tail, tail);
-    assert_string_equal(job->usage->stray, "3");
-    assert_int_equal(job->usage->gpu_memory_peak, 7);
+    assert_non_null(job_run(job)->usage);
+    assert_string_equal(job_run(job)->usage->tail, tail);
+    assert_string_equal(job_run(job)->usage->stray, "3");
+    assert_int_equal(job_run(job)->usage->gpu_memory_peak, 7);
 }
 
 static void last_lines_need_no_measured_usage(void **state)
@@ -272,8 +272,8 @@ static void last_lines_need_no_measured_usage(void **state)
     assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_EXITED, &record, &err), 0);
     bench_settle(b);
     const struct job *job = core_job(b->core, 11);
-    assert_string_equal(job->usage->tail, tail);
-    assert_int_equal(job->usage->valid, 0);
+    assert_string_equal(job_run(job)->usage->tail, tail);
+    assert_int_equal(job_run(job)->usage->valid, 0);
 }
 
 static int say_usage(struct bench *b, const struct sent *launch, uint64_t peak)

@@ -197,7 +197,7 @@ static void nobody_is_let_go_before_all_are_ready(void **state)
     assert_int_equal(core_job(b->core, JOB)->state, JOB_STARTING);
     started(b, 0);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
-    assert_string_equal(core_job(b->core, JOB)->log_path, "/tmp/11.log");
+    assert_string_equal(job_run(core_job(b->core, JOB))->log_path, "/tmp/11.log");
 }
 
 static void it_is_over_when_all_parts_are(void **state)
@@ -212,9 +212,9 @@ static void it_is_over_when_all_parts_are(void **state)
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->end, END_EXIT);
     assert_int_equal(job->exit_code, 0);
-    assert_int_equal(job->cpu_ms, 200);
-    assert_int_equal(job->max_rss, 1001);
-    assert_int_equal(job->log_bytes, 14);
+    assert_int_equal(job_run(job)->cpu_ms, 200);
+    assert_int_equal(job_run(job)->max_rss, 1001);
+    assert_int_equal(job_run(job)->log_bytes, 14);
     assert_null(job->text);
     assert_non_null(find_sent(b, MESSAGE_FORGET, 0));
     assert_non_null(find_sent(b, MESSAGE_FORGET, 1));

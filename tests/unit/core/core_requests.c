@@ -56,6 +56,24 @@ static void a_repeated_key_gives_the_same_job(void **state)
     assert_int_not_equal(bench_answer(b, &four)->job, bench_answer(b, &one)->job);
 }
 
+static void jobs_that_ask_for_the_same_share_their_request_until_one_is_edited(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_submit(b, 1000, 1, NULL, &two);
+    bench_settle(b);
+    const struct job *first = core_job(b->core, 11), *second = core_job(b->core, 12);
+    assert_ptr_equal(first->ask, second->ask);
+    const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    struct job_ask ask = *second->ask;
+    ask.priority = -1;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &ask, NULL, NULL, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+    assert_int_equal(core_job(b->core, 12)->ask->priority, -1);
+    assert_int_equal(core_job(b->core, 11)->ask->priority, 0);
+}
+
 static void a_full_queue_refuses_and_says_so(void **state)
 {
     struct bench *b = *state;
@@ -162,6 +180,7 @@ int main(void)
         CASE(a_reader_does_not_see_what_a_crash_could_take_back),
         CASE(what_arrives_during_a_commit_is_the_next_batch),
         CASE(a_repeated_key_gives_the_same_job),
+        CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited),
         CASE(a_full_queue_refuses_and_says_so),
         CASE(an_impossible_request_is_refused_at_once),
         CASE(only_the_owner_and_administrators_cancel),

@@ -95,7 +95,7 @@ static void a_job_that_runs_cannot_be_held_or_edited(void **state)
     struct bench *b = *state;
     submit(b, make_spec(1), &one);
     core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
-    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &core_job(b->core, 11)->ask, NULL, NULL, &three);
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, core_job(b->core, 11)->ask, NULL, NULL, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &two)->code, -EALREADY);
     assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
@@ -108,7 +108,7 @@ static void an_edit_can_let_a_job_start(void **state)
     submit(b, make_spec(2), &two);
     assert_int_equal(state_of(b, 12), JOB_QUEUED);
     struct job_ask ask;
-    job_ask_copy(&ask, &core_job(b->core, 12)->ask);
+    job_ask_copy(&ask, core_job(b->core, 12)->ask);
     ask.gpus = 1;
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &ask, "smaller", NULL, &three);
     bench_settle(b);
@@ -154,7 +154,7 @@ static void what_can_never_come_true_ends_the_jobs_that_asked_for_it(void **stat
     assert_waits_for(b, 14, "dependency_never");
     /* Asked for afterwards. */
     struct job_ask ask;
-    job_ask_copy(&ask, &core_job(b->core, 14)->ask);
+    job_ask_copy(&ask, core_job(b->core, 14)->ask);
     ask.cancel_if_never = true;
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 14, &ask, NULL, NULL, &three);
     bench_settle(b);
@@ -203,7 +203,7 @@ static void an_edit_that_closes_a_circle_is_refused(void **state)
     submit(b, first, &one);
     submit(b, second, &two);
     struct job_ask ask;
-    job_ask_copy(&ask, &core_job(b->core, 11)->ask);
+    job_ask_copy(&ask, core_job(b->core, 11)->ask);
     ask.after = xstrdup("12");
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &ask, NULL, NULL, &three);
     bench_settle(b);

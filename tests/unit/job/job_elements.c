@@ -169,12 +169,12 @@ static void an_edit_changes_how_many_run_at_a_time_but_not_which(void **state)
 {
     struct job *job = *state;
     struct job_ask ask;
-    job_ask_copy(&ask, &job->ask);
+    job_ask_copy(&ask, job->ask);
     free(ask.array);
     ask.array = xstrdup("0-2%1");
     struct job_event edited = { .type = EVENT_EDITED, .ask = { .items = &ask, .count = 1 } };
     apply(job, edited);
-    assert_string_equal(job->ask.array, "0-2%1");
+    assert_string_equal(job->ask->array, "0-2%1");
     ask.array[2] = '3';
     assert_true(is_refused(job, edited));
     free(take_ptr(ask.array));
@@ -199,9 +199,9 @@ static void an_element_begins_with_what_its_array_asks_for_by_now(void **state)
     assert_false(job_is_array(job));
     assert_int_equal(job->array_job, 42);
     assert_int_equal(job->array_index, 2);
-    assert_int_equal(job->ask.gpus, 3);
-    assert_null(job->ask.array);
-    assert_null(job->ask.after);
+    assert_int_equal(job->ask->gpus, 3);
+    assert_null(job->ask->array);
+    assert_null(job->ask->after);
     assert_int_equal(job->hold, 0);
     assert_string_equal(job->name, "new");
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = 0 }));

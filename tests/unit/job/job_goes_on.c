@@ -16,7 +16,7 @@ static struct job_event ended(enum job_end end, int32_t exit_code)
 
 static void without_a_wish_no_end_is_followed_by_another_try(void **state)
 {
-    struct job job = { .state = JOB_RUNNING };
+    struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ 0 } };
     for (int end = END_EXIT; end < END_KINDS; end++) {
         struct job_event event = ended((enum job_end)end, 1);
         assert_false(job_goes_on_after(&job, &event, 0));
@@ -27,7 +27,7 @@ static void what_is_no_fault_of_the_command_is_tried_again(void **state)
 {
     static const enum job_end ends[] = { END_START_FAILED, END_UNKNOWN, END_REBOOT, END_GPU_FAULT,
         END_NODE_LOST };
-    struct job job = { .state = JOB_RUNNING, .ask = { .retry = 1 } };
+    struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = 1 } };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         struct job_event event = ended(ends[i], 125);
         assert_true(job_goes_on_after(&job, &event, 0));
@@ -38,7 +38,7 @@ static void what_is_no_fault_of_the_command_is_tried_again(void **state)
 static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **state)
 {
     char codes[] = "75,137";
-    struct job job = { .state = JOB_RUNNING, .ask = { .retry = 3, .retry_on = codes } };
+    struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = 3, .retry_on = codes } };
     struct job_event named = ended(END_EXIT, 75), other = ended(END_EXIT, 1), good = ended(END_EXIT, 0),
                      killed = ended(END_OOM, 137), cancelled = ended(END_CANCELLED, 137);
     assert_true(job_goes_on_after(&job, &named, 0));
@@ -50,9 +50,9 @@ static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **s
 
 static void a_job_that_was_stopped_is_not_tried_again(void **state)
 {
-    struct job job = {
-        .state = JOB_STOPPING, .stop_reason = END_CANCELLED, .ask = { .retry = 3, .requeue_on_timeout = true }
-    };
+    struct job job = { .state = JOB_STOPPING,
+        .stop_reason = END_CANCELLED,
+        .ask = &(struct job_ask){ .retry = 3, .requeue_on_timeout = true } };
     struct job_event lost = ended(END_REBOOT, 125), timed_out = ended(END_TIME_LIMIT, 143);
     assert_false(job_goes_on_after(&job, &lost, 0));
     assert_false(job_goes_on_after(&job, &timed_out, 0));
@@ -60,7 +60,8 @@ static void a_job_that_was_stopped_is_not_tried_again(void **state)
 
 static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **state)
 {
-    struct job job = { .state = JOB_RUNNING, .ask = { .requeue_on_node_lost = true, .max_requeues = 2 } };
+    struct job job = { .state = JOB_RUNNING,
+        .ask = &(struct job_ask){ .requeue_on_node_lost = true, .max_requeues = 2 } };
     struct job_event lost = ended(END_NODE_LOST, 125), reboot = ended(END_REBOOT, 125),
                      failed = ended(END_EXIT, 1);
     assert_true(job_goes_on_after(&job, &lost, 0));
@@ -74,10 +75,12 @@ static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **st
 
 static void tries_are_counted(void **state)
 {
-    struct job job = { .state = JOB_RUNNING, .restarts = 2, .retries = 2, .ask = { .retry = 2 } };
+    struct job job = {
+        .state = JOB_RUNNING, .restarts = 2, .retries = 2, .ask = &(struct job_ask){ .retry = 2 }
+    };
     struct job_event event = ended(END_REBOOT, 125);
     assert_false(job_goes_on_after(&job, &event, 0));
-    job.ask.retry = 3;
+    job.ask = &(struct job_ask){ .retry = 3 };
     assert_true(job_goes_on_after(&job, &event, 0));
 }
 
@@ -86,20 +89,20 @@ static void requeues_after_the_time_limit_are_bounded_on_their_own(void **state)
     struct job job = { .state = JOB_RUNNING,
         .restarts = ASK_REQUEUES + 1,
         .retries = 2,
-        .ask = { .requeue_on_timeout = true } };
+        .ask = &(struct job_ask){ .requeue_on_timeout = true } };
     struct job_event event = ended(END_TIME_LIMIT, 143);
     assert_true(job_goes_on_after(&job, &event, 0));
     assert_int_equal(event.cause, REQUEUE_TIME_LIMIT);
     assert_int_equal(event.retry_ms, 0);
     job.restarts++;
     assert_false(job_goes_on_after(&job, &event, 0));
-    job.ask.max_requeues = 20;
+    job.ask = &(struct job_ask){ .requeue_on_timeout = true, .max_requeues = 20 };
     assert_true(job_goes_on_after(&job, &event, 0));
 }
 
 static void the_wait_doubles_and_differs(void **state)
 {
-    struct job job = { .state = JOB_RUNNING, .ask = { .retry = ASK_RETRY_MAX } };
+    struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = ASK_RETRY_MAX } };
     for (job.retries = 0; job.retries < ASK_RETRY_MAX; job.retries++) {
         struct job_event least = ended(END_REBOOT, 125), most = ended(END_REBOOT, 125);
         assert_true(job_goes_on_after(&job, &least, 0));

@@ -21,7 +21,7 @@ static int make_job(void **state)
 {
     struct job *job = xcalloc(1, sizeof(*job));
     job->state = JOB_RUNNING;
-    job->ask.gpus = 1;
+    job->ask = ask_shared_new(&(struct job_ask){ .gpus = 1 });
     (void)gpu_grants_add(&job->grants, 0, "GPU-0", 0, 0);
     *state = job;
     return 0;
@@ -59,7 +59,7 @@ static void nothing_follows_where_nobody_wants_it(void **state)
 static void an_exempt_job_may_be_idle_for_ever(void **state)
 {
     struct job *job = *state;
-    job->ask.idle_ok = true;
+    job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_ok = true });
     assert_int_equal(judge(&strict, job, 100000), IDLE_NONE);
     assert_int_equal(idle_end_ms(&strict, job), 0);
 }
@@ -80,10 +80,10 @@ static void the_shorter_of_the_sites_and_the_jobs_own_time_ends_it(void **state)
 {
     struct job *job = *state;
     assert_int_equal(idle_end_ms(&site, job), 0);
-    job->ask.idle_timeout_ms = 20 * MINUTE;
+    job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(idle_end_ms(&site, job), 20 * MINUTE);
     assert_int_equal(idle_end_ms(&strict, job), 20 * MINUTE);
-    job->ask.idle_timeout_ms = 600 * MINUTE;
+    job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 600 * MINUTE });
     assert_int_equal(idle_end_ms(&strict, job), 60 * MINUTE);
 }
 
@@ -91,11 +91,11 @@ static void a_job_is_told_before_it_is_ended(void **state)
 {
     struct job *job = *state;
     bool is_over = false;
-    job->ask.idle_timeout_ms = 20 * MINUTE;
+    job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(judge(&site, job, 14), IDLE_NONE);
     assert_int_equal(judge(&site, job, 15), IDLE_TOLD);
     job->idle_level = IDLE_TOLD;
-    job->idle_told_ms = 1000;
+    job_make_run(job)->idle_told_ms = 1000;
     (void)idle_judge(&site, job, 20 * MINUTE - 1, 1000 + 5 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&site, job, 20 * MINUTE, 1000 + 5 * MINUTE, &is_over);
@@ -108,7 +108,7 @@ static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **st
     bool is_over = false;
     assert_int_equal(judge(&strict, job, 500), IDLE_TOLD);
     job->idle_level = IDLE_TOLD;
-    job->idle_told_ms = 1000;
+    job_make_run(job)->idle_told_ms = 1000;
     (void)idle_judge(&strict, job, 500 * MINUTE, 999 + 10 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&strict, job, 500 * MINUTE, 1000 + 10 * MINUTE, &is_over);

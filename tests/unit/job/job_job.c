@@ -126,13 +126,13 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     event.wall_ms = 9000;
     apply(job, event);
     assert_int_equal(job->idle_level, IDLE_YIELDS);
-    assert_int_equal(job->idle_told_ms, 7000);
+    assert_int_equal(job_run(job)->idle_told_ms, 7000);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     assert_int_equal(job->idle_level, IDLE_YIELDS);
     apply(job, make_event(EVENT_REQUEUED, 1));
     assert_int_equal(job->idle_level, IDLE_NONE);
-    assert_int_equal(job->idle_told_ms, 0);
-    assert_true(job->ask.preemptible);
+    assert_int_equal(job_run(job)->idle_told_ms, 0);
+    assert_true(job->ask->preemptible);
 }
 
 static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **state)
@@ -165,10 +165,21 @@ static void an_ended_job_keeps_what_is_to_be_shown(void **state)
     apply(job, ended);
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->exit_code, 139);
-    assert_int_equal(job->signal, 11);
+    assert_int_equal(job_run(job)->signal, 11);
     assert_int_equal(job->started_ms, 500);
-    assert_string_equal(job->log_path, "/log");
+    assert_string_equal(job_run(job)->log_path, "/log");
     assert_int_equal(job->grants.count, 2);
+}
+
+static void what_belongs_to_an_attempt_is_there_from_the_first_one_on(void **state)
+{
+    struct job *job = *state;
+    assert_null(job->run);
+    assert_null(job_run(job)->boot_id);
+    assert_int_equal(job_node_count(job), 0);
+    allocate(job, 1);
+    assert_non_null(job->run);
+    assert_string_equal(job_run(job)->boot_id, "boot");
 }
 
 static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
@@ -229,9 +240,12 @@ static void the_invariant_notices_what_must_not_be(void **state)
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->token = 0;
     allocate(job, 1);
-    job->ask.gpus = 3;
+    struct job_ask ask = *job->ask;
+    ask.gpus = 3;
+    job_set_ask(job, &ask);
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
-    job->ask.gpus = 2;
+    ask.gpus = 2;
+    job_set_ask(job, &ask);
     job->end = END_EXIT;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
     job->state = JOB_DONE;
@@ -352,8 +366,8 @@ static void an_edit_replaces_the_request_while_the_job_waits(void **state)
     edited.ask = (struct record_list){ .items = &ask, .count = 1 };
     edited.name = (char *)(uintptr_t) "new";
     assert_int_equal(job_apply(job, &edited, NULL), 0);
-    assert_int_equal(job->ask.priority, 9);
-    assert_string_equal(job->ask.after, "41");
+    assert_int_equal(job->ask->priority, 9);
+    assert_string_equal(job->ask->after, "41");
     assert_string_equal(job->name, "new");
     ask.array = (char *)(uintptr_t) "0-3";
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
@@ -379,10 +393,10 @@ static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **st
     assert_int_equal(grants[0].share, 500);
     assert_null(grants[0].node);
     assert_string_equal(grants[1].node, "b");
-    assert_int_equal(job->cpu_milli, 2500);
+    assert_int_equal(job_run(job)->cpu_milli, 2500);
     apply(job, make_event(EVENT_RETURNED, 1));
-    assert_int_equal(job->cpu_milli, 0);
-    assert_int_equal(job->memory, 0);
+    assert_int_equal(job_run(job)->cpu_milli, 0);
+    assert_int_equal(job_run(job)->memory, 0);
 }
 
 static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state)
@@ -465,6 +479,7 @@ int main(void)
         with_job(idleness_lasts_as_long_as_the_attempt),
         with_job(idleness_of_another_attempt_or_an_unknown_level_is_refused),
         with_job(an_ended_job_keeps_what_is_to_be_shown),
+        with_job(what_belongs_to_an_attempt_is_there_from_the_first_one_on),
         with_job(a_queued_job_that_is_stopped_is_done_at_once),
         with_job(a_stop_before_the_verdict_ends_as_cancelled_without_running),
         with_job(a_refused_event_changes_nothing),

@@ -120,8 +120,22 @@ static void a_job_is_read_as_it_was_written(void **state)
     fixture_dispatch_until(fixture, &answers.is_complete);
     assert_non_null(answers.row);
     assert_null(store_row_difference(job, answers.row));
-    assert_int_equal(answers.row->ask.priority, -7);
+    assert_int_equal(answers.row->ask->priority, -7);
     assert_true(answers.row->token == 0xfedcba9876543211ULL);
+}
+
+static void a_waiting_job_is_read_without_what_belongs_to_an_attempt(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    fixture_commit_all(fixture);
+    store_fetch_job(fixture->store, job->id, on_job, &answers);
+    fixture_dispatch_until(fixture, &answers.is_complete);
+    assert_non_null(answers.row);
+    assert_null(answers.row->run);
+    assert_null(store_row_difference(job, answers.row));
+    assert_null(store_row_difference(answers.row, job));
 }
 
 static void a_specification_is_read_as_it_was_written(void **state)
@@ -317,6 +331,7 @@ int main(void)
         TEST(answers_come_in_the_order_of_the_questions),
         TEST(who_still_waits_at_the_end_is_answered_with_nothing),
         TEST(a_job_is_read_as_it_was_written),
+        TEST(a_waiting_job_is_read_without_what_belongs_to_an_attempt),
         TEST(a_specification_is_read_as_it_was_written),
         TEST(events_are_cut_by_number_job_and_limit),
         TEST(a_start_loads_open_jobs_and_the_latest_ended_in_order),

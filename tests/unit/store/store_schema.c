@@ -128,11 +128,11 @@ static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **s
     assert_int_equal(fixture->summary.epoch, 5);
     assert_int_equal(store_load_jobs(fixture->store, 9, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->stop_reason, END_CANCELLED);
-    assert_int_equal(jobs[2]->ask.gpu_mem, 5);
+    assert_int_equal(jobs[2]->ask->gpu_mem, 5);
     assert_int_equal(jobs[2]->stop_reason, END_NONE);
-    assert_int_equal(jobs[3]->ask.gpus, 2);
-    assert_int_equal(jobs[3]->ask.priority, -7);
-    assert_string_equal(jobs[3]->ask.gpu_ids, "3,1");
+    assert_int_equal(jobs[3]->ask->gpus, 2);
+    assert_int_equal(jobs[3]->ask->priority, -7);
+    assert_string_equal(jobs[3]->ask->gpu_ids, "3,1");
     assert_int_equal(fixture_number(fixture, "PRAGMA user_version"), store_schema_version());
     /* Only the grants are not in the old rows above. */
     assert_int_equal(fixture_fsck(fixture), 1);
@@ -239,13 +239,13 @@ static void idleness_and_what_follows_are_kept(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM events WHERE type = 14"), 2);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->idle_level, IDLE_YIELDS);
-    assert_int_equal(jobs[1]->idle_told_ms, job->idle_told_ms);
+    assert_int_equal(job_run(jobs[1])->idle_told_ms, job_run(job)->idle_told_ms);
     job_free(jobs[1]);
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_PREEMPTED, .attempt = 1 });
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_REQUEUED, .attempt = 1 });
     fixture_commit_all(fixture);
     assert_int_equal(fixture_fsck(fixture), 0);
-    assert_true(job->ask.preemptible);
+    assert_true(job->ask->preemptible);
 }
 
 static void edits_and_holds_are_kept(void **state)
@@ -263,7 +263,7 @@ static void edits_and_holds_are_kept(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->hold, HOLD_ADMIN);
-    assert_int_equal(jobs[1]->ask.cpu_milli, 2500);
+    assert_int_equal(jobs[1]->ask->cpu_milli, 2500);
     assert_string_equal(jobs[1]->name, "new");
     job_free(jobs[1]);
 }

@@ -82,7 +82,7 @@ static void a_job_on_several_nodes_tells_of_its_parts(void **state)
     items[1].log_path = xstrdup("/logs/7.t1.log");
     items[1].end = END_EXIT;
     items[1].exit_code = 3;
-    fixture->job->nodes = job_nodes_copy(&nodes);
+    job_make_run(fixture->job)->nodes = job_nodes_copy(&nodes);
     fixture->job->state = JOB_DONE;
     fixture->job->end = END_EXIT;
     SHOWN("\"rank\":0,\"node\":\"gpu1\",\"gpus\":0,\"state\":\"returned\",\"ended_by\":null",
@@ -107,7 +107,7 @@ static void a_running_job_tells_what_it_has(void **state)
     job->state = JOB_RUNNING;
     job->started_ms = job->submitted_ms + 500;
     job->node = xstrdup("box");
-    job->log_path = xstrdup("/log");
+    job_make_run(job)->log_path = xstrdup("/log");
     gpu_grants_add(&job->grants, 3, "GPU-3", 0, 0);
     struct gpu_grant *shared = gpu_grants_add(&job->grants, 1, "GPU-1", 2, 4096);
     shared->share = 500;

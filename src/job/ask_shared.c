@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Most jobs that wait at the same time were submitted by the same line of a script: their requests are alike,
+ * and a request is the largest thing that a waiting job has. The shelf is no index of all requests, which
+ * would need care when jobs leave: it has one slot for each hash, and forgets.
+ */
+#include "job/ask_shared.h"
+
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+struct shared_ask {
+    struct job_ask ask; // first: users have its address
+    uint32_t users;
+};
+
+/* Only what it counts is written here. */
+static struct shared_ask *shared_of(const struct job_ask *ask)
+{
+    const union {
+        const struct job_ask *ask;
+        struct shared_ask *shared;
+    } same = { .ask = ask };
+    return same.shared;
+}
+
+const struct job_ask *ask_shared_new(const struct job_ask *from)
+{
+    struct shared_ask *shared = xcalloc(1, sizeof(*shared));
+    job_ask_copy(&shared->ask, from);
+    shared->users = 1;
+    return &shared->ask;
+}
+
+const struct job_ask *ask_shared_hold(const struct job_ask *ask)
+{
+    shared_of(ask)->users++;
+    return ask;
+}
+
+void ask_shared_drop(const struct job_ask *ask)
+{
+    struct shared_ask *shared = shared_of(ask);
+    if (shared == NULL || --shared->users > 0)
+        return;
+    job_ask_clear(&shared->ask);
+    free(shared);
+}
+
+static const struct job_ask **slot_of(struct ask_shelf *shelf, const struct job_ask *ask)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(&job_ask_record, ask, &bytes);
+    uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
+    for (size_t i = 0; i < bytes.length; i++)
+        hash = (hash ^ bytes.bytes[i]) * 0x100000001b3ULL;
+    return &shelf->slots[hash % ASK_SHELF_SLOTS];
+}
+
+void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
+{
+    const struct job_ask **slot = slot_of(shelf, *ask);
+    if (*slot == *ask)
+        return;
+    bool is_known = *slot != NULL && job_ask_equal(*slot, *ask);
+    const struct job_ask **from = is_known ? slot : ask, **to = is_known ? ask : slot;
+    (void)ask_shared_hold(*from);
+    ask_shared_drop(*to);
+    *to = *from;
+}
+
+void ask_shelf_clear(struct ask_shelf *shelf)
+{
+    for (size_t i = 0; i < ASK_SHELF_SLOTS; i++)
+        ask_shared_drop(shelf->slots[i]);
+    *shelf = (struct ask_shelf){ 0 };
+}
