@@ -109,6 +109,7 @@ void core_free(struct core *core);
 
 /* --- before the first turn: what the store knows, in this order --- */
 void core_load_summary(struct core *core, const struct store_summary *summary);
+#define CORE_NODE_SIZE "node-size" // kind of the rows that say what each node had when it was last there
 /* A row of cluster_state: -EBADMSG when it cannot be read. */
 int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
     struct error *err);
