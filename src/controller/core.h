@@ -319,6 +319,7 @@ struct core_node {
     size_t n_unwanted;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
+    char *boot_before;          // boot id of the HELLOs before the last start of the machine; NULL: not known
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;

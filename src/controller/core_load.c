@@ -9,6 +9,7 @@
 void core_load_summary(struct core *core, const struct store_summary *summary)
 {
     core->epoch = summary->epoch;
+    core->last_order = summary->epoch << 32;
     core->last_job = summary->last_job;
     core->last_event = summary->last_event;
     core->last_durable_event = summary->last_event;

@@ -111,6 +111,42 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
         core_act(core, entry);
 }
 
+/*
+ * Words of a connection that the node has given up can arrive after those of the next one, and two machines
+ * may have one name: a copied disk. Believing either would end attempts that run. A machine that has started
+ * anew while its old connection still looks alive is let in as soon as that one is found to be silent.
+ */
+static int check_order(const struct core *core, const struct core_node *node,
+    const struct message_hello *hello, struct error *err)
+{
+    const struct message_hello *last = &node->hello;
+    if (last->boot_id == NULL)
+        return 0;
+    if (strcmp(last->boot_id, hello->boot_id) == 0) {
+        if (hello->said_ms == 0 || hello->said_ms >= last->said_ms)
+            return 0;
+        return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+    }
+    if (text_equal(node->boot_before, hello->boot_id))
+        return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
+    if (!node->is_up || core->options.loss.timeout_ms == 0)
+        return 0;
+    (void)error_set(err, -EBUSY, "node %s is up, with another boot id", node->name);
+    return error_hint(err, "if it has started anew, it is let in when its old connection has been silent for "
+                           "--node-timeout; else two machines have one name: mgpu node join on one of them");
+}
+
+/* Its HELLO is believed. */
+static void take_hello(struct core_node *node, const struct message_hello *hello)
+{
+    if (node->hello.boot_id != NULL && strcmp(node->hello.boot_id, hello->boot_id) != 0) {
+        free(node->boot_before);
+        node->boot_before = xstrdup(node->hello.boot_id);
+    }
+    record_clear(&message_hello_record, &node->hello);
+    record_copy(&message_hello_record, &node->hello, hello);
+}
+
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err)
 {
@@ -121,17 +157,21 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
     core_begin(core, boot_ms, wall_ms);
     struct core_node *node = core_add_node(core, hello->node);
+    int r = check_order(core, node, hello, err);
+    if (r < 0)
+        return r;
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
     core_hear(core, node);
-    record_clear(&message_hello_record, &node->hello);
-    record_copy(&message_hello_record, &node->hello, hello);
+    take_hello(node, hello);
     node->is_up = true;
     node->link = link;
     node->n_telling = 0;
     if (was_up)
         core_stop_telling(core, old_link, core->now_ms);
-    struct message_welcome welcome = { .epoch = core->epoch };
+    struct message_welcome welcome = {
+        .epoch = core->epoch, .said_ms = hello->said_ms, .last_order = core->last_order
+    };
     core_set_heartbeat(core, &welcome);
     core_acknowledge(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);

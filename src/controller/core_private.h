@@ -126,6 +126,7 @@ struct core {
     uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
     struct outlook outlook;
+    uint64_t last_order; // of a LAUNCH; the epoch is above its low half
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
     struct batch *open;   // gathers changes

@@ -26,6 +26,7 @@ struct sent {
     uint32_t n_gpus;
     uint32_t signal; // of a STOP
     uint32_t task;
+    uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of
     char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 
@@ -50,7 +51,7 @@ struct bench {
 
 int bench_open(void **state);
 int bench_close(void **state);
-/* Another core with the same options takes over, and knows of this job only, which it owns. */
+/* Another core with the same options takes over, and knows of this job only, which it owns; NULL: of none. */
 void bench_restart(struct bench *bench, struct job *job);
 void bench_configure(struct bench *bench); // what its options say now holds from now on
 
