@@ -320,6 +320,7 @@ struct core_node {
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     char *boot_before;          // boot id of the HELLOs before the last start of the machine; NULL: not known
+    int64_t restarted_ms;       // boot clock: when that start was heard of
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;

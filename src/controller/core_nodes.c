@@ -14,8 +14,9 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 
-#define EXIT_TIME_LIMIT 124 // as timeout(1)
-#define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up
+#define EXIT_TIME_LIMIT 124              // as timeout(1)
+#define LATE_WORDS_MS   (15 * 60 * 1000) // so old may a word be that still arrives
+#define ATTEMPTS_MAX    8U               // starts of one job that come back before it is given up
 
 struct core_node *core_find_node(const struct core *core, const char *name)
 {
@@ -127,21 +128,23 @@ static int check_order(const struct core *core, const struct core_node *node,
             return 0;
         return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
     }
-    if (text_equal(node->boot_before, hello->boot_id))
+    bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
+    if (is_recent && text_equal(node->boot_before, hello->boot_id))
         return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
     if (!node->is_up || core->options.loss.timeout_ms == 0)
         return 0;
     (void)error_set(err, -EBUSY, "node %s is up, with another boot id", node->name);
     return error_hint(err, "if it has started anew, it is let in when its old connection has been silent for "
-                           "--node-timeout; else two machines have one name: mgpu node join on one of them");
+                           "--node-timeout; else two machines have one key: join one of them anew");
 }
 
 /* Its HELLO is believed. */
-static void take_hello(struct core_node *node, const struct message_hello *hello)
+static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
 {
     if (node->hello.boot_id != NULL && strcmp(node->hello.boot_id, hello->boot_id) != 0) {
         free(node->boot_before);
         node->boot_before = xstrdup(node->hello.boot_id);
+        node->restarted_ms = core->boot_ms;
     }
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
@@ -163,7 +166,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
     core_hear(core, node);
-    take_hello(node, hello);
+    take_hello(core, node, hello);
     node->is_up = true;
     node->link = link;
     node->n_telling = 0;

@@ -139,6 +139,18 @@ static void the_boot_before_does_not_come_back(void **state)
     assert_int_equal(hello(b, 4, "box", "next boot", 20), 0);
 }
 
+/* A machine whose place another one had for a while. */
+static void no_word_is_late_after_a_quarter_of_an_hour(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
+    lose(b, 2);
+    b->now_ms += 15LL * 60 * 1000;
+    assert_int_equal(hello(b, 3, "box", "boot", 900), 0);
+}
+
 static void launches_are_numbered_above_all_that_welcome_told_of(void **state)
 {
     struct bench *b = *state;
@@ -237,6 +249,7 @@ int main(void)
         CASE(another_machine_with_the_name_of_one_that_is_up_stays_out),
         CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed),
         CASE(the_boot_before_does_not_come_back),
+        CASE(no_word_is_late_after_a_quarter_of_an_hour),
         CASE(launches_are_numbered_above_all_that_welcome_told_of),
         CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back),
         CASE(a_row_without_a_node_is_refused),
