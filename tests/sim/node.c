@@ -149,6 +149,7 @@ static void on_lease(void *arg, uint64_t shepherd, void *object)
             shepherd, entry, NULL);
         return;
     }
+    node->lease_ends++;
     entry->is_lost = entry->has_status = true;
     entry->is_running = false;
     write_exit(node, entry);
@@ -494,10 +495,10 @@ bool node_is_leaderless(const struct node *node)
     return false;
 }
 
-void node_kill_shepherd(struct node *node)
+bool node_kill_shepherd(struct node *node)
 {
     if (node_is_frozen(node))
-        return; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
+        return false; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;
@@ -505,8 +506,9 @@ void node_kill_shepherd(struct node *node)
         entry->is_ready = false;
         entry->is_gated = false; // its init sees the gate close and leaves without executing anything
         hint(node, entry);
-        return;
+        return true;
     }
+    return false;
 }
 
 void node_ail(struct node *node)

@@ -57,7 +57,8 @@ struct node {
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;
-    char *broken; // the first rule that was broken, in words
+    size_t lease_ends; // by its shepherds
+    char *broken;      // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
     void (*executed)(void *arg, const struct spooled *entry);                     // its command
     void (*hang_up)(void *arg);                                                   // the agent wants to
@@ -70,7 +71,7 @@ void node_clear(struct node *node);
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
 bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
-void node_kill_shepherd(struct node *node);       // a living one, if there is any
+bool node_kill_shepherd(struct node *node);       // a living one; false: there was none
 void node_power_off(struct node *node);           // everything on it ends, and the spool is gone
 void node_power_on(struct node *node);
 void node_hello(struct node *node);  // the link is up
