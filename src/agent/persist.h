@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/process.h"
 
-#define PERSIST_EPOCH "epoch" // in the node's directory
+#define PERSIST_EPOCH         "epoch"             // in the node's directory
+#define PERSIST_IDENTITY_SIZE (BOOT_ID_SIZE + 17) // boot id, mark, 16 digits
 
 /* Opens STATE/node, which is made 0700 and must be our own. Returns a descriptor. */
 int persist_open(const char *state_dir, struct error *err);
@@ -19,5 +20,8 @@ int persist_load_epoch(int dirfd, uint64_t *ret_epoch, struct error *err);
 /* Durable when it returns. */
 int persist_save_epoch(int dirfd, uint64_t epoch, struct error *err);
 
-/* Empties a spool that belongs to another boot, and marks it as one of this boot. */
-int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err);
+/* Empties a spool that belongs to another boot, and marks it as one of this boot. `identity`: the boot id,
+ * and a random number of the spool, so that one that was lost, or emptied by somebody, does not pass for the
+ * one before. */
+int persist_enter_boot(
+    int spoolfd, const char *boot_id, char identity[PERSIST_IDENTITY_SIZE], struct error *err);

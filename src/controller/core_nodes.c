@@ -87,6 +87,13 @@ void core_end_attempt(struct core *core, struct core_job *entry, enum job_end en
     job_event_clear(&event);
 }
 
+bool core_is_same_boot(const char *id, const char *other)
+{
+    size_t length = id != NULL ? strcspn(id, BOOT_SPOOL_MARK) : 0;
+    return length > 0 && other != NULL && strcspn(other, BOOT_SPOOL_MARK) == length &&
+           strncmp(id, other, length) == 0;
+}
+
 static bool is_listed(const struct message_hello *hello, const struct job *job)
 {
     const struct known_attempt *attempts = hello->attempts.items;
@@ -101,12 +108,12 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello)
 {
     const struct job *job = entry->job;
-    bool is_same_boot = text_equal(job->boot_id, hello->boot_id);
+    bool is_same_spool = text_equal(job->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
-    if (is_gone && !is_same_boot)
+    if (is_gone && !core_is_same_boot(job->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
-    else if (is_gone && has_started)
+    else if (is_gone && (has_started || !is_same_spool))
         core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);

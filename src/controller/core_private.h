@@ -247,6 +247,8 @@ void core_node_down(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
 void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away
+/* Whether two boot ids of a node are of one start of its machine, with the same spool or not. */
+bool core_is_same_boot(const char *id, const char *other);
 /* What a node has counts for what may be asked for, whether it is there or not. */
 void core_keep_size(struct core *core, const struct cluster_change *change);
 void core_put_change(

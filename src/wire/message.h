@@ -40,6 +40,7 @@
 #include "job/xid.h"
 
 #define LINK_PROTOCOL     1U
+#define BOOT_SPOOL_MARK   "+"        // in a boot id: behind it stands which spool of that boot it is
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
@@ -185,7 +186,7 @@ struct known_attempt {
 struct message_hello {
     uint32_t protocol;
     char *node;
-    char *boot_id;
+    char *boot_id; // the kernel's, and which spool the node has: one that was emptied is another
     char *version;
     uint32_t cpus;
     uint64_t memory_bytes;

@@ -58,10 +58,11 @@ static bool was_cancelled(const struct box *box, const struct job *job)
     return false;
 }
 
-/* Of what went down with a node nobody knows whether it ever ran. */
-static bool went_down(const struct job *job)
+/* Of what went down with a node, or with its spool, nobody knows whether it ever ran. */
+static bool went_down(const struct box *box, const struct job *job)
 {
-    return job->end == END_REBOOT || job->end == END_NODE_LOST;
+    return job->end == END_REBOOT || job->end == END_NODE_LOST ||
+           (job->end == END_UNKNOWN && box->tally.counts[TALLY_WIPES] > 0);
 }
 
 static void judge_job(struct box *box, const struct job *job)
@@ -80,11 +81,11 @@ static void judge_job(struct box *box, const struct job *job)
         return;
     if (job->end == END_EXIT && !box_is_true_exit(box, job->id, latest, job->exit_code))
         box_break(box, "its exit code is not the true one", job->id);
-    if (job->started_ms == 0 && executions > job->preemptions && !went_down(job))
+    if (job->started_ms == 0 && executions > job->preemptions && !went_down(box, job))
         box_break(box, "it ran, but nobody knows", job->id);
     if (job_is_wide(job) && executions > 0)
         box->tally.counts[TALLY_WIDE_RUNS]++;
-    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(job))
+    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(box, job))
         box_break(box, "it never ran", job->id);
 }
 

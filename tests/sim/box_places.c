@@ -141,6 +141,16 @@ static void meet_twin(struct place *place)
     box->tally.counts[TALLY_TWINS]++;
 }
 
+/* Somebody empties the spool of a node where nothing runs, while its agent is dead. */
+static void wipe_spool(struct place *place)
+{
+    struct node *node = &place->node;
+    if (node->core == NULL || !node_wipe(node))
+        return;
+    kill_agent(place);
+    place->box->tally.counts[TALLY_WIPES]++;
+}
+
 static void kill_shepherd(struct place *place)
 {
     place->box->tally.counts[TALLY_SHEPHERD_DEATHS] += node_kill_shepherd(&place->node);
@@ -156,7 +166,7 @@ void box_storm_place(struct box *box)
     static void (*const storms[])(struct place * place) = { // each as often as it stands here
         kill_agent, kill_agent, kill_agent, kill_agent, kill_shepherd, kill_shepherd, kill_shepherd,
         kill_shepherd, kill_shepherd, kill_shepherd, line_silence, line_silence, freeze, freeze, end_power,
-        end_power, line_cut, line_cut, line_cut, line_cut, fence_alive, meet_twin
+        end_power, line_cut, line_cut, line_cut, line_cut, fence_alive, meet_twin, wipe_spool, wipe_spool
     };
     struct place *place = &box->places[world_random(&box->world) % box->n_places];
     storms[world_random(&box->world) % (sizeof(storms) / sizeof(storms[0]))](place);

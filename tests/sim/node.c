@@ -470,6 +470,19 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
+bool node_wipe(struct node *node)
+{
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed && (entry->is_running || entry->is_gated))
+            return false;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_removed = true;
+        entry->shepherd = 0; // one that is alive finds that it cannot settle a verdict
+    }
+    node->wipes++;
+    return true;
+}
+
 void node_power_off(struct node *node)
 {
     node_kill_agent(node);
@@ -593,8 +606,8 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char boot[24];
-    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64, node->boot);
+    char boot[64];
+    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64 BOOT_SPOOL_MARK "%" PRIu64, node->boot, node->wipes);
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
     };

@@ -30,6 +30,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_OLD_HELLOS] = "HELLOs that came too late",
     [TALLY_REBOOTS_EARLY] = "reboots before the old connection was missed",
     [TALLY_TWINS] = "machines with another's name",
+    [TALLY_WIPES] = "wiped spools",
     [TALLY_FENCES] = "fences",
     [TALLY_FENCES_REFUSED] = "fences of a living node refused",
     [TALLY_LEASE_ENDS] = "leases ended by shepherds",

@@ -151,6 +151,43 @@ static void no_word_is_late_after_a_quarter_of_an_hour(void **state)
     assert_int_equal(hello(b, 3, "box", "boot", 900), 0);
 }
 
+/* Emptied while its agent was dead: perhaps the job has run, so it is not launched there again. */
+static void an_attempt_is_not_launched_again_into_another_spool(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+    lose(b, 1);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 2, "box", "boot+2", 600), 0);
+    assert_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+    assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
+}
+
+static void an_attempt_is_launched_again_into_the_same_spool(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    lose(b, 1);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 2, "box", "boot+1", 600), 0);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+}
+
+static void another_spool_of_another_boot_is_a_start_of_the_machine(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    run_one(b);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "boot 2+1", 600), 0);
+    assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
+}
+
 static void launches_are_numbered_above_all_that_welcome_told_of(void **state)
 {
     struct bench *b = *state;
@@ -250,6 +287,9 @@ int main(void)
         CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed),
         CASE(the_boot_before_does_not_come_back),
         CASE(no_word_is_late_after_a_quarter_of_an_hour),
+        CASE(an_attempt_is_not_launched_again_into_another_spool),
+        CASE(an_attempt_is_launched_again_into_the_same_spool),
+        CASE(another_spool_of_another_boot_is_a_start_of_the_machine),
         CASE(launches_are_numbered_above_all_that_welcome_told_of),
         CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back),
         CASE(a_row_without_a_node_is_refused),
