@@ -21,12 +21,15 @@ struct ask { // one submit that a client insists on
     uint64_t job;      // acknowledged as this one, 0 before
     bool is_waiting;   // for an answer
     bool is_asked;     // it was submitted before
+    bool is_fence;     // no submit: its place is to be fenced
+    bool is_fenced;    // and that was acknowledged
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
     uint64_t after;    // the job it waits for, 0: none
 };
 
 struct place {
     struct box *box;
+    struct ask fence; // of an administrator who knows that it is off
     struct node node;
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;

@@ -70,17 +70,22 @@ static bool has_fence(const struct place *place)
     return mark != NULL && mark->kind == CHANGE_NODE_FENCE;
 }
 
-/* An administrator who looks again, because a controller that dies may have forgotten. */
+/* An administrator who asks until he hears that it is done, and never again. */
 static void on_fence(void *arg, uint64_t number, void *object)
 {
     struct place *place = arg;
     struct box *box = place->box;
     struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     int64_t now = box->world.now_ms;
-    if (box->core != NULL && !has_fence(place)) {
-        core_fence(box->core, now, now, &admin, place->node.name, "it has no power", NULL);
+    if (place->fence.is_fenced) {
+        box->tally.counts[TALLY_FENCES]++;
+        return;
+    }
+    if (box->core != NULL) {
+        place->fence.is_fence = true;
+        core_forget(box->core, &place->fence);
+        core_fence(box->core, now, now, &admin, place->node.name, "it has no power", &place->fence);
         box_turn(box);
-        box->tally.counts[TALLY_FENCES] += has_fence(place);
     }
     world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
 }

@@ -90,6 +90,10 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
     if (ask == NULL)
         return;
     ask->is_waiting = false;
+    if (ask->is_fence) {
+        ask->is_fenced = answer->code == 0;
+        return;
+    }
     if (answer->code == -ERANGE && !box_has_met_all(box)) // it asks again
         return;
     if (answer->code < 0) {
