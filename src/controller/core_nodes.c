@@ -130,13 +130,13 @@ static int check_order(const struct core *core, const struct core_node *node,
     const struct message_hello *last = &node->hello;
     if (last->boot_id == NULL)
         return 0;
-    if (strcmp(last->boot_id, hello->boot_id) == 0) {
+    if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
         if (hello->said_ms == 0 || hello->said_ms >= last->said_ms)
             return 0;
         return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
     }
     bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
-    if (is_recent && text_equal(node->boot_before, hello->boot_id))
+    if (is_recent && core_is_same_boot(node->boot_before, hello->boot_id))
         return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
     if (!node->is_up || core->options.loss.timeout_ms == 0)
         return 0;
@@ -148,7 +148,7 @@ static int check_order(const struct core *core, const struct core_node *node,
 /* Its HELLO is believed. */
 static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
 {
-    if (node->hello.boot_id != NULL && strcmp(node->hello.boot_id, hello->boot_id) != 0) {
+    if (node->hello.boot_id != NULL && !core_is_same_boot(node->hello.boot_id, hello->boot_id)) {
         free(node->boot_before);
         node->boot_before = xstrdup(node->hello.boot_id);
         node->restarted_ms = core->boot_ms;

@@ -36,6 +36,7 @@ struct line {
     uint32_t number;  // the controller's name for it; 0: its handshake, which ends with HELLO, is not through
     bool is_open;     // at the controller
     bool has_greeted; // its HELLO was believed there
+    bool is_mute;     // the machine went off, and with it the kernel that would have sent again what was lost
     struct frame *first[2], *last[2];
     int64_t clear_ms[2]; // nothing arrives earlier
     struct line *next;
@@ -185,7 +186,7 @@ static void deliver_to_controller(
 {
     struct box *box = line->place->box;
     struct error err = { 0 };
-    if (!line->is_open) {
+    if (!line->is_open || line->is_mute) {
         count(line, TALLY_FRAMES_LOST);
         return;
     }
@@ -426,6 +427,9 @@ void line_vanish(struct place *place)
     struct world *world = &place->box->world;
     struct line *line = place->line;
     place->line = NULL;
+    for (struct line *old = place->box->lines; old != NULL; old = old->next)
+        if (old->place == place && old->clear_ms[TO_CONTROLLER] > world->now_ms + DELAY_MAX_MS)
+            old->is_mute = true;
     if (line != NULL)
         world_later(world, world_between(world, 1, LATE_MAX_MS), on_controller_hears, place->box,
             line->number, line, NULL);

@@ -166,6 +166,14 @@ static void an_attempt_is_not_launched_again_into_another_spool(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
 }
 
+static void the_spool_before_does_not_come_back(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+2", 600), 0);
+    assert_int_equal(hello(b, 2, "box", "boot+1", 500), -ESTALE);
+    assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0); // its old connection is not missed yet
+}
+
 static void an_attempt_is_launched_again_into_the_same_spool(void **state)
 {
     struct bench *b = *state;
@@ -288,6 +296,7 @@ int main(void)
         CASE(the_boot_before_does_not_come_back),
         CASE(no_word_is_late_after_a_quarter_of_an_hour),
         CASE(an_attempt_is_not_launched_again_into_another_spool),
+        CASE(the_spool_before_does_not_come_back),
         CASE(an_attempt_is_launched_again_into_the_same_spool),
         CASE(another_spool_of_another_boot_is_a_start_of_the_machine),
         CASE(launches_are_numbered_above_all_that_welcome_told_of),
