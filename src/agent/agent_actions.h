@@ -28,7 +28,7 @@ struct agent_core {
     struct agent_effects effects;
     uint64_t epoch;
     enum agent_link_state link;
-    uint64_t last_order; // of a LAUNCH that was obeyed, or could have been
+    uint64_t last_order;       // of a LAUNCH that was obeyed, or could have been
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at; // 0: the timer is not armed
