@@ -15,6 +15,7 @@ struct attempt {
     uint32_t signal;        // of the last STOP
     int64_t grace_ms;
     uint32_t port;      // of the last GO
+    uint32_t terms;     // number of the last TERMS
     uint32_t starts;    // shepherds started before a verdict, by this agent
     int64_t look_at;    // look again by then; 0: no need
     int64_t not_before; // what can fail is not tried again earlier
@@ -28,6 +29,7 @@ struct agent_core {
     struct agent_effects effects;
     uint64_t epoch;
     enum agent_link_state link;
+    uint64_t last_order;       // of a LAUNCH that was obeyed, or could have been
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at; // 0: the timer is not armed

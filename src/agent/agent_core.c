@@ -120,6 +120,8 @@ static int check_token(const struct attempt *attempt, uint64_t token, struct err
 static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_welcome *welcome = message;
+    if (welcome->said_ms != 0 && welcome->said_ms != core->greeted_ms)
+        return 0; // a late one, to an earlier HELLO
     if (welcome->epoch < core->epoch)
         return error_set(err, -ESTALE,
             "the controller speaks for epoch %" PRIu64 ", but epoch %" PRIu64 " was obeyed already",
@@ -131,6 +133,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
         core->epoch = welcome->epoch;
     }
     core->link = LINK_OBEYING;
+    core->last_order = welcome->last_order;
     heartbeat_begin(core, boot_ms, welcome);
     for (size_t i = core->count; i > 0; i--) // from the end: an attempt may leave the list
         agent_actions_run(core, core->attempts[i - 1], boot_ms, NULL);
@@ -152,10 +155,21 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
     return NULL;
 }
 
+/* A copy that comes late may be of an attempt that has ended and was forgotten here. */
+static bool is_late_copy(struct agent_core *core, const struct message_launch *launch)
+{
+    if (launch->order != 0 && launch->order <= core->last_order)
+        return true;
+    core->last_order = launch->order != 0 ? launch->order : core->last_order;
+    return false;
+}
+
 static int on_launch(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_launch *launch = message;
     struct spool_id id = ID_OF(launch);
+    if (is_late_copy(core, launch))
+        return 0;
     if (launch->spec.count != 1 || launch->token == 0)
         return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " has no request in it", id.job);
     struct attempt *attempt = find_or_add(core, &id, launch->token);
@@ -236,9 +250,10 @@ static int on_terms(struct agent_core *core, int64_t boot_ms, const void *messag
     const struct message_terms *order = message;
     struct spool_id id = ID_OF(order);
     int r = 0;
-    const struct attempt *attempt = find_running(core, &id, order->token, err, &r);
-    if (attempt == NULL)
+    struct attempt *attempt = find_running(core, &id, order->token, err, &r);
+    if (attempt == NULL || order->number < attempt->terms)
         return r;
+    attempt->terms = order->number;
     struct error why = { 0 };
     struct spool_terms terms = {
         .magic = SPOOL_TERMS_MAGIC,
@@ -404,6 +419,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         attempt->told = TOLD_NOTHING;
     }
     hello.attempts = (struct record_list){ known, core->count };
+    hello.said_ms = boot_ms;
     core->link = LINK_GREETED;
     heartbeat_greet(core, boot_ms);
     core->effects.send(core->effects.arg, &message_hello_record, &hello);

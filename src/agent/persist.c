@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/spool.h"
+#include "wire/message.h"
 
 #define NODE_DIR  "node"
 #define BOOT_FILE "boot"
@@ -89,20 +91,36 @@ static int empty_spool(int spoolfd, struct error *err)
     return 0;
 }
 
-int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err)
+/* The kernel's boot id alone: of an agent that did not name spools yet. */
+static bool is_of_boot(const char *identity, const char *boot_id)
+{
+    size_t length = strlen(boot_id);
+    return strncmp(identity, boot_id, length) == 0 &&
+           (identity[length] == '\0' || identity[length] == BOOT_SPOOL_MARK[0]);
+}
+
+int persist_enter_boot(
+    int spoolfd, const char *boot_id, char identity[PERSIST_IDENTITY_SIZE], struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     int r = file_read(spoolfd, BOOT_FILE, FILE_MAX, &text);
     if (r < 0 && r != -ENOENT)
         return error_set_errno(err, r, "cannot read the spool's boot id");
-    if (r == 0 && strcmp(buffer_text(&text), boot_id) == 0)
+    if (r == 0 && is_of_boot(buffer_text(&text), boot_id) && text.length < PERSIST_IDENTITY_SIZE) {
+        (void)snprintf(identity, PERSIST_IDENTITY_SIZE, "%s", buffer_text(&text));
         return 0;
+    }
     if (r == 0) {
         log_info("the node has started anew: its spool is emptied");
         r = empty_spool(spoolfd, err);
         if (r < 0)
             return r;
     }
-    r = file_write(spoolfd, BOOT_FILE, boot_id, strlen(boot_id), false);
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        return error_set_errno(err, -errno, "cannot get random bytes");
+    (void)snprintf(identity, PERSIST_IDENTITY_SIZE, "%.*s%s%016" PRIx64, BOOT_ID_SIZE - 1, boot_id,
+        BOOT_SPOOL_MARK, random);
+    r = file_write(spoolfd, BOOT_FILE, identity, strlen(identity), false);
     return r < 0 ? error_set_errno(err, r, "cannot store the spool's boot id") : 0;
 }

@@ -10,8 +10,9 @@
 
 /* In the node's directory: two, because a machine that had an mgpud of its own may join a cluster, and leave
  * it, and the numbers of one mean nothing to the other. */
-#define PERSIST_EPOCH_HERE    "epoch"         // of this machine's mgpud
-#define PERSIST_EPOCH_CLUSTER "cluster-epoch" // of the one that was joined
+#define PERSIST_EPOCH_HERE    "epoch"             // of this machine's mgpud
+#define PERSIST_EPOCH_CLUSTER "cluster-epoch"     // of the one that was joined
+#define PERSIST_IDENTITY_SIZE (BOOT_ID_SIZE + 17) // boot id, mark, 16 digits
 
 /* Opens STATE/node, which is made 0700 and must be our own. Returns a descriptor. */
 int persist_open(const char *state_dir, struct error *err);
@@ -22,5 +23,8 @@ int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct 
 /* Durable when it returns. */
 int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err);
 
-/* Empties a spool that belongs to another boot, and marks it as one of this boot. */
-int persist_enter_boot(int spoolfd, const char *boot_id, struct error *err);
+/* Empties a spool that belongs to another boot, and marks it as one of this boot. `identity`: the boot id,
+ * and a random number of the spool, so that one that was lost, or emptied by somebody, does not pass for the
+ * one before. */
+int persist_enter_boot(
+    int spoolfd, const char *boot_id, char identity[PERSIST_IDENTITY_SIZE], struct error *err);

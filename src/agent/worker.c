@@ -73,6 +73,7 @@ struct worker {
     struct lease_looks *looks;
     struct tellers *tellers;
     char boot_id[BOOT_ID_SIZE];
+    char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
     bool has_said_hello;
     uint64_t answers;        // looks at the GPUs that the reports so far have answered
     struct buffer last_gpus; // the last GPUS message, to send only what is new
@@ -161,7 +162,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL,
         .node = worker->options->node,
-        .boot_id = worker->boot_id,
+        .boot_id = worker->identity,
         .version = version,
         .cpus = count_cpus(),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
@@ -292,7 +293,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         return r;
     if (fchdir(launcher_spool_fd(worker->launcher)) < 0)
         return error_set_errno(err, -errno, "cannot enter the spool");
-    r = persist_enter_boot(launcher_spool_fd(worker->launcher), worker->boot_id, err);
+    r = persist_enter_boot(launcher_spool_fd(worker->launcher), worker->boot_id, worker->identity, err);
     return r < 0 ? r : launcher_restore(worker->launcher, err);
 }
 

@@ -40,6 +40,7 @@ void core_free(struct core *core)
         free(core->nodes[i].name);
         free(core->nodes[i].address);
         free(core->nodes[i].here);
+        free(core->nodes[i].boot_before);
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_watches(&core->nodes[i]);

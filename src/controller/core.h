@@ -112,6 +112,7 @@ void core_free(struct core *core);
 
 /* --- before the first turn: what the store knows, in this order --- */
 void core_load_summary(struct core *core, const struct store_summary *summary);
+#define CORE_NODE_SIZE "node-size" // kind of the rows that say what each node had when it was last there
 /* A row of cluster_state: -EBADMSG when it cannot be read. */
 int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
     struct error *err);
@@ -326,6 +327,8 @@ struct core_node {
     size_t n_unwanted;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
+    char *boot_before;          // boot id of the HELLOs before the last start of the machine; NULL: not known
+    int64_t restarted_ms;       // boot clock: when that start was heard of
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;

@@ -173,6 +173,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .lease_ms = job_run(job)->node_lease_ms,
         .spec = { .items = &spec, .count = 1 },
     };
+    launch.order = ++core->last_order;
     if (job_is_wide(job))
         add_peers(core, job, &launch);
     core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
@@ -198,6 +199,7 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
         .token = job->token,
         .time_limit_ms = job->ask->time_limit_ms,
         .is_suspended = job_run(job)->suspended_ms != 0,
+        .number = job_run(job)->terms,
     };
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
 }

@@ -175,6 +175,12 @@ static void apply_node(struct core *core, const struct cluster_change *change)
             find_mark(core, change->node, devices[i].uuid) != NULL;
     node->is_drained = find_mark(core, change->node, NULL) != NULL;
     cluster_touch(cluster, node);
+    core_keep_size(core, change);
+}
+
+void core_keep_size(struct core *core, const struct cluster_change *change)
+{
+    (void)cluster_take_node(sched_known(core->sched), change);
 }
 
 void core_node_changed(struct core *core, struct core_node *node)
@@ -193,6 +199,7 @@ void core_node_changed(struct core *core, struct core_node *node)
         node->told = bytes;
         apply_node(core, &change);
         core_change_cluster(core, &change);
+        core_put_change(core, CORE_NODE_SIZE, change.node, &change);
     }
     cluster_change_clear(&change);
 }

@@ -362,7 +362,7 @@ void core_resume_leases(struct core *core, const struct core_node *node)
         after = entry->after;
         if (where == NULL || where != node)
             continue;
-        if (text_equal(job->ask->lease_boot, where->hello.boot_id))
+        if (core_is_same_boot(job->ask->lease_boot, where->hello.boot_id))
             core_act(core, entry);
         else
             on_over(core, entry, "its node was started anew while the lease waited");

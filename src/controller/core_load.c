@@ -9,6 +9,7 @@
 void core_load_summary(struct core *core, const struct store_summary *summary)
 {
     core->epoch = summary->epoch;
+    core->last_order = summary->epoch << 32;
     core->last_job = summary->last_job;
     core->last_event = summary->last_event;
     core->last_durable_event = summary->last_event;
@@ -23,6 +24,18 @@ static int load_mark(struct core *core, const struct cluster_change *change, str
 static int load_policy(struct core *core, const struct cluster_change *change, struct error *err)
 {
     (void)core_keep_policy(core, change);
+    return 0;
+}
+
+static int load_size(struct core *core, const struct cluster_change *change, struct error *err)
+{
+    const struct cluster_device *devices = change->devices.items;
+    if (change->node == NULL)
+        return error_set(err, -EBADMSG, "it names no node");
+    for (size_t i = 0; i < change->devices.count; i++)
+        if (devices[i].uuid == NULL)
+            return error_set(err, -EBADMSG, "device %zu of node %.60s has no uuid", i, change->node);
+    core_keep_size(core, change);
     return 0;
 }
 
@@ -53,6 +66,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, load_policy, err);
     else if (strcmp(kind, "gpu-fault") == 0)
         r = load_change(core, bytes, length, load_fault, err);
+    else if (strcmp(kind, CORE_NODE_SIZE) == 0)
+        r = load_change(core, bytes, length, load_size, err);
     else if (strcmp(kind, "reservation") == 0)
         r = load_change(core, bytes, length, core_load_reservation, err);
     else if (strcmp(kind, "notice") == 0)

@@ -14,8 +14,9 @@
 #include "base/memory.h"
 #include "controller/core_private.h"
 
-#define EXIT_TIME_LIMIT 124 // as timeout(1)
-#define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up
+#define EXIT_TIME_LIMIT 124              // as timeout(1)
+#define LATE_WORDS_MS   (15 * 60 * 1000) // so old may a word be that still arrives
+#define ATTEMPTS_MAX    8U               // starts of one job that come back before it is given up
 
 struct core_node *core_find_node(const struct core *core, const char *name)
 {
@@ -86,6 +87,13 @@ void core_end_attempt(struct core *core, struct core_job *entry, enum job_end en
     job_event_clear(&event);
 }
 
+bool core_is_same_boot(const char *id, const char *other)
+{
+    size_t length = id != NULL ? strcspn(id, BOOT_SPOOL_MARK) : 0;
+    return length > 0 && other != NULL && strcspn(other, BOOT_SPOOL_MARK) == length &&
+           strncmp(id, other, length) == 0;
+}
+
 static bool is_listed(const struct message_hello *hello, const struct job *job)
 {
     const struct known_attempt *attempts = hello->attempts.items;
@@ -100,15 +108,53 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello)
 {
     const struct job *job = entry->job;
-    bool is_same_boot = text_equal(job_run(job)->boot_id, hello->boot_id);
+    bool is_same_spool = text_equal(job_run(job)->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
-    if (is_gone && !is_same_boot)
+    if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
-    else if (is_gone && has_started)
+    else if (is_gone && (has_started || !is_same_spool))
         core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
     else
         core_act(core, entry);
+}
+
+/*
+ * Words of a connection that the node has given up can arrive after those of the next one, and two machines
+ * may have one name: a copied disk. Believing either would end attempts that run. A machine that has started
+ * anew while its old connection still looks alive is let in as soon as that one is found to be silent.
+ */
+static int check_order(const struct core *core, const struct core_node *node,
+    const struct message_hello *hello, struct error *err)
+{
+    const struct message_hello *last = &node->hello;
+    if (last->boot_id == NULL)
+        return 0;
+    if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
+        if (hello->said_ms == 0 || hello->said_ms >= last->said_ms)
+            return 0;
+        return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+    }
+    bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
+    if (is_recent && core_is_same_boot(node->boot_before, hello->boot_id))
+        return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
+    if (!node->is_up || core->options.loss.timeout_ms == 0)
+        return 0;
+    (void)error_set(err, -EBUSY, "node %s is up, with another boot id", node->name);
+    return error_hint(err, "if it has started anew, it is let in when its old connection has been silent for "
+                           "--node-timeout; else two machines have one key: join one of them anew");
+}
+
+/* Its HELLO is believed. */
+static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
+{
+    if (node->hello.boot_id != NULL && !core_is_same_boot(node->hello.boot_id, hello->boot_id)) {
+        free(node->boot_before);
+        node->boot_before = xstrdup(node->hello.boot_id);
+        node->restarted_ms = core->boot_ms;
+    }
+    record_clear(&message_hello_record, &node->hello);
+    record_copy(&message_hello_record, &node->hello, hello);
 }
 
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
@@ -121,17 +167,21 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         return error_set(err, -EPROTO, "HELLO names no node or no boot");
     core_begin(core, boot_ms, wall_ms);
     struct core_node *node = core_add_node(core, hello->node);
+    int r = check_order(core, node, hello, err);
+    if (r < 0)
+        return r;
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
     core_hear(core, node);
-    record_clear(&message_hello_record, &node->hello);
-    record_copy(&message_hello_record, &node->hello, hello);
+    take_hello(core, node, hello);
     node->is_up = true;
     node->link = link;
     node->n_telling = 0;
     if (was_up)
         core_stop_telling(core, old_link, core->now_ms);
-    struct message_welcome welcome = { .epoch = core->epoch };
+    struct message_welcome welcome = {
+        .epoch = core->epoch, .said_ms = hello->said_ms, .last_order = core->last_order
+    };
     core_set_heartbeat(core, &welcome);
     core_acknowledge(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);

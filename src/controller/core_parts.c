@@ -496,11 +496,13 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
         core_send_stop(core, entry, rank, node->link);
     if (part == NULL)
         return;
-    if (known == NULL && !text_equal(job_node_boot(job, rank), node->hello.boot_id)) {
+    const char *boot = job_node_boot(job, rank);
+    bool is_same_spool = text_equal(boot, node->hello.boot_id);
+    if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {
         core_part_lost(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
         return;
     }
-    if (known == NULL && (part->state == PART_STARTED || job->started_ms != 0)) {
+    if (known == NULL && (part->state == PART_STARTED || job->started_ms != 0 || !is_same_spool)) {
         core_part_lost(core, entry, rank, END_UNKNOWN, "its node has no record of it any more");
         return;
     }

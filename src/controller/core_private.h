@@ -143,6 +143,7 @@ struct core {
     uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
     struct outlook outlook;
+    uint64_t last_order; // of a LAUNCH; the epoch is above its low half
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
     struct batch *open;   // gathers changes
@@ -263,6 +264,10 @@ void core_node_down(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
 void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away
+/* Whether two boot ids of a node are of one start of its machine, with the same spool or not. */
+bool core_is_same_boot(const char *id, const char *other);
+/* What a node has counts for what may be asked for, whether it is there or not. */
+void core_keep_size(struct core *core, const struct cluster_change *change);
 void core_put_change(
     struct core *core, const char *kind, const char *key, const struct cluster_change *change);
 void core_clear_marks(struct core *core);

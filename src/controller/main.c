@@ -89,7 +89,7 @@ static void load_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_h
 }
 
 struct state_loading {
-    struct core *core;
+    const struct controller *controller;
     struct error *err;
     int result;
 };
@@ -97,8 +97,13 @@ struct state_loading {
 static void load_state(void *arg, const char *kind, const char *key, const uint8_t *bytes, size_t length)
 {
     struct state_loading *loading = arg;
+    const struct controller *controller = loading->controller;
+    /* A node that was forgotten, or a name that this machine does not have any more. */
+    if (strcmp(kind, CORE_NODE_SIZE) == 0 && strcmp(key, controller->options.node) != 0 &&
+        registry_find(controller->registry, key) == NULL)
+        return;
     if (loading->result == 0)
-        loading->result = core_load_state(loading->core, kind, key, bytes, length, loading->err);
+        loading->result = core_load_state(controller->core, kind, key, bytes, length, loading->err);
 }
 
 static void on_store_readable(evutil_socket_t fd, short events, void *arg)
@@ -124,7 +129,10 @@ static int load(struct program *program, struct error *err)
     program->effects = effects_new(controller, &table);
     controller->core = core_new(&options, &table);
     core_load_summary(controller->core, &controller->summary);
-    struct state_loading loading = { .core = controller->core, .err = err };
+    struct state_loading loading = { .controller = controller, .err = err };
+    r = registry_load(controller->registry, err);
+    if (r < 0)
+        return r;
     r = store_load_state(controller->store, load_state, &loading, err);
     if (r == 0)
         r = loading.result;
@@ -325,9 +333,6 @@ static int start(struct program *program, struct error *err)
     controller->registry = registry_new(controller);
     controller->node_listener = node_listener_new(controller, program->prepared.store_dir);
     r = load(program, err);
-    if (r < 0)
-        return r;
-    r = registry_load(controller->registry, err);
     if (r < 0)
         return r;
     if (controller->options.is_munge_on)

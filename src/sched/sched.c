@@ -40,6 +40,7 @@ struct sched *sched_new(const struct sched_settings *settings, const struct sche
     sched->settings = *settings;
     sched->callbacks = *callbacks;
     cluster_init(&sched->cluster);
+    cluster_init(&sched->known);
     cluster_limit_jobs(&sched->cluster, settings->node_jobs);
     queue_init(&sched->queue);
     fairshare_init(&sched->fairshare, (double)settings->half_life_ms);
@@ -91,6 +92,7 @@ void sched_free(struct sched *sched)
     queue_clear(&sched->queue);
     fairshare_clear(&sched->fairshare);
     cluster_clear(&sched->cluster);
+    cluster_clear(&sched->known);
     if (!sched->is_fork)
         history_free(sched->history);
     free(sched);
@@ -132,6 +134,11 @@ const struct sched_settings *sched_settings(const struct sched *sched)
 struct cluster *sched_cluster(struct sched *sched)
 {
     return &sched->cluster;
+}
+
+struct cluster *sched_known(struct sched *sched)
+{
+    return &sched->known;
 }
 
 struct fairshare *sched_fairshare(struct sched *sched)
@@ -182,6 +189,8 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
                 (unsigned long long)named, (unsigned long long)spec->id);
     }
     int r = cluster_check(&sched->cluster, &spec->key.request, err);
+    if (r < 0 && sched->known.n_nodes > 0)
+        r = cluster_check(&sched->known, &spec->key.request, err);
     if (r < 0)
         return r;
     /* A limit that came after the job keeps it waiting, but not from changes that ask for no more. */

@@ -94,6 +94,9 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
 /* For reading, and for changes of the cluster through cluster_*(); call cluster_touch() after changing a
  * node. */
 struct cluster *sched_cluster(struct sched *sched);
+/* What each node had when it was last there, also those that have not come since the start. Only
+ * sched_check() looks at it: what such a node could run may be asked for. The caller keeps it. */
+struct cluster *sched_known(struct sched *sched);
 struct fairshare *sched_fairshare(struct sched *sched);
 struct history *sched_history(struct sched *sched);
 const struct queue *sched_queue(const struct sched *sched);

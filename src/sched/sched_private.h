@@ -78,6 +78,7 @@ struct sched {
     struct sched_settings settings;
     struct sched_callbacks callbacks;
     struct cluster cluster;
+    struct cluster known; // see sched_known()
     void *placement_state;
     struct queue queue;
     struct fairshare fairshare;

@@ -94,6 +94,7 @@ static const struct record_field hello_fields[] = {
     RECORD_SUBLIST(8, struct message_hello, gpus, NODE_GPUS_MAX, &gpu_state_record),
     RECORD_SUBLIST(9, struct message_hello, features, 64, &feature_record),
     RECORD_SUBLIST(10, struct message_hello, attempts, NODE_ATTEMPTS_MAX, &known_attempt_record),
+    RECORD_FIELD(190, RECORD_I64, struct message_hello, said_ms, 0),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);
@@ -102,6 +103,8 @@ static const struct record_field welcome_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_welcome, epoch, 0),
     RECORD_FIELD(85, RECORD_I64, struct message_welcome, heartbeat_ms, 0),
     RECORD_FIELD(86, RECORD_I64, struct message_welcome, timeout_ms, 0),
+    RECORD_FIELD(190, RECORD_I64, struct message_welcome, said_ms, 0),
+    RECORD_FIELD(191, RECORD_U64, struct message_welcome, last_order, 0),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
@@ -125,6 +128,7 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(81, RECORD_U32, struct message_launch, port, 0),
     RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
     RECORD_FIELD(196, RECORD_STRING, struct message_launch, user, SPEC_PATH_MAX),
+    RECORD_FIELD(190, RECORD_U64, struct message_launch, order, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
@@ -161,6 +165,7 @@ static const struct record_field terms_fields[] = {
     ATTEMPT_FIELDS(struct message_terms),
     RECORD_FIELD(6, RECORD_I64, struct message_terms, time_limit_ms, 0),
     RECORD_FIELD(7, RECORD_U32, struct message_terms, is_suspended, 0),
+    RECORD_FIELD(190, RECORD_U32, struct message_terms, number, 0),
 };
 const struct record_type message_terms_record =
     RECORD_TYPE(MESSAGE_TERMS, "TERMS", struct message_terms, terms_fields);

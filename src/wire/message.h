@@ -40,6 +40,7 @@
 #include "job/xid.h"
 
 #define LINK_PROTOCOL     1U
+#define BOOT_SPOOL_MARK   "+"        // in a boot id: behind it stands which spool of that boot it is
 #define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
@@ -185,7 +186,7 @@ struct known_attempt {
 struct message_hello {
     uint32_t protocol;
     char *node;
-    char *boot_id;
+    char *boot_id; // the kernel's, and which spool the node has: one that was emptied is another
     char *version;
     uint32_t cpus;
     uint64_t memory_bytes;
@@ -193,12 +194,15 @@ struct message_hello {
     struct record_list gpus;     // struct gpu_state
     struct record_list features; // struct node_feature
     struct record_list attempts; // struct known_attempt
+    int64_t said_ms;             // on the node's boot clock: of two of one boot the later one is true
 };
 
 struct message_welcome {
     uint64_t epoch;       // grows with every start of the controller
     int64_t heartbeat_ms; // how often the agent says HEARTBEAT; 0: never
     int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
+    int64_t said_ms;      // of the HELLO that this answers; 0: not told
+    uint64_t last_order;  // number of the last LAUNCH that was sent before, to any node
 };
 
 /* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
@@ -229,6 +233,9 @@ struct message_launch {
     uint32_t port;    // where the parts may meet, on the first of them; there the first free one from here on
     int64_t lease_ms; // it ends when the node has heard nothing for so long; 0: never
     int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
+    /* Grows with every LAUNCH: one that is not above those before it, or WELCOME's, is a late copy and starts
+     * nothing. 0: not told. */
+    uint64_t order;
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate
@@ -266,6 +273,7 @@ struct message_terms { // how a running attempt is kept from now on
     uint64_t token;
     int64_t time_limit_ms; // from its start; 0: none
     uint32_t is_suspended;
+    uint32_t number; // grows with every change: a lower one is a late copy. 0: not told
 };
 
 struct message_forget { // the end is committed: the spool directory may go

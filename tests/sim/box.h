@@ -9,6 +9,7 @@
 #include "controller/core.h"
 #include "memory_store.h"
 #include "node.h"
+#include "tally.h"
 #include "world.h"
 
 #define PLACES_MAX 3U
@@ -19,12 +20,16 @@ struct ask { // one submit that a client insists on
     char key[16];
     uint64_t job;      // acknowledged as this one, 0 before
     bool is_waiting;   // for an answer
+    bool is_asked;     // it was submitted before
+    bool is_fence;     // no submit: its place is to be fenced
+    bool is_fenced;    // and that was acknowledged
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
     uint64_t after;    // the job it waits for, 0: none
 };
 
 struct place {
     struct box *box;
+    struct ask fence; // of an administrator who knows that it is off
     struct node node;
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;
@@ -45,27 +50,31 @@ struct box {
     int64_t late_ms; // the last node is back by then
     struct change *events;
     size_t n_events;
-    size_t drains, returns;         // of GPUs, in all
-    size_t reboots, fences, losses; // of nodes, of nodes, and of attempts by that
-    struct state_change *rows;      // as they were written, one after the other
+    struct state_change *rows; // as they were written, one after the other
     size_t n_rows;
     struct store_batch *committing;
     struct ask asks[ASKS_MAX];
     size_t n_asks;
-    size_t decisions; // that a second scheduler made the same way from the log
-    size_t wide_runs; // jobs whose last attempt had several nodes
+    bool has_copies;    // frames may come twice, which no stream allows
+    bool has_half_open; // nodes give connections up whose other end notices late
+    struct tally tally;
     const char *broken;
     char detail[256];
 };
 
 void box_break(struct box *box, const char *rule, uint64_t job);
+/* Runs this history and adds up what happened; false when a rule was broken, which is printed. */
+bool box_run_seed(uint64_t seed, struct tally *tally);
 /* The end of a turn of the controller's loop. */
 void box_turn(struct box *box);
 
 /* --- box_places.c --- */
-void box_open_places(struct box *box);     // as many as the seed says, with their agents
-void box_close_places(struct box *box);    // frees them
-void box_storm_place(struct box *box);     // something happens to a node or to a connection
+void box_open_places(struct box *box);       // as many as the seed says, with their agents
+void box_close_places(struct box *box);      // frees them, and all lines
+void box_storm_place(struct box *box);       // something happens to a node or to a connection
+bool box_has_met_all(const struct box *box); // the store knows what each node has
+
+/* --- box_lines.c --- */
 void box_lose_controller(struct box *box); // it has died: every connection breaks
 /* Effects of the controller's core. */
 void box_close_link(void *arg, uint32_t link);

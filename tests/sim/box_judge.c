@@ -58,10 +58,11 @@ static bool was_cancelled(const struct box *box, const struct job *job)
     return false;
 }
 
-/* Of what went down with a node nobody knows whether it ever ran. */
-static bool went_down(const struct job *job)
+/* Of what went down with a node, or with its spool, nobody knows whether it ever ran. */
+static bool went_down(const struct box *box, const struct job *job)
 {
-    return job->end == END_REBOOT || job->end == END_NODE_LOST;
+    return job->end == END_REBOOT || job->end == END_NODE_LOST ||
+           (job->end == END_UNKNOWN && box->tally.counts[TALLY_WIPES] > 0);
 }
 
 static void judge_job(struct box *box, const struct job *job)
@@ -78,14 +79,13 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
         return;
-    box->losses += job->end == END_NODE_LOST || job->restarts > job->retries;
     if (job->end == END_EXIT && !box_is_true_exit(box, job->id, latest, job->exit_code))
         box_break(box, "its exit code is not the true one", job->id);
-    if (job->started_ms == 0 && executions > job->preemptions && !went_down(job))
+    if (job->started_ms == 0 && executions > job->preemptions && !went_down(box, job))
         box_break(box, "it ran, but nobody knows", job->id);
     if (job_is_wide(job) && executions > 0)
-        box->wide_runs++;
-    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(job))
+        box->tally.counts[TALLY_WIDE_RUNS]++;
+    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(box, job))
         box_break(box, "it never ran", job->id);
 }
 
@@ -116,7 +116,8 @@ static void judge_gpu(struct box *box, const char *uuid)
             uint32_t kind = ((const struct cluster_change *)event->change.items)->kind;
             is_drained = kind == CHANGE_GPU_DRAIN ||
                          (is_drained && kind != CHANGE_GPU_RETURN && kind != CHANGE_GPU_RESUME);
-            box->returns += kind == CHANGE_GPU_RETURN;
+            box->tally.counts[TALLY_GPU_RETURNS] += kind == CHANGE_GPU_RETURN;
+            box->tally.counts[TALLY_GPU_DRAINS] += kind == CHANGE_GPU_DRAIN;
         }
         for (size_t k = 0; event->type == EVENT_ALLOCATED && k < event->gpus.count; k++)
             if (is_drained && text_equal(grants[k].uuid, uuid))
@@ -138,6 +139,26 @@ static void judge_nodes(struct box *box)
         if (box->broken == NULL && node->broken != NULL)
             (void)snprintf(
                 box->detail, sizeof(box->detail), "%s: %s", node->name, box->broken = node->broken);
+    }
+}
+
+static void count_events(struct box *box)
+{
+    static const uint32_t kinds[EVENT_TYPES] = {
+        // one more than the kind; 0: not counted
+        [EVENT_PREEMPTED] = TALLY_PREEMPTIONS + 1,
+        [EVENT_REQUEUED] = TALLY_REQUEUES + 1,
+        [EVENT_RETURNED] = TALLY_RETURNS + 1,
+        [EVENT_SUSPENDED] = TALLY_SUSPENSIONS + 1,
+        [EVENT_CONTINUED] = TALLY_SUSPENSIONS + 1,
+    };
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        bool is_end = event->type == EVENT_ENDED || event->type == EVENT_REQUEUED;
+        if (kinds[event->type] != 0)
+            box->tally.counts[kinds[event->type] - 1]++;
+        box->tally.counts[TALLY_LOSSES] += is_end && event->end == END_NODE_LOST;
+        box->tally.counts[TALLY_CANCELS] += event->type == EVENT_ENDED && event->end == END_CANCELLED;
     }
 }
 
@@ -163,7 +184,10 @@ void box_judge(struct box *box)
     }
     if (asked > box->n_asks)
         box_break(box, "there are more jobs than requests", asked);
-    _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &box->decisions);
+    size_t decisions = 0;
+    _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &decisions);
+    box->tally.counts[TALLY_DECISIONS] += decisions;
+    count_events(box);
     if (difference != NULL) {
         box_break(box, "its journal does not replay to the same decisions", 0);
         (void)fprintf(stderr, "%s\n", difference);

@@ -38,15 +38,16 @@ void box_check_execution(struct box *box, const struct spooled *begun)
 
 uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest)
 {
+    bool is_executed[ATTEMPTS_SEEN_MAX] = { false }; // by attempt; an attempt may have several parts
     uint32_t count = 0;
     *ret_latest = 0;
+    for (size_t i = 0; i < box->n_places; i++)
+        for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
+            if (entry->id.job == job && entry->executions > 0 && entry->id.attempt < ATTEMPTS_SEEN_MAX)
+                is_executed[entry->id.attempt] = true;
     for (uint32_t attempt = 1; attempt < ATTEMPTS_SEEN_MAX; attempt++) {
-        bool is_executed = false;
-        for (size_t i = 0; i < box->n_places; i++)
-            for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
-                is_executed |= is_of(entry, job, attempt) && entry->executions > 0;
-        count += is_executed;
-        *ret_latest = is_executed ? attempt : *ret_latest;
+        count += is_executed[attempt];
+        *ret_latest = is_executed[attempt] ? attempt : *ret_latest;
     }
     return count;
 }

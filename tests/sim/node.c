@@ -149,6 +149,7 @@ static void on_lease(void *arg, uint64_t shepherd, void *object)
             shepherd, entry, NULL);
         return;
     }
+    node->lease_ends++;
     entry->is_lost = entry->has_status = true;
     entry->is_running = false;
     write_exit(node, entry);
@@ -469,6 +470,19 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
+bool node_wipe(struct node *node)
+{
+    for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (!entry->is_removed && (entry->is_running || entry->is_gated))
+            return false;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_removed = true;
+        entry->shepherd = 0; // one that is alive finds that it cannot settle a verdict
+    }
+    node->wipes++;
+    return true;
+}
+
 void node_power_off(struct node *node)
 {
     node_kill_agent(node);
@@ -494,10 +508,10 @@ bool node_is_leaderless(const struct node *node)
     return false;
 }
 
-void node_kill_shepherd(struct node *node)
+bool node_kill_shepherd(struct node *node)
 {
     if (node_is_frozen(node))
-        return; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
+        return false; // nobody would adopt, and a lease would have no keeper (docs/node-loss.md)
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
         if (entry->is_removed || entry->shepherd == 0 || world_one_in(node->world, 2))
             continue;
@@ -505,8 +519,9 @@ void node_kill_shepherd(struct node *node)
         entry->is_ready = false;
         entry->is_gated = false; // its init sees the gate close and leaves without executing anything
         hint(node, entry);
-        return;
+        return true;
     }
+    return false;
 }
 
 void node_ail(struct node *node)
@@ -591,8 +606,8 @@ void node_hello(struct node *node)
 {
     struct gpu_state gpus[NODE_GPUS];
     describe(node, gpus);
-    char boot[24];
-    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64, node->boot);
+    char boot[64];
+    (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64 BOOT_SPOOL_MARK "%" PRIu64, node->boot, node->wipes);
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
     };

@@ -53,11 +53,13 @@ struct node {
     int64_t frozen_until_ms; // its agent is stopped until then
     uint64_t epoch;          // durable on the node
     uint64_t boot;           // grows with every start of the machine
+    uint64_t wipes;          // of its spool
     bool is_off;             // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;
-    char *broken; // the first rule that was broken, in words
+    size_t lease_ends; // by its shepherds
+    char *broken;      // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
     void (*executed)(void *arg, const struct spooled *entry);                     // its command
     void (*hang_up)(void *arg);                                                   // the agent wants to
@@ -70,8 +72,9 @@ void node_clear(struct node *node);
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
 bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
-void node_kill_shepherd(struct node *node);       // a living one, if there is any
-void node_power_off(struct node *node);           // everything on it ends, and the spool is gone
+bool node_kill_shepherd(struct node *node);       // a living one; false: there was none
+bool node_wipe(struct node *node); // its spool is emptied; false: it is not, because something runs there
+void node_power_off(struct node *node); // everything on it ends, and the spool is gone
 void node_power_on(struct node *node);
 void node_hello(struct node *node);  // the link is up
 void node_usages(struct node *node); // says how long what runs has been idle, as chance has it

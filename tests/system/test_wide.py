@@ -126,3 +126,19 @@ def test_a_job_without_gpus_may_have_several_nodes(cluster):
     ended = box.wait(job)
     assert ended['exit_code'] == 0, ended
     assert len(box.mgpu('logs', job, check=True).out.splitlines()) == 2
+
+
+def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(cluster):
+    box = cluster.box
+    for node in cluster.nodes.values():
+        node.kill()
+    os.kill(box.process.pid, signal.SIGKILL)
+    box.process.wait(DEADLINE_S)
+    box.start()
+    refused = box.mgpu('submit', '-N', '4', '-g', '4', '--', 'true')
+    assert '4 nodes asked, there are 3' in refused.err, refused
+    job = box.submit('-N', '2', '-g', '8', '--', 'true')
+    assert box.job(job)['state'] == 'queued'
+    for node in cluster.nodes.values():
+        node.start()
+    assert box.wait(job)['exit_code'] == 0

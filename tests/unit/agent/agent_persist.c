@@ -66,15 +66,48 @@ static void a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not(void 
 {
     struct error err = { 0 };
     int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(persist_enter_boot(spool, "boot-1", &err), 0);
+    char first[PERSIST_IDENTITY_SIZE], again[PERSIST_IDENTITY_SIZE];
+    assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
     assert_int_equal(mkdirat(spool, "5.1.0.0", 0700), 0);
     assert_int_equal(mkdirat(spool, "other", 0700), 0);
-    assert_int_equal(persist_enter_boot(spool, "boot-1", &err), 0);
+    assert_int_equal(persist_enter_boot(spool, "boot-1", again, &err), 0);
+    assert_string_equal(first, again);
     assert_int_equal(faccessat(spool, "5.1.0.0", F_OK, 0), 0);
-    assert_int_equal(persist_enter_boot(spool, "boot-2", &err), 0);
+    assert_int_equal(persist_enter_boot(spool, "boot-2", again, &err), 0);
     assert_int_equal(faccessat(spool, "5.1.0.0", F_OK, 0), -1);
     assert_int_equal(faccessat(spool, "other", F_OK, 0), 0);
     (void)unlinkat(spool, "other", AT_REMOVEDIR);
+    (void)unlinkat(spool, "boot", 0);
+    (void)close(spool);
+}
+
+static void a_spool_that_was_lost_is_another_one_of_the_same_boot(void **state)
+{
+    struct error err = { 0 };
+    char first[PERSIST_IDENTITY_SIZE], second[PERSIST_IDENTITY_SIZE], third[PERSIST_IDENTITY_SIZE];
+    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
+    assert_int_equal(strncmp(first, "boot-1+", 7), 0);
+    assert_int_equal(unlinkat(spool, "boot", 0), 0);
+    assert_int_equal(persist_enter_boot(spool, "boot-1", second, &err), 0);
+    assert_string_not_equal(first, second);
+    assert_int_equal(persist_enter_boot(spool, "boot-11", third, &err), 0);
+    assert_int_equal(strncmp(third, "boot-11+", 8), 0);
+    (void)unlinkat(spool, "boot", 0);
+    (void)close(spool);
+}
+
+/* Of an agent from before spools had names. */
+static void a_spool_without_a_name_keeps_its_boot_id(void **state)
+{
+    struct error err = { 0 };
+    char identity[PERSIST_IDENTITY_SIZE];
+    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(spool, "boot", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, "boot-1", 6), 6);
+    (void)close(fd);
+    assert_int_equal(persist_enter_boot(spool, "boot-1", identity, &err), 0);
+    assert_string_equal(identity, "boot-1");
     (void)unlinkat(spool, "boot", 0);
     (void)close(spool);
 }
@@ -86,6 +119,8 @@ int main(void)
         cmocka_unit_test(a_damaged_epoch_is_an_error_not_a_zero),
         cmocka_unit_test(a_directory_that_others_may_change_is_refused),
         cmocka_unit_test(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not),
+        cmocka_unit_test(a_spool_that_was_lost_is_another_one_of_the_same_boot),
+        cmocka_unit_test(a_spool_without_a_name_keeps_its_boot_id),
     };
     if (mkdtemp(dir_path) == NULL)
         return EXIT_FAILURE;

@@ -20,6 +20,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     assert_true(bench->n_sent < BENCH_MAX);
     struct sent *sent = &bench->sent[bench->n_sent++];
     *sent = (struct sent){ .id = type->id, .link = link };
+    if (type->id == MESSAGE_WELCOME)
+        sent->order = ((const struct message_welcome *)message)->last_order;
     if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
         return;
     const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
@@ -27,6 +29,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->attempt = launch->attempt;
     sent->token = launch->token;
     sent->task = launch->task;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->order = launch->order;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
@@ -133,7 +137,8 @@ void bench_restart(struct bench *bench, struct job *job)
     store_batch_free(take_ptr(bench->flying));
     bench->core = core_new(&bench->options, &bench->effects);
     core_load_summary(bench->core, &summary);
-    core_load_job(bench->core, job);
+    if (job != NULL)
+        core_load_job(bench->core, job);
     core_load_end(bench->core, bench->now_ms, bench->now_ms);
     bench_settle(bench);
 }

@@ -28,6 +28,7 @@ struct sent {
     uint32_t task;
     uint32_t port;    // of a GO
     char user[32];    // of a LAUNCH
+    uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of
     char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 
@@ -54,7 +55,7 @@ struct bench {
 
 int bench_open(void **state);
 int bench_close(void **state);
-/* Another core with the same options takes over, and knows of this job only, which it owns. */
+/* Another core with the same options takes over, and knows of this job only, which it owns; NULL: of none. */
 void bench_restart(struct bench *bench, struct job *job);
 void bench_configure(struct bench *bench); // what its options say now holds from now on
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "tally.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const char *const words[TALLY_KINDS] = {
+    [TALLY_JOBS] = "requests",
+    [TALLY_HAPPENINGS] = "happenings",
+    [TALLY_DECISIONS] = "decisions replayed",
+    [TALLY_CONTROLLER_DEATHS] = "controllers died",
+    [TALLY_COMMITS_KEPT] = "commits survived that",
+    [TALLY_COMMITS_LOST] = "commits did not",
+    [TALLY_SUBMITS_AGAIN] = "submits said again",
+    [TALLY_AGENT_DEATHS] = "agents died",
+    [TALLY_AGENT_STOPS] = "agents stopped for a while",
+    [TALLY_SHEPHERD_DEATHS] = "shepherds died",
+    [TALLY_REBOOTS] = "reboots",
+    [TALLY_NODES_GONE] = "nodes gone for ever",
+    [TALLY_CUTS] = "cut connections",
+    [TALLY_SILENCES] = "silent connections",
+    [TALLY_HALF_OPEN] = "connections given up at one end only",
+    [TALLY_OVERLAPS] = "second connections of a node",
+    [TALLY_FRAMES] = "frames",
+    [TALLY_FRAMES_LOST] = "lost frames",
+    [TALLY_ACKS_LOST] = "lost FORGETs",
+    [TALLY_FRAMES_LATE] = "frames from an older connection",
+    [TALLY_FRAMES_TWICE] = "frames that came twice",
+    [TALLY_FRAMES_STRAY] = "of these on another connection",
+    [TALLY_OLD_HELLOS] = "HELLOs that came too late",
+    [TALLY_REBOOTS_EARLY] = "reboots before the old connection was missed",
+    [TALLY_TWINS] = "machines with another's name",
+    [TALLY_WIPES] = "wiped spools",
+    [TALLY_FENCES] = "fences",
+    [TALLY_FENCES_REFUSED] = "fences of a living node refused",
+    [TALLY_LEASE_ENDS] = "leases ended by shepherds",
+    [TALLY_LOSSES] = "attempts ended by their node's loss",
+    [TALLY_WIDE_RUNS] = "jobs run on several nodes",
+    [TALLY_PREEMPTIONS] = "jobs gave way",
+    [TALLY_REQUEUES] = "went back to the queue",
+    [TALLY_RETURNS] = "launches returned",
+    [TALLY_CANCELS] = "cancelled",
+    [TALLY_SUSPENSIONS] = "suspended or continued",
+    [TALLY_GPU_DRAINS] = "GPUs drained",
+    [TALLY_GPU_RETURNS] = "GPUs back",
+};
+
+void tally_add(struct tally *sum, const struct tally *more)
+{
+    for (size_t i = 0; i < TALLY_KINDS; i++)
+        sum->counts[i] += more->counts[i];
+}
+
+void tally_print(const struct tally *tally)
+{
+    for (size_t i = 0; i < TALLY_KINDS; i++)
+        (void)printf("%s%" PRIu64 " %s", i > 0 ? ", " : "", tally->counts[i], words[i]);
+    (void)printf("\n");
+}
+
+const char *tally_missing(const struct tally *tally)
+{
+    for (size_t i = 0; i < TALLY_KINDS; i++)
+        if (tally->counts[i] == 0)
+            return words[i];
+    return NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* How often each kind of thing happened in the histories that were run, so that a reader sees what was tried.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum tally_kind {
+    TALLY_JOBS,
+    TALLY_HAPPENINGS,
+    TALLY_DECISIONS,
+    TALLY_CONTROLLER_DEATHS,
+    TALLY_COMMITS_KEPT,
+    TALLY_COMMITS_LOST,
+    TALLY_SUBMITS_AGAIN,
+    TALLY_AGENT_DEATHS,
+    TALLY_AGENT_STOPS,
+    TALLY_SHEPHERD_DEATHS,
+    TALLY_REBOOTS,
+    TALLY_NODES_GONE,
+    TALLY_CUTS,
+    TALLY_SILENCES,
+    TALLY_HALF_OPEN,
+    TALLY_OVERLAPS,
+    TALLY_FRAMES,
+    TALLY_FRAMES_LOST,
+    TALLY_ACKS_LOST,
+    TALLY_FRAMES_LATE,
+    TALLY_FRAMES_TWICE,
+    TALLY_FRAMES_STRAY,
+    TALLY_OLD_HELLOS,
+    TALLY_REBOOTS_EARLY,
+    TALLY_TWINS,
+    TALLY_WIPES,
+    TALLY_FENCES,
+    TALLY_FENCES_REFUSED,
+    TALLY_LEASE_ENDS,
+    TALLY_LOSSES,
+    TALLY_WIDE_RUNS,
+    TALLY_PREEMPTIONS,
+    TALLY_REQUEUES,
+    TALLY_RETURNS,
+    TALLY_CANCELS,
+    TALLY_SUSPENSIONS,
+    TALLY_GPU_DRAINS,
+    TALLY_GPU_RETURNS,
+    TALLY_KINDS,
+};
+
+struct tally {
+    uint64_t counts[TALLY_KINDS];
+};
+
+void tally_add(struct tally *sum, const struct tally *more);
+
+/* One line: every kind with its count. */
+void tally_print(const struct tally *tally);
+
+/* The words of a kind that never happened, NULL: all did. */
+const char *tally_missing(const struct tally *tally);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of orders that come late, from this connection or from one before. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "agent/agent_core.h"
+#include "base/memory.h"
+
+#define TOKEN 77
+
+struct node {
+    struct agent_core *core;
+    struct attempt_sight spool; // of attempt 5.1.0.0
+    int64_t now_ms, said_ms;
+    int stages, removes;
+    uint32_t is_suspended;
+};
+
+static const struct spool_id id = { 5, 1, 0, 0 };
+
+static void node_send(void *arg, const struct record_type *type, const void *message)
+{
+    if (type->id == MESSAGE_HELLO)
+        ((struct node *)arg)->said_ms = ((const struct message_hello *)message)->said_ms;
+}
+
+static void node_inspect(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+{
+    *sight = ((const struct node *)arg)->spool;
+}
+
+static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    node->stages++;
+    node->spool = (struct attempt_sight){ .has_spec = true, .is_alive = true, .is_watched = true };
+    return 0;
+}
+
+static int node_remove(void *arg, const struct spool_id *which)
+{
+    struct node *node = arg;
+    node->removes++;
+    node->spool = (struct attempt_sight){ 0 };
+    return 0;
+}
+
+static int node_set_terms(
+    void *arg, const struct spool_id *which, const struct spool_terms *terms, struct error *err)
+{
+    ((struct node *)arg)->is_suspended = terms->is_suspended;
+    return 0;
+}
+
+static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
+{
+    return 0;
+}
+
+static void node_arm(void *arg, int64_t boot_ms)
+{
+}
+
+static int node_open(void **state)
+{
+    struct node *node = xcalloc(1, sizeof(*node));
+    struct agent_effects effects = { .arg = node,
+        .send = node_send,
+        .inspect = node_inspect,
+        .stage = node_stage,
+        .remove = node_remove,
+        .set_terms = node_set_terms,
+        .save_epoch = node_save_epoch,
+        .arm = node_arm };
+    node->core = agent_core_new(&effects, 0);
+    node->now_ms = 1000;
+    *state = node;
+    return 0;
+}
+
+static int node_close(void **state)
+{
+    struct node *node = *state;
+    agent_core_free(node->core);
+    free(node);
+    return 0;
+}
+
+static int say(struct node *node, uint16_t which, const void *message)
+{
+    struct error err = { 0 };
+    return agent_core_message(node->core, node->now_ms, which, message, &err);
+}
+
+static void greet(struct node *node)
+{
+    struct message_hello hello = { .protocol = LINK_PROTOCOL };
+    agent_core_link_up(node->core, ++node->now_ms, &hello);
+}
+
+static int welcome(struct node *node, int64_t said_ms, uint64_t last_order)
+{
+    return say(node, MESSAGE_WELCOME,
+        &(struct message_welcome){ .epoch = 1, .said_ms = said_ms, .last_order = last_order });
+}
+
+static void connect(struct node *node, uint64_t last_order)
+{
+    greet(node);
+    assert_int_equal(welcome(node, node->said_ms, last_order), 0);
+}
+
+static int launch(struct node *node, uint64_t order)
+{
+    struct job_spec spec = { 0 };
+    return say(node, MESSAGE_LAUNCH,
+        &(struct message_launch){
+            .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .order = order });
+}
+
+/* It runs, ends, and is forgotten. */
+static void live(struct node *node)
+{
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.job = node->spool.exit.job = 5;
+    node->spool.has_exit = true;
+    node->spool.is_alive = false;
+    agent_core_look(node->core, node->now_ms, &id);
+    assert_int_equal(
+        say(node, MESSAGE_FORGET, &(struct message_forget){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+}
+
+static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
+{
+    struct node *node = *state;
+    connect(node, 4);
+    assert_int_equal(launch(node, 5), 0);
+    live(node);
+    assert_int_equal(launch(node, 5), 0);
+    assert_int_equal(node->stages, 1);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    assert_int_equal(launch(node, 6), 0);
+    assert_int_equal(node->stages, 2);
+}
+
+static void a_launch_of_the_connection_before_starts_nothing(void **state)
+{
+    struct node *node = *state;
+    connect(node, 4);
+    assert_int_equal(launch(node, 5), 0);
+    live(node);
+    agent_core_link_down(node->core);
+    connect(node, 9);
+    assert_int_equal(launch(node, 5), 0);
+    assert_int_equal(launch(node, 8), 0);
+    assert_int_equal(node->stages, 1);
+    assert_int_equal(launch(node, 10), 0);
+    assert_int_equal(node->stages, 2);
+}
+
+static void a_controller_that_does_not_number_is_obeyed(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    assert_int_equal(launch(node, 0), 0);
+    assert_int_equal(node->stages, 1);
+}
+
+static void hello_tells_when_it_was_said(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    assert_int_equal(node->said_ms, node->now_ms);
+}
+
+static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
+{
+    struct node *node = *state;
+    greet(node);
+    int64_t earlier_ms = node->said_ms;
+    agent_core_link_down(node->core);
+    greet(node);
+    assert_int_equal(welcome(node, earlier_ms, 0), 0);
+    assert_int_equal(launch(node, 1), -EPROTO); // it is not obeyed yet
+    assert_int_equal(welcome(node, node->said_ms, 0), 0);
+    assert_int_equal(launch(node, 1), 0);
+}
+
+static void set_terms(struct node *node, uint32_t number, uint32_t is_suspended)
+{
+    assert_int_equal(
+        say(node, MESSAGE_TERMS,
+            &(struct message_terms){
+                .job = 5, .attempt = 1, .token = TOKEN, .is_suspended = is_suspended, .number = number }),
+        0);
+}
+
+static void terms_that_were_followed_by_others_do_not_come_back(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    assert_int_equal(launch(node, 1), 0);
+    set_terms(node, 1, 1);
+    assert_int_equal(node->is_suspended, 1);
+    set_terms(node, 2, 0);
+    set_terms(node, 1, 1);
+    assert_int_equal(node->is_suspended, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, node_open, node_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_launch_that_comes_again_after_the_end_starts_nothing),
+        CASE(a_launch_of_the_connection_before_starts_nothing),
+        CASE(a_controller_that_does_not_number_is_obeyed),
+        CASE(hello_tells_when_it_was_said),
+        CASE(a_welcome_to_an_earlier_hello_is_passed_over),
+        CASE(terms_that_were_followed_by_others_do_not_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

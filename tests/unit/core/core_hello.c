@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose HELLO is believed, what it says of copies that come late, and what is known of nodes that are away.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+#define TIMEOUT_MS 30000
+
+static int one, two;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_watching(void **state)
+{
+    (void)bench_open(state);
+    struct bench *b = *state;
+    b->options.loss = (struct loss_settings){ .timeout_ms = TIMEOUT_MS, .lease_ms = TIMEOUT_MS };
+    bench_configure(b);
+    return 0;
+}
+
+/* Of a node with two GPUs that knows of no attempt. Nothing of it is durable yet. */
+static int say_hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t said_ms)
+{
+    struct message_hello message = { .protocol = LINK_PROTOCOL,
+        .node = xstrdup(node),
+        .boot_id = xstrdup(boot),
+        .cpus = 2,
+        .said_ms = said_ms };
+    struct gpu_state *states = xcalloc(2, sizeof(*states));
+    for (uint32_t i = 0; i < 2; i++)
+        states[i] = (struct gpu_state){
+            .index = i, .uuid = xasprintf("%s-%u", node, i), .memory_bytes = 24ULL << 30, .numa = -1
+        };
+    message.gpus = (struct record_list){ states, 2 };
+    struct error err;
+    int r = core_link_up(b->core, b->now_ms, b->now_ms, link, &message, &err);
+    record_clear(&message_hello_record, &message);
+    return r;
+}
+
+static int hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t said_ms)
+{
+    int r = say_hello(b, link, node, boot, said_ms);
+    bench_settle(b);
+    return r;
+}
+
+static void run_one(struct bench *b)
+{
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    (void)bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
+    bench_settle(b);
+}
+
+static void lose(struct bench *b, uint32_t link)
+{
+    core_link_down(b->core, b->now_ms, b->now_ms, link);
+    bench_settle(b);
+}
+
+static void words_of_an_older_connection_are_not_believed(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    run_one(b);
+    assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    assert_int_equal(core_node(b->core, "box")->link, 1);
+}
+
+static void they_are_not_believed_while_the_node_is_away_either(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    run_one(b);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
+    assert_false(core_node(b->core, "box")->is_up);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static void a_newer_connection_takes_the_place_of_one_that_looks_alive(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    assert_int_equal(hello(b, 2, "box", "boot", 600), 0);
+    assert_int_equal(core_node(b->core, "box")->link, 2);
+}
+
+static void an_agent_that_tells_no_time_is_believed(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    assert_int_equal(hello(b, 2, "box", "boot", 0), 0);
+}
+
+static void another_machine_with_the_name_of_one_that_is_up_stays_out(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    run_one(b);
+    assert_int_equal(hello(b, 2, "box", "boot of a copy", 10), -EBUSY);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    assert_int_equal(core_node(b->core, "box")->link, 1);
+}
+
+/* Its machine was reset, and the old connection looks alive until it is found to be silent. */
+static void a_node_that_started_anew_is_let_in_when_its_silence_is_noticed(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    run_one(b);
+    assert_int_equal(hello(b, 2, "box", "next boot", 10), -EBUSY);
+    while (core_node(b->core, "box")->is_up) {
+        b->now_ms = b->armed_ms;
+        core_timer(b->core, b->now_ms, b->now_ms);
+        bench_settle(b);
+    }
+    assert_int_equal(hello(b, 3, "box", "next boot", 20), 0);
+    assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
+}
+
+static void the_boot_before_does_not_come_back(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
+    run_one(b);
+    lose(b, 2);
+    assert_int_equal(hello(b, 3, "box", "boot", 900), -ESTALE);
+    assert_int_equal(hello(b, 4, "box", "next boot", 20), 0);
+}
+
+/* A machine whose place another one had for a while. */
+static void no_word_is_late_after_a_quarter_of_an_hour(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
+    lose(b, 2);
+    b->now_ms += 15LL * 60 * 1000;
+    assert_int_equal(hello(b, 3, "box", "boot", 900), 0);
+}
+
+/* Emptied while its agent was dead: perhaps the job has run, so it is not launched there again. */
+static void an_attempt_is_not_launched_again_into_another_spool(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+    lose(b, 1);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 2, "box", "boot+2", 600), 0);
+    assert_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+    assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
+}
+
+static void the_spool_before_does_not_come_back(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+2", 600), 0);
+    assert_int_equal(hello(b, 2, "box", "boot+1", 500), -ESTALE);
+    assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0); // its old connection is not missed yet
+}
+
+static void an_attempt_is_launched_again_into_the_same_spool(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    lose(b, 1);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 2, "box", "boot+1", 600), 0);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
+}
+
+static void another_spool_of_another_boot_is_a_start_of_the_machine(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    run_one(b);
+    lose(b, 1);
+    assert_int_equal(hello(b, 2, "box", "boot 2+1", 600), 0);
+    assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
+}
+
+static void launches_are_numbered_above_all_that_welcome_told_of(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
+    uint64_t before = bench_sent(b, MESSAGE_WELCOME, 0)->order;
+    run_one(b);
+    uint64_t first = bench_sent(b, MESSAGE_LAUNCH, 11)->order;
+    assert_true(first > before);
+    bench_submit(b, 1000, 1, NULL, &two);
+    bench_settle(b);
+    uint64_t second = bench_sent(b, MESSAGE_LAUNCH, 12)->order;
+    assert_true(second > first);
+    lose(b, 1);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 2, "box", "boot", 600), 0);
+    assert_true(bench_sent(b, MESSAGE_WELCOME, 0)->order >= second);
+    bench_restart(b, NULL);
+    b->n_sent = 0;
+    assert_int_equal(hello(b, 1, "box", "boot", 700), 0);
+    assert_true(bench_sent(b, MESSAGE_WELCOME, 0)->order > second);
+}
+
+/* --- sizes --- */
+
+static void submit_wide(struct bench *b, uint32_t nodes, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 2 * nodes;
+    spec->ask.nodes = nodes;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+}
+
+/* What the store keeps of a node's HELLO. */
+static void take_row(struct bench *b, uint32_t link, const char *node, struct buffer *ret)
+{
+    assert_int_equal(say_hello(b, link, node, "boot", 0), 0);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    for (size_t i = 0; i < b->flying->n_states; i++) {
+        const struct state_change *row = &b->flying->states[i];
+        if (strcmp(row->kind, CORE_NODE_SIZE) == 0 && strcmp(row->key, node) == 0)
+            buffer_append(ret, row->value.bytes, row->value.length);
+    }
+    bench_settle(b);
+    assert_true(ret->length > 0);
+}
+
+static void what_could_run_before_a_restart_is_taken_before_its_nodes_are_back(void **state)
+{
+    struct bench *b = *state;
+    _cleanup_buffer_ struct buffer near = { 0 }, far = { 0 };
+    take_row(b, 1, "near", &near);
+    take_row(b, 2, "far", &far);
+    core_free(b->core);
+    b->core = core_new(&b->options, &b->effects);
+    core_load_summary(b->core, &(struct store_summary){ .epoch = 4, .last_job = 10, .last_event = 100 });
+    struct error err = { 0 };
+    assert_int_equal(core_load_state(b->core, CORE_NODE_SIZE, "near", near.bytes, near.length, &err), 0);
+    assert_int_equal(core_load_state(b->core, CORE_NODE_SIZE, "far", far.bytes, far.length, &err), 0);
+    core_load_end(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(hello(b, 1, "near", "boot", 0), 0);
+    submit_wide(b, 3, &one);
+    assert_int_equal(bench_answer(b, &one)->code, -ERANGE);
+    submit_wide(b, 2, &two);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    uint64_t job = bench_answer(b, &two)->job;
+    assert_int_equal(core_job(b->core, job)->state, JOB_QUEUED);
+    assert_int_equal(hello(b, 2, "far", "boot", 0), 0);
+    assert_int_equal(core_job(b->core, job)->state, JOB_STARTING);
+}
+
+static void a_row_without_a_node_is_refused(void **state)
+{
+    struct bench *b = *state;
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct error err = { 0 };
+    record_encode(&cluster_change_record, &(struct cluster_change){ .kind = CHANGE_NODE_UP }, &bytes);
+    assert_int_equal(
+        core_load_state(b->core, CORE_NODE_SIZE, "x", bytes.bytes, bytes.length, &err), -EBADMSG);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(words_of_an_older_connection_are_not_believed),
+        CASE(they_are_not_believed_while_the_node_is_away_either),
+        CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),
+        CASE(an_agent_that_tells_no_time_is_believed),
+        CASE(another_machine_with_the_name_of_one_that_is_up_stays_out),
+        CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed),
+        CASE(the_boot_before_does_not_come_back),
+        CASE(no_word_is_late_after_a_quarter_of_an_hour),
+        CASE(an_attempt_is_not_launched_again_into_another_spool),
+        CASE(the_spool_before_does_not_come_back),
+        CASE(an_attempt_is_launched_again_into_the_same_spool),
+        CASE(another_spool_of_another_boot_is_a_start_of_the_machine),
+        CASE(launches_are_numbered_above_all_that_welcome_told_of),
+        CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back),
+        CASE(a_row_without_a_node_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
