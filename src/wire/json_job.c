@@ -354,9 +354,8 @@ static json_t *make_wait_seconds(const struct json_job_view *view)
 static json_t *make_run_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    if (job->started_ms == 0)
-        return json_null();
-    return json_text_seconds(is_over(job) ? job_run(job)->run_ms : view->now_wall_ms - job->started_ms);
+    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_wall_ms - job->started_ms;
+    return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
 
 static json_t *make_exit_code(const struct json_job_view *view)
