@@ -66,6 +66,9 @@ void core_await_nodes(struct core *core)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
     for (size_t i = 0; i < core->n_marks; i++)
         (void)core_add_node(core, core->marks[i].node);
+    const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
+    for (size_t i = 0; i < known->n_nodes; i++)
+        (void)core_add_node(core, known->nodes[i].name);
 }
 
 /* When nothing of this attempt can run there any more, if the node stays away. */

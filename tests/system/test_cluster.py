@@ -138,6 +138,22 @@ def test_a_job_outlives_a_restart_of_the_controller(cluster, gate):
     cluster.await_node('n2', lambda found: found['up'])
 
 
+def test_a_node_that_has_not_spoken_since_a_restart_can_be_drained_and_fenced(cluster):
+    """It may be what somebody has come to take care of."""
+    box = cluster.box
+    cluster.nodes['n2'].stop()
+    cluster.await_node('n2', lambda found: not found['up'])
+    box.kill()
+    box.start()
+    assert not cluster.node('n2')['up']
+    box.mgpu('node', 'drain', 'n2', user=box.user, check=True)
+    box.mgpu('node', 'fence', 'n2', '--yes', user=box.user, check=True)
+    box.mgpu('node', 'resume', 'n2', user=box.user, check=True)
+    cluster.nodes['n2'].start()
+    for name in ('n1', 'n2'):
+        cluster.await_node(name, lambda found: found['up'])
+
+
 def test_a_job_outlives_its_agent_and_its_end_is_told_later(cluster, gate):
     box = cluster.box
     job = box.submit('-g', '1', '--', *gate.command('exit 9'))
