@@ -329,7 +329,7 @@ static void on_terminal(struct watch *watch)
     terminal->channel_fd = -1;
 }
 
-/* The job is over: so are its guests, at once. */
+/* The job is over: so are its guests, at once. What ends the rest of the job may have been quicker than we. */
 static void on_host_gone(struct watch *watch)
 {
     struct spool_command kill_it = { .signal = SIGKILL };
@@ -338,6 +338,8 @@ static void on_host_gone(struct watch *watch)
     if (!watch->is_executed)
         on_executed(watch);
     obey(watch, &kill_it);
+    if (watch->ending->stop_signal == 0)
+        watch->ending->stop_signal = SIGKILL;
 }
 
 static void on_timer(struct watch *watch)
@@ -495,6 +497,9 @@ static void turn(struct watch *watch)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
+    /* First: with its job a guest is killed, and that is then why its init has gone. */
+    if (sources[SOURCE_HOST].revents != 0)
+        on_host_gone(watch);
     if (sources[SOURCE_PROCESS].revents != 0) {
         if (watch->phase == WATCH_INIT)
             on_init_gone(watch);
@@ -512,8 +517,6 @@ static void turn(struct watch *watch)
             on_executed(watch);
         on_terminal(watch);
     }
-    if (sources[SOURCE_HOST].revents != 0)
-        on_host_gone(watch);
     if (sources[SOURCE_TIMER].revents != 0)
         on_timer(watch);
     if (sources[SOURCE_LIMIT].revents != 0)

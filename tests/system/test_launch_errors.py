@@ -123,6 +123,8 @@ def test_a_full_output_file_system_is_the_jobs_own_affair(box, place):
         assert (job['state'], job['exit_code']) == ('failed', 9)
         assert job['log_bytes'] <= 65536
     finally:
+        for pid in box.shepherds():
+            assert harness.wait_process(pid), 'it leaves when the end is durable'
         assert os.system(f'umount {small}') == 0
 
 

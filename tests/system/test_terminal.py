@@ -436,8 +436,8 @@ def test_exec_ends_with_its_job_and_with_its_client(box, gate):
     second.communicate()
     assert harness.wait_process(pid), 'it is hung up on'
     box.mgpu('cancel', job, check=True)
-    first.communicate(timeout=DEADLINE_S)
-    assert first.returncode in (137, 143)
+    told = first.communicate(timeout=DEADLINE_S)
+    assert first.returncode in (137, 143), told
     box.wait(job)
     assert not [line for line in harness.processes('sleep 4321').values() if line.startswith('sleep')]
 
