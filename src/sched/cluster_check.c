@@ -74,28 +74,56 @@ bool cluster_host_suffices(const struct cluster_node *node, const struct sched_r
     return node->cpu_milli >= request->cpu_milli && (node->memory == 0 || node->memory >= request->memory);
 }
 
-/* How many GPUs each node must have; 0: any division. */
-static uint32_t gpus_on_each(const struct sched_request *request)
+/* How a job is divided among nodes: `most` GPUs on `n_most` of them, `least` on the others; 0: any division.
+ */
+struct division {
+    uint32_t most, n_most, least;
+};
+
+static struct division division_of(const struct sched_request *request)
 {
-    if (request->gpus_per_node > 0)
-        return request->gpus_per_node;
-    return request->nodes > 0 ? (request->gpus + request->nodes - 1) / request->nodes : 0;
+    uint32_t nodes = request->nodes;
+    if (request->gpus_per_node > 0 || nodes == 0)
+        return (struct division){ request->gpus_per_node, nodes, request->gpus_per_node };
+    uint32_t part = request->gpus / nodes, rest = request->gpus % nodes;
+    return (struct division){ part + (rest > 0), rest > 0 ? rest : nodes, part };
+}
+
+/* What a job needs on nodes that are looked at one after another. */
+struct found {
+    uint32_t n_most, n_least; // nodes with so many GPUs
+    uint64_t gpus;
+};
+
+static bool is_enough(
+    const struct sched_request *request, const struct division *division, const struct found *found)
+{
+    if (request->nodes > 0)
+        return found->n_least >= request->nodes && found->n_most >= division->n_most;
+    return found->n_least > 0 && found->gpus >= request->gpus;
+}
+
+static void look_at_node(const struct cluster *cluster, const struct cluster_node *node,
+    const struct sched_request *request, const struct division *division, struct found *found)
+{
+    uint32_t enough = division->most > 0 ? division->most : request->gpus;
+    uint32_t suitable = cluster_count_suitable(cluster, node, request, enough);
+    found->n_most += suitable >= division->most;
+    found->n_least += suitable >= division->least;
+    found->gpus += suitable;
 }
 
 static bool could_run(const struct cluster *cluster, const struct sched_request *request)
 {
-    uint32_t each = gpus_on_each(request), nodes = 0;
-    uint64_t gpus = 0;
+    const struct division division = division_of(request);
+    struct found found = { 0 };
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         const struct cluster_node *node = &cluster->nodes[i];
         if (!node->is_described)
             return true;
-        if (!cluster_host_suffices(node, request))
-            continue;
-        uint32_t suitable = cluster_count_suitable(cluster, node, request, each > 0 ? each : request->gpus);
-        nodes += suitable >= each;
-        gpus += suitable;
-        if (request->nodes > 0 ? nodes >= request->nodes : nodes > 0 && gpus >= request->gpus)
+        if (cluster_host_suffices(node, request))
+            look_at_node(cluster, node, request, &division, &found);
+        if (is_enough(request, &division, &found))
             return true;
     }
     return false;
@@ -246,7 +274,7 @@ static int lack_model(const struct cluster *cluster, const struct sched_request 
 static int lack_count(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
-    uint32_t each = gpus_on_each(request);
+    uint32_t each = division_of(request).most;
     const char *plural = request->gpus == 1 ? "" : "s";
     if (each <= largest->gpus && request->gpus <= largest->all_gpus)
         return 0;
@@ -295,9 +323,8 @@ static int lack_gpu_memory(const struct cluster *cluster, const struct sched_req
 static int lack_suitable(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
-    uint32_t each = gpus_on_each(request);
-    bool is_enough = largest->suitable >= each && largest->all_suitable >= request->gpus;
-    if (request->n_picks > 0 || is_enough)
+    uint32_t each = division_of(request).most;
+    if (request->n_picks > 0 || (largest->suitable >= each && largest->all_suitable >= request->gpus))
         return 0;
     if (request->n_allow > 0)
         (void)error_set(err, -ERANGE,
@@ -347,19 +374,53 @@ static int lack_nodes(const struct cluster *cluster, const struct sched_request 
     return error_hint(err, "ask for at most -N %zu", cluster->n_nodes);
 }
 
+/* Some node has GPUs for its part, but too few have. */
+static int lack_division(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    const struct division division = division_of(request);
+    struct found found = { 0 };
+    if (request->nodes < 2 || request->n_picks > 0)
+        return 0;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        look_at_node(cluster, &cluster->nodes[i], request, &division, &found);
+    if (is_enough(request, &division, &found))
+        return 0;
+    bool is_even = division.n_most == request->nodes, lacks_most = found.n_most < division.n_most;
+    uint32_t have = lacks_most ? found.n_most : found.n_least;
+    char asked[96];
+    if (is_even)
+        (void)snprintf(asked, sizeof(asked), "%u GPUs on each of %u nodes", division.most, request->nodes);
+    else
+        (void)snprintf(asked, sizeof(asked), "%u GPUs on %u and %u on %u of %u nodes", division.most,
+            division.n_most, division.least, request->nodes - division.n_most, request->nodes);
+    (void)error_set(err, -ERANGE,
+        "no %u machines here can ever run it: %s asked, only %u of %zu nodes ha%s %u that suit",
+        request->nodes, asked, have, cluster->n_nodes, have == 1 ? "s" : "ve",
+        lacks_most ? division.most : division.least);
+    return error_hint(err, "ask for fewer GPUs, or leave -N out: they may then be divided in any way");
+}
+
 /* Each single demand is met somewhere, but not all at once. */
 static int lack_together(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
-    char text[160];
-    request_text(request, text, sizeof(text));
-    (void)error_set(err, -ERANGE, "no machine here has all of it at once: %s, %g CPUs and the memory asked",
-        text, request->cpu_milli / 1000.0);
+    char gpus[160], memory[32];
+    struct buffer text = { 0 };
+    request_text(request, gpus, sizeof(gpus));
+    buffer_append_text(&text, gpus);
+    if (request->cpu_milli > 0 && request->gpus > 0)
+        buffer_printf(&text, ", %g CPUs", request->cpu_milli / 1000.0);
+    format_size(request->memory, memory, sizeof(memory));
+    if (request->memory > 0)
+        buffer_printf(&text, ", %s of memory", memory);
+    _cleanup_free_ char *all = buffer_take(&text);
+    (void)error_set(err, -ERANGE, "no machine here has all of it at once: %s", all);
     return error_hint(err, "ask for fewer CPUs, less memory or fewer GPUs on each node; see: mgpu gpus");
 }
 
 static lack_fn *const lacks[] = { lack_node, lack_id, lack_model, lack_nodes, lack_count, lack_gpu_memory,
-    lack_suitable, lack_cpus, lack_memory, lack_together };
+    lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
 
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
 {
