@@ -244,7 +244,9 @@ static int check_name(const struct launcher *launcher, const struct message_laun
 static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
 {
     if (launcher->is_root && uid == 0 && !launcher->is_root_job_allowed) {
-        (void)error_set(err, -EPERM, "jobs of root are not allowed on node %s", launcher->node);
+        (void)error_set(err, -EPERM,
+            "jobs of root are not allowed on node %s: its mgpu-agent was started without --allow-root-jobs",
+            launcher->node);
         return error_hint(err, "submit as a normal user");
     }
     if (!launcher->is_root && uid != geteuid())

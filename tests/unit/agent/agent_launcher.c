@@ -365,7 +365,8 @@ static void roots_jobs_need_to_be_allowed(void **state)
         skip();
     assert_int_equal(launcher_open(&options, node->confine, node->cells, &strict, &err), 0);
     assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
-    assert_string_equal(err.message, "jobs of root are not allowed on node box");
+    assert_string_equal(err.message,
+        "jobs of root are not allowed on node box: its mgpu-agent was started without --allow-root-jobs");
     launcher_close(strict);
 }
 
