@@ -132,6 +132,7 @@ struct core_fact {
 struct core_facts {
     struct core_fact *items;
     size_t count;
+    bool may_lack; // others are waited for until the store says how they ended; else they do not exist
 };
 
 /* Takes the spec over. `facts`: of the jobs it waits for, those that core_job() does not know; may be NULL.

@@ -98,6 +98,26 @@ static bool is_left(const struct job *array, uint32_t index)
     return rest != NULL;
 }
 
+/* What the scheduler has heard of those for which the array waits. They may have left memory since: it is not
+ * to wait for them anew until the store has said the same. */
+static void read_settled(const struct core *core, const struct job *array, struct core_facts *ret)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0;
+    struct error err;
+    *ret = (struct core_facts){ .may_lack = true };
+    if (array->ask->after == NULL || parse_after(array->ask->after, &named, &count, &err) < 0)
+        return;
+    ret->items = xcalloc(count, sizeof(*ret->items));
+    for (size_t i = 0; i < count; i++) {
+        enum sched_wait wait = sched_wait_of(core->sched, array->id, named[i].job);
+        bool is_true = wait == SCHED_WAIT_TRUE;
+        if (wait != SCHED_WAIT_OPEN)
+            ret->items[ret->count++] =
+                (struct core_fact){ named[i].job, is_true == (named[i].kind != AFTER_FAIL) };
+    }
+}
+
 uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
     bool is_split, bool *ret_waits)
 {
@@ -113,8 +133,11 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
     if (!*ret_waits || !is_split)
         return 0;
     core_begin(core, boot_ms, wall_ms);
+    struct core_facts facts;
+    read_settled(core, entry->job, &facts);
     struct core_job *element = core_split(core, entry, index);
-    core_enqueue(core, entry, NULL, true);
-    core_enqueue(core, element, NULL, false);
+    core_enqueue(core, entry, &facts, true);
+    core_enqueue(core, element, &facts, false);
+    free(facts.items);
     return element->job->id;
 }

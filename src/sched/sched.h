@@ -185,6 +185,10 @@ struct sched_look {    // of one job
 };
 bool sched_look(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_look *ret);
 
+/* How far a job is with one that it was told to wait for. */
+enum sched_wait { SCHED_WAIT_OPEN, SCHED_WAIT_TRUE, SCHED_WAIT_NEVER };
+enum sched_wait sched_wait_of(const struct sched *sched, uint64_t job, uint64_t awaited);
+
 /* Under what key jobs of this class are learnt from. */
 void sched_history_key(const struct sched *sched, const struct class_key *key, struct history_key *ret);
 

@@ -122,6 +122,24 @@ void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
     free_all(taken);
 }
 
+static bool is_open(const struct sched *sched, uint64_t job, uint64_t awaited)
+{
+    const struct dependent *dependent = sched->n_dependent_buckets > 0 ? *bucket_of(sched, awaited) : NULL;
+    while (dependent != NULL && (dependent->job != awaited || dependent->waiting != job))
+        dependent = dependent->chain;
+    return dependent != NULL;
+}
+
+enum sched_wait sched_wait_of(const struct sched *sched, uint64_t id, uint64_t awaited)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    size_t n_after = job != NULL && job->rules != NULL ? job->rules->n_after : 0;
+    for (size_t i = 0; i < n_after; i++)
+        if (job->rules->after[i].job == awaited)
+            return is_open(sched, id, awaited) ? SCHED_WAIT_OPEN : SCHED_WAIT_NEVER;
+    return SCHED_WAIT_TRUE;
+}
+
 void sched_depend_clear(struct sched *sched)
 {
     for (size_t i = 0; i < sched->n_dependent_buckets; i++)

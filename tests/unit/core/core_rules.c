@@ -261,6 +261,63 @@ static void an_element_that_waits_can_be_taken_out_of_its_array(void **state)
     assert_string_equal(core_job(b->core, 11)->array_left, "1-2");
 }
 
+static void hold_element(struct bench *b, uint64_t array, uint32_t index)
+{
+    bool waits = false;
+    uint64_t element = core_element(b->core, b->now_ms, b->now_ms, array, index, true, &waits);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, element, false, &three);
+    bench_settle(b);
+}
+
+/* Job 5 left memory long ago; the API looked it up for the submit. */
+static void submit_array_after_5(struct bench *b, const char *after, bool is_ok)
+{
+    struct job_spec *spec = make_spec(2);
+    struct core_fact fact = { 5, is_ok };
+    struct core_facts facts = { .items = &fact, .count = 1 };
+    spec->ask.array = xstrdup("0-3");
+    spec->ask.after = xstrdup(after);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, &facts, &two);
+    bench_settle(b);
+}
+
+static void an_array_does_not_wait_anew_when_an_element_is_taken_out(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(2), &one);
+    submit_array_after_5(b, "5:ok", true);
+    assert_waits_for(b, 12, "resources");
+    hold_element(b, 12, 3);
+    assert_int_equal(b->asked, 0);
+    assert_waits_for(b, 12, "resources");
+    assert_waits_for(b, 13, "held_user");
+    end_job(b, 11, END_EXIT, 0);
+    assert_int_equal(core_job(b->core, 14)->array_job, 12);
+    assert_int_equal(state_of(b, 14), JOB_STARTING);
+}
+
+static void an_array_that_waits_for_what_never_comes_hears_it_once(void **state)
+{
+    struct bench *b = *state;
+    submit_array_after_5(b, "5:fail", true);
+    assert_waits_for(b, 11, "dependency_never");
+    hold_element(b, 11, 3);
+    assert_int_equal(b->asked, 0);
+    assert_waits_for(b, 11, "dependency_never");
+}
+
+static void an_array_still_waits_for_what_runs_when_an_element_is_taken_out(void **state)
+{
+    struct bench *b = *state;
+    submit(b, make_spec(1), &one);
+    submit_array_after_5(b, "5:fail,11:any", false);
+    hold_element(b, 12, 3);
+    assert_int_equal(b->asked, 0);
+    assert_waits_for(b, 12, "dependency");
+    end_job(b, 11, END_EXIT, 0);
+    assert_int_equal(state_of(b, 14), JOB_STARTING);
+}
+
 static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **state)
 {
     struct bench *b = *state;
@@ -439,6 +496,9 @@ int main(void)
         CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),
         CASE(a_cancelled_array_takes_its_elements_with_it),
         CASE(an_element_that_waits_can_be_taken_out_of_its_array),
+        CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out),
+        CASE(an_array_that_waits_for_what_never_comes_hears_it_once),
+        CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out),
         CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here),
         CASE(a_deadline_ends_a_job_that_still_waits),
         CASE(a_begin_time_is_waited_for),

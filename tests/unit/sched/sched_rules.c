@@ -92,8 +92,10 @@ static void dependents_start_when_the_end_is_as_asked(void **state)
     for (size_t i = 0; i < 6; i++)
         waiting[i] = submit_after(scene, rows[i].job, rows[i].kind);
     scene_wait(scene, 10);
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 6; i++) {
         assert_false(scene_runs(scene, waiting[i]));
+        assert_int_equal(sched_wait_of(scene->sched, waiting[i], rows[i].job), SCHED_WAIT_OPEN);
+    }
     scene_end(scene, good);
     scene_fail(scene, bad);
     for (size_t i = 0; i < 6; i++) {
@@ -101,6 +103,8 @@ static void dependents_start_when_the_end_is_as_asked(void **state)
         assert_int_equal(scene_runs(scene, waiting[i]), rows[i].starts);
         assert_true(sched_look(scene->sched, waiting[i], scene->now_ms, &look));
         assert_int_equal((look.blockers & BLOCK_NEVER) != 0, !rows[i].starts);
+        assert_int_equal(sched_wait_of(scene->sched, waiting[i], rows[i].job),
+            rows[i].starts ? SCHED_WAIT_TRUE : SCHED_WAIT_NEVER);
     }
 }
 
