@@ -74,6 +74,7 @@ static int describe(
         .begin_ms = job->ask->begin_ms,
         .deadline_ms = job->ask->deadline_ms,
         .hold = job->hold,
+        .preemptions = job->preemptions,
         .array = job->array_job,
         .key = replay_key(job, replay->jobs[job->id].stem),
     };
