@@ -97,6 +97,13 @@ static void listen_to_parts(struct follow *follow)
         follow_parts_open(&follow->parts, count, take_output, follow);
 }
 
+/* Not known yet, nor is then how its lines are shown. */
+static bool may_become_wide(const struct follow *follow)
+{
+    bool has_choice = field_integer(follow->job, "gpus", 0) > 1 && !field_is_known(follow->job, "nodes");
+    return has_choice && follow->phase == FOLLOW_QUEUED;
+}
+
 static void open_channel(struct follow *follow, enum channel channel, const char *what)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "%s", follow->id, what);
@@ -432,7 +439,7 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         [CHANNELS + 2] = { .fd = follow->raw.is_set ? STDIN_FILENO : -1, .events = POLLIN },
     };
     for (size_t i = 0; i < CHANNELS; i++) {
-        bool is_held = i == CHANNEL_LOG && has_output;
+        bool is_held = i == CHANNEL_LOG && (has_output || may_become_wide(follow));
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
         wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
