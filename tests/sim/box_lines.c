@@ -28,6 +28,7 @@ enum direction { TO_CONTROLLER, TO_AGENT };
 struct frame {
     struct buffer bytes;
     const struct record_type *type;
+    uint64_t number; // on its line, in its direction; a copy has that of the first one
     struct frame *next;
 };
 
@@ -38,7 +39,8 @@ struct line {
     bool has_greeted; // its HELLO was believed there
     bool is_mute;     // the machine went off, and with it the kernel that would have sent again what was lost
     struct frame *first[2], *last[2];
-    int64_t clear_ms[2]; // nothing arrives earlier
+    uint64_t sent[2], taken[2]; // frames; the difference is under way
+    int64_t clear_ms[2];        // nothing arrives earlier
     struct line *next;
 };
 
@@ -52,6 +54,7 @@ static struct frame *take_frame(struct line *line, enum direction direction)
 {
     struct frame *frame = line->first[direction];
     line->first[direction] = frame->next;
+    line->taken[direction] = frame->number;
     if (frame->next == NULL)
         line->last[direction] = NULL;
     return frame;
@@ -261,7 +264,11 @@ static void drop_frame(void *object)
 }
 
 /* One time in two it comes on the connection that the node has by then; but no HELLO does: whether one is of
- * today only the stream can know, after the controller has started anew. */
+ * today only the stream can know, after the controller has started anew.
+ *
+ * None comes before the first one, which may wait longer for a stopped agent than was planned for the copy:
+ * no stream delivers bytes again that it has not delivered. A WELCOME that its copy overtook would be
+ * refused, being the second one. */
 static void on_copy(void *arg, uint64_t direction, void *object)
 {
     struct line *line = arg;
@@ -271,10 +278,11 @@ static void on_copy(void *arg, uint64_t direction, void *object)
     bool may_stray = place->line != NULL && frame->type->id != MESSAGE_HELLO;
     if (may_stray && world_one_in(&place->box->world, 2))
         line = place->line;
+    bool is_later = frame->number <= own->taken[direction];
     bool can_come = direction == TO_CONTROLLER
                         ? line->is_open
                         : is_newest(line) && place->node.core != NULL && !node_is_frozen(&place->node);
-    if (can_come) {
+    if (is_later && can_come) {
         count(line, TALLY_FRAMES_TWICE);
         if (line != own)
             count(line, TALLY_FRAMES_STRAY);
@@ -288,6 +296,7 @@ static void copy_later(struct line *line, enum direction direction, const struct
     struct world *world = &line->place->box->world;
     struct frame *copy = xcalloc(1, sizeof(*copy));
     copy->type = frame->type;
+    copy->number = frame->number;
     buffer_append(&copy->bytes, frame->bytes.bytes, frame->bytes.length);
     int64_t delay_ms = line->clear_ms[direction] - world->now_ms + world_between(world, 0, COPY_MAX_MS);
     world_later(world, delay_ms, on_copy, line, direction, copy, drop_frame);
@@ -300,6 +309,7 @@ static void send(
     struct frame *frame = xcalloc(1, sizeof(*frame));
     record_encode(type, message, &frame->bytes);
     frame->type = type;
+    frame->number = ++line->sent[direction];
     *(line->last[direction] != NULL ? &line->last[direction]->next : &line->first[direction]) = frame;
     line->last[direction] = frame;
     int64_t at_ms = world->now_ms + world_between(world, 1, DELAY_MAX_MS);

@@ -28,13 +28,17 @@ static void kill_agent(struct place *place)
     world_later(world, world_between(world, 1, 300), on_agent_start, place, 0, NULL, NULL);
 }
 
+/* Who is stopped once more stays stopped until the later of the two ends, when its frames, hints and timers
+ * come. */
 static void freeze(struct place *place)
 {
     struct world *world = &place->box->world;
     if (node_is_leaderless(&place->node))
         return; // it could not be adopted
     place->box->tally.counts[TALLY_AGENT_STOPS]++;
-    place->node.frozen_until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
+    int64_t until_ms = world->now_ms + world_between(world, 100, SILENCE_MAX_MS);
+    if (until_ms > place->node.frozen_until_ms)
+        place->node.frozen_until_ms = until_ms;
 }
 
 static void power_off(struct place *place)
