@@ -94,7 +94,7 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
         ask->is_fenced = answer->code == 0;
         return;
     }
-    if (answer->code == -ERANGE && !box_has_met_all(box)) // it asks again
+    if (answer->code == -ERANGE && !ask->is_sizeable) // it asks again
         return;
     if (answer->code < 0) {
         box_break(box, "a good submit was refused", 0);
@@ -161,6 +161,7 @@ static void ask_again(void *arg, uint64_t number, void *object)
         core_forget(box->core, ask);
         box->tally.counts[TALLY_SUBMITS_AGAIN] += ask->is_asked;
         ask->is_waiting = ask->is_asked = true;
+        ask->is_sizeable = box_has_met_all(box);
         core_submit(box->core, box->world.now_ms, box->world.now_ms, &client, make_spec(ask), &facts, ask);
         box_turn(box);
     }
