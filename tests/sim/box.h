@@ -24,6 +24,7 @@ struct ask { // one submit that a client insists on
     bool is_fence;     // no submit: its place is to be fenced
     bool is_fenced;    // and that was acknowledged
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
+    bool is_over;      // the client knows that its job is done
     uint64_t after;    // the job it waits for, 0: none
 };
 
