@@ -25,6 +25,7 @@ struct ask { // one submit that a client insists on
     bool is_fenced;    // and that was acknowledged
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
     bool is_sizeable;  // it was asked when the sizes of all nodes were durable
+    bool is_over;      // the client knows that its job is done
     uint64_t after;    // the job it waits for, 0: none
 };
 

@@ -7,10 +7,10 @@
  * come twice; an administrator tries to fence what is up, and another machine to be a node that is up. When
  * the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
- * repeated with its key made one job; the nodes' spools are empty; the fold of the events is the truth, and
- * another scheduler that is told of them decides the same. Some jobs are arrays, wait for others, are held
- * for a while or give way to others, leave their GPUs unused, and GPUs are paused. A seed is a whole history:
- * `sim_box SEED` replays one (campaign.c).
+ * repeated with its key made one job; an end that a client knows of stands; the nodes' spools are empty; the
+ * fold of the events is the truth, and another scheduler that is told of them decides the same. Some jobs are
+ * arrays, wait for others, are held for a while or give way to others, leave their GPUs unused, and GPUs are
+ * paused. A seed is a whole history: `sim_box SEED` replays one (campaign.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -195,11 +195,18 @@ static void control(void *arg, uint64_t number, void *object)
     box_turn(box);
 }
 
+/* As the API tells it: an end that a crash could take back is none yet. */
+static bool is_known_as_done(const struct core *core, uint64_t job)
+{
+    const struct core_job *entry = core_find(core, job);
+    return entry == NULL || (entry->job->state == JOB_DONE && entry->changed_in <= core->durable_batch);
+}
+
 /* Holds what waits, and lets go again until nothing is held or suspended. */
 static void release(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    const struct ask *ask = object;
+    struct ask *ask = object;
     if (box->core != NULL && ask->job != 0) {
         bool waits = false;
         for (uint32_t index = 0; index < 5; index++) {
@@ -211,8 +218,8 @@ static void release(void *arg, uint64_t number, void *object)
         core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
         core_suspend(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
         box_turn(box);
-        const struct job *job = core_job(box->core, ask->job);
-        if (job == NULL || job->state == JOB_DONE)
+        ask->is_over = is_known_as_done(box->core, ask->job);
+        if (ask->is_over)
             return;
     }
     world_later(&box->world, world_between(&box->world, 200, 2000), release, box, 0, object, NULL);
@@ -381,6 +388,15 @@ static void choose_habits(struct box *box)
     box->has_half_open = !world_one_in(&box->world, 4);
 }
 
+static void check_what_was_told(struct box *box)
+{
+    for (size_t i = 0; i < box->n_asks; i++) {
+        const struct job *job = box->asks[i].is_over ? core_job(box->core, box->asks[i].job) : NULL;
+        if (job != NULL && job->state != JOB_DONE)
+            box_break(box, "its end was told, and was taken back", job->id);
+    }
+}
+
 static void start_controller(struct box *box)
 {
     struct core_options options = { .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10 };
@@ -419,6 +435,7 @@ static void start_controller(struct box *box)
             core_load_key(box->core, box->events[i].key_hash, box->events[i].event.job,
                 job_spec_hash(box->events[i].spec));
     core_load_end(box->core, box->world.now_ms, box->world.now_ms);
+    check_what_was_told(box);
     box_turn(box);
 }
 
