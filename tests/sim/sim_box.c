@@ -195,18 +195,28 @@ static void control(void *arg, uint64_t number, void *object)
     box_turn(box);
 }
 
-/* As the API tells it: an end that a crash could take back is none yet. */
-static bool is_known_as_done(const struct core *core, uint64_t job)
+static void release(void *arg, uint64_t number, void *object);
+
+/* As the API tells of an end: when it is durable. After a crash it may be no end any more. */
+static void hear_of_end(void *arg, uint64_t number, void *object)
 {
-    const struct core_job *entry = core_find(core, job);
-    return entry == NULL || (entry->job->state == JOB_DONE && entry->changed_in <= core->durable_batch);
+    struct box *box = arg;
+    struct ask *ask = object;
+    const struct core_job *entry = box->core != NULL ? core_find(box->core, ask->job) : NULL;
+    bool is_open = entry != NULL && entry->job->state != JOB_DONE;
+    if (is_open)
+        release(box, 0, ask);
+    else if (box->core == NULL || (entry != NULL && entry->changed_in > box->core->durable_batch))
+        world_later(&box->world, 5, hear_of_end, box, 0, ask, NULL);
+    else
+        ask->is_over = true;
 }
 
 /* Holds what waits, and lets go again until nothing is held or suspended. */
 static void release(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    struct ask *ask = object;
+    const struct ask *ask = object;
     if (box->core != NULL && ask->job != 0) {
         bool waits = false;
         for (uint32_t index = 0; index < 5; index++) {
@@ -218,9 +228,11 @@ static void release(void *arg, uint64_t number, void *object)
         core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
         core_suspend(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
         box_turn(box);
-        ask->is_over = is_known_as_done(box->core, ask->job);
-        if (ask->is_over)
+        const struct job *job = core_job(box->core, ask->job);
+        if (job == NULL || job->state == JOB_DONE) {
+            hear_of_end(box, 0, object);
             return;
+        }
     }
     world_later(&box->world, world_between(&box->world, 200, 2000), release, box, 0, object, NULL);
 }
