@@ -329,7 +329,8 @@ static void on_terminal(struct watch *watch)
     terminal->channel_fd = -1;
 }
 
-/* The job is over: so are its guests, at once. What ends the rest of the job may have been quicker than we. */
+/* The job is over: so are its guests, at once. What ends the rest of the job may have been quicker than we.
+ */
 static void on_host_gone(struct watch *watch)
 {
     struct spool_command kill_it = { .signal = SIGKILL };
