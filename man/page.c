@@ -7,9 +7,9 @@
  *   page FOLDER --overview F  the file F, with the list of all verbs in the place of its line @COMMANDS@
  *
  * Of FOLDER/VERB.scd the paragraphs go to the description, those that begin with an option to the options,
- * and headings with what is below them behind these. An option without a paragraph gets its line of help, so
- * that none can be missing; a paragraph about an option that the verb does not have is an error. What several
- * verbs share is in a file of the shared table.
+ * and headings with what is below them behind these. An indented paragraph continues the one before it. An
+ * option without a paragraph gets its line of help, so that none can be missing; a paragraph about an option
+ * that the verb does not have is an error. What several verbs share is in a file of the shared table.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -53,6 +53,15 @@ static bool is_about_options(const char *paragraph)
     return strncmp(paragraph, "*-", 2) == 0;
 }
 
+/* The blank line that ends a paragraph, or NULL. What is indented behind a blank line continues it. */
+static char *end_of_paragraph(char *paragraph)
+{
+    char *end = strstr(paragraph, "\n\n");
+    while (end != NULL && end[2] == '\t')
+        end = strstr(end + 2, "\n\n");
+    return end;
+}
+
 static int prose_read(struct prose *prose, const char *folder, const char *name, struct error *err)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -68,7 +77,7 @@ static int prose_read(struct prose *prose, const char *folder, const char *name,
         prose->sections = heading + 1;
     }
     for (char *p = prose->text, *next = NULL; p != NULL && *p != '\0'; p = next) {
-        next = strstr(p, "\n\n");
+        next = end_of_paragraph(p);
         if (next != NULL) {
             *next = '\0';
             next += 2;
