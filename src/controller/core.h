@@ -322,6 +322,7 @@ struct core_node {
     bool is_unreachable;   // nothing was heard of it for too long
     int64_t heard_ms;      // boot clock: its last word, or our start
     int64_t heard_wall_ms; // the same for people
+    int64_t left_ms;       // boot clock: its last word before the HELLO of the present link
     int64_t acked_ms;      // boot clock: it has no later word of ours that it was heard
     struct known_attempt
         *unwanted; // what still runs there and nobody wants: nothing new starts before its end

@@ -172,6 +172,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         return r;
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
+    node->left_ms = node->heard_ms;
     core_hear(core, node);
     take_hello(core, node, hello);
     node->is_up = true;

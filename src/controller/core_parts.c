@@ -27,8 +27,6 @@
 #include "job/usage_merge.h"
 #include "wire/json_parts.h"
 
-#define EXIT_CODE_LOST 125
-
 static const char *const state_names[PART_STATES] = {
     [PART_UNHEARD] = "starting",
     [PART_ASKED] = "starting",
@@ -90,22 +88,12 @@ static bool is_over(const struct core_part *part)
     return part->state >= PART_RETURNED;
 }
 
-static bool has_ended_well(const struct core_part *part)
-{
-    return part->state == PART_ENDED && part->exit.end == END_EXIT && part->exit.exit_code == 0;
-}
-
 static bool has_failed(const struct core_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
-        if (is_over(&parts->items[i]) && !has_ended_well(&parts->items[i]))
+        if (is_over(&parts->items[i]) && !core_part_has_ended_well(&parts->items[i]))
             return true;
     return false;
-}
-
-static bool has_run(const struct core_part *part)
-{
-    return part->state == PART_STARTED || (part->state == PART_ENDED && part->exit.is_executed != 0);
 }
 
 static bool may_go(const struct core_job *entry)
@@ -113,7 +101,7 @@ static bool may_go(const struct core_job *entry)
     const struct core_parts *parts = core_extra(entry)->parts;
     bool are_all_ready = true;
     for (size_t i = 0; i < parts->count; i++) {
-        if (has_run(&parts->items[i]))
+        if (core_part_has_run(&parts->items[i]))
             return true;
         are_all_ready = are_all_ready && parts->items[i].state >= PART_READY;
     }
@@ -183,168 +171,15 @@ void core_parts_act(struct core *core, struct core_job *entry)
         core_drop_spec(core, core_extra(entry)->array != NULL ? core_extra(entry)->array : entry);
 }
 
-/* --- the end of all --- */
+/* --- the end of a part --- */
 
-/* Which of those that are over tells how the attempt ended; the lowest decides, and of equals the first. */
-static int weight_of(const struct core_part *part, bool is_stopping)
+/* When its node spoke last before it was away. */
+static int64_t last_word_ms(const struct core *core, const struct job *job, uint32_t rank)
 {
-    if (has_ended_well(part))
-        return 4;
-    if (part->state == PART_ENDED && part->exit.end != END_CANCELLED)
-        return 0;
-    if (part->state == PART_LOST)
-        return 1;
-    return (part->state == PART_RETURNED) != is_stopping ? 2 : 3;
-}
-
-static uint32_t find_deciding(const struct core_job *entry)
-{
-    const struct core_parts *parts = core_extra(entry)->parts;
-    bool is_stopping = entry->job->state == JOB_STOPPING;
-    uint32_t found = 0;
-    for (uint32_t rank = 1; rank < parts->count; rank++) {
-        const struct core_part *part = &parts->items[rank], *best = &parts->items[found];
-        int weight = weight_of(part, is_stopping), least = weight_of(best, is_stopping);
-        if (weight < least || (weight == least && weight < 4 && part->order < best->order))
-            found = rank;
-    }
-    return found;
-}
-
-/* "rank 1 on gpu2: exit 3"; NULL when there is nothing to be said. */
-static char *tell_end(const struct job *job, uint32_t rank, const struct core_part *part)
-{
-    const char *text = part->state == PART_ENDED ? part->exit.text : part->text;
-    const char *node = job_node_name(job, rank);
-    if (has_ended_well(part) || (part->state == PART_ENDED && part->exit.end == END_CANCELLED))
-        return xstrdup(text);
-    if (text != NULL)
-        return xasprintf("rank %u on %s: %.900s", rank, node, text);
-    if (part->state == PART_ENDED && part->exit.signal != 0)
-        return xasprintf("rank %u on %s: signal %u", rank, node, part->exit.signal);
-    if (part->state == PART_ENDED && part->exit.end == END_EXIT)
-        return xasprintf("rank %u on %s: exit %d", rank, node, part->exit.exit_code);
-    return xasprintf("rank %u on %s", rank, node);
-}
-
-static void add_up(const struct core_parts *parts, struct job_event *event)
-{
-    for (size_t i = 0; i < parts->count; i++) {
-        const struct launch_exit *record = &parts->items[i].exit;
-        bool is_earlier = event->started_wall_ms == 0 || record->started_wall_ms < event->started_wall_ms;
-        if (record->started_wall_ms != 0 && is_earlier)
-            event->started_wall_ms = record->started_wall_ms;
-        event->run_ms = record->run_ms > event->run_ms ? record->run_ms : event->run_ms;
-        event->max_rss = record->max_rss > event->max_rss ? record->max_rss : event->max_rss;
-        event->cpu_ms += record->cpu_ms;
-        event->log_bytes += record->log_bytes;
-    }
-}
-
-/* What all made of their GPUs, and the last lines of the one that decides. */
-static struct job_usage *merge_usage(const struct core_job *entry, const struct core_part *deciding)
-{
-    const struct core_parts *parts = core_extra(entry)->parts;
-    struct usage_part *each = xcalloc(parts->count, sizeof(*each));
-    for (size_t i = 0; i < parts->count; i++)
-        each[i] = (struct usage_part){ parts->items[i].exit.usage.items, job_node_gpus(entry->job, i) };
-    struct job_usage *merged = job_usage_merge(each, parts->count);
-    const struct job_usage *own = deciding->exit.usage.items;
-    free(each);
-    if (merged == NULL && deciding->exit.tail != NULL)
-        merged = xcalloc(1, sizeof(*merged));
-    if (merged == NULL)
-        return NULL;
-    merged->tail = xstrdup(deciding->exit.tail);
-    if (own != NULL && own->xid != 0) {
-        free(merged->fault);
-        merged->fault = xstrdup(own->fault);
-        merged->xid = own->xid;
-    }
-    return merged;
-}
-
-/* How each part ended, for the record. The texts are borrowed. */
-static struct record_list describe_nodes(const struct job *job, const struct core_parts *parts)
-{
-    struct job_node *nodes = xcalloc(parts->count, sizeof(*nodes));
-    for (size_t i = 0; i < parts->count; i++) {
-        const struct core_part *part = &parts->items[i];
-        nodes[i] = *job_node(job, i);
-        nodes[i].log_path = part->log_path;
-        nodes[i].exit_code = part->exit.exit_code;
-        if (part->state == PART_ENDED)
-            nodes[i].end = part->exit.end;
-        else if (part->state == PART_LOST)
-            nodes[i].end = part->end;
-    }
-    return (struct record_list){ nodes, parts->count };
-}
-
-static void set_end(const struct core_job *entry, const struct core_part *part, struct job_event *event)
-{
-    event->exit_code = EXIT_CODE_LOST;
-    if (part->state == PART_LOST) {
-        event->end = part->end;
-    } else if (part->state == PART_RETURNED) {
-        event->end = entry->job->state == JOB_STOPPING ? END_CANCELLED : END_START_FAILED;
-    } else {
-        bool is_end = part->exit.end > END_NONE && part->exit.end < END_KINDS;
-        event->end = is_end ? part->exit.end : END_UNKNOWN;
-        event->exit_code = part->exit.exit_code;
-        event->signal = part->exit.signal;
-    }
-}
-
-/* Those that are not there now are told when they say it again. */
-static void forget_all(struct core *core, const struct job *job, const struct core_parts *parts)
-{
-    for (uint32_t rank = 0; rank < parts->count; rank++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-        struct message_forget forget = {
-            .job = job->id, .attempt = job->attempt, .task = rank, .token = parts->token
-        };
-        if (node != NULL && node->is_up && parts->items[rank].state != PART_LOST)
-            core_forget_attempt(core, node->link, &forget);
-    }
-}
-
-static void end_all(struct core *core, struct core_job *entry)
-{
-    struct core_parts *parts = core_extra(entry)->parts;
-    const struct job *job = entry->job;
-    uint32_t rank = find_deciding(entry);
-    const struct core_part *part = &parts->items[rank];
-    _cleanup_free_ char *text = tell_end(job, rank, part);
-    bool has_any_run = parts->may_have_gone && part->state == PART_LOST;
-    for (size_t i = 0; i < parts->count; i++)
-        has_any_run = has_any_run || has_run(&parts->items[i]);
-    struct job_nodes *nodes = job_nodes_copy(&job_run(job)->nodes->nodes); // it may go back to the queue
-    struct job was = {
-        .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
-    };
-    core_make_extra(entry)->parts = NULL;
-    if (!has_any_run && part->state != PART_ENDED) {
-        core_give_back(core, entry, text);
-    } else {
-        struct job_event event = { .attempt = job->attempt };
-        set_end(entry, part, &event);
-        add_up(parts, &event);
-        event.text = text;
-        event.log_path = parts->items[0].log_path;
-        event.nodes = describe_nodes(&was, parts);
-        core_make_extra(entry)->parts = parts;
-        struct job_usage *usage = merge_usage(entry, part);
-        core_make_extra(entry)->parts = NULL;
-        event.usage = (struct record_list){ usage, usage != NULL };
-        core_close_attempt(core, entry, &event);
-        free(event.nodes.items);
-        job_usage_free(usage);
-    }
-    forget_all(core, &was, parts);
-    job_nodes_free(nodes);
-    core_make_extra(entry)->parts = parts;
-    core_parts_drop(entry);
+    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+    if (node == NULL)
+        return core->boot_ms;
+    return node->is_up ? node->left_ms : node->heard_ms;
 }
 
 /* A part is over, and with it perhaps the attempt. */
@@ -353,12 +188,15 @@ static void settle(struct core *core, struct core_job *entry, struct core_part *
     struct core_parts *parts = core_extra(entry)->parts;
     part->state = state;
     part->order = ++parts->n_over;
+    part->is_in_stop = entry->job->state == JOB_STOPPING;
+    part->word_ms = core_part_is_loss(part) ? last_word_ms(core, entry->job, (uint32_t)(part - parts->items))
+                                            : core->boot_ms;
     for (size_t i = 0; i < parts->count; i++)
         if (!is_over(&parts->items[i])) {
             core_parts_act(core, entry);
             return;
         }
-    end_all(core, entry);
+    core_parts_end(core, entry);
 }
 
 /* --- what nodes say --- */

@@ -23,6 +23,8 @@ enum part_state {
 struct core_part {
     enum part_state state;
     uint32_t order;          // among those that are over, from 1 on
+    int64_t word_ms;         // over: boot clock, when that was heard; of a loss: its node's last word before
+    bool is_in_stop;         // over: the job was being stopped by then
     uint32_t port;           // of rank 0, since it is ready: where the parts meet
     char *log_path;          // NULL: not known (yet)
     char *text;              // returned, lost: why
@@ -69,3 +71,10 @@ bool core_part_is_lost(struct core_job *entry, uint32_t rank);
 /* After the HELLO of a node on which it has a part, and when that node's link is gone. */
 void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
 void core_parts_away(struct core *core, const struct core_node *node);
+
+/* --- core_parts_end.c --- */
+bool core_part_has_ended_well(const struct core_part *part);
+bool core_part_has_run(const struct core_part *part); // its command was executed
+bool core_part_is_loss(const struct core_part *part); // it is over because its node went down under it
+/* All parts are over, and with them the attempt. */
+void core_parts_end(struct core *core, struct core_job *entry);

@@ -38,7 +38,7 @@ static int hello(struct bench *b, uint32_t link, const char *node, const char *b
 }
 
 /* Nodes "a" (rank 0, link 1) and "b" (rank 1, link 2), and a job that needs all of both. */
-static int open_with_job(void **state)
+static int open_with(void **state, bool goes_on)
 {
     (void)bench_open(state);
     struct bench *b = *state;
@@ -50,9 +50,20 @@ static int open_with_job(void **state)
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
+    spec->ask.requeue_on_node_lost = goes_on;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
     bench_settle(b);
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
+}
+
+static int open_with_job(void **state)
+{
+    return open_with(state, false);
+}
+
+static int open_with_job_that_goes_on(void **state)
+{
+    return open_with(state, true);
 }
 
 static const struct sent *find_sent(const struct bench *b, uint16_t id, uint32_t task)
@@ -399,6 +410,90 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node is gone for ever");
 }
 
+/* Node "b" has no power any more; rank 0 notices before anybody here does. */
+static void fence_second(struct bench *b)
+{
+    static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    core_fence(b->core, b->now_ms, b->now_ms, &admin, "b", "it has no power", &two);
+    bench_settle(b);
+}
+
+static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    exited(b, 0, END_EXIT, 1, "NCCL: remote process exited or there was a network error");
+    fence_second(b);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->restarts, 1);
+    assert_string_equal(job->text, "rank 1 on b: its node b was fenced: it has no power");
+}
+
+static void a_failure_before_that_word_is_the_jobs_own(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    exited(b, 0, END_EXIT, 1, NULL);
+    say(b, 1, MESSAGE_HEARTBEAT, &(struct message_heartbeat){ .sent_ms = 1 });
+    fence_second(b);
+    const struct job *job = core_job(b->core, JOB);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_EXIT);
+    assert_string_equal(job->text, "rank 0 on a: exit 1");
+}
+
+static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    exited(b, 0, END_EXIT, 1, NULL);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    (void)hello(b, 3, "b", "boot-b2", NULL, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, JOB)->restarts, 1);
+    assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node was started anew while it ran");
+}
+
+static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    exited(b, 0, END_EXIT, 1, NULL);
+    struct known_attempt known = {
+        .job = JOB, .attempt = 1, .task = 1, .token = token(b), .phase = PHASE_EXITED
+    };
+    (void)hello(b, 2, "b", "boot-b", &known, 1);
+    exited(b, 1, END_NODE_LOST, 143, NULL);
+    assert_int_equal(core_job(b->core, JOB)->restarts, 1);
+}
+
+static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    exited(b, 0, END_EXIT, 1, NULL); // before its own STOP came
+    exited(b, 1, END_CANCELLED, 143, NULL);
+    assert_int_equal(core_job(b->core, JOB)->attempt, 2);
+}
+
+static void what_all_parts_came_to_by_themselves_stands(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
+    bench_settle(b);
+    exited(b, 0, END_EXIT, 1, NULL);
+    exited(b, 1, END_EXIT, 0, NULL);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, JOB)->exit_code, 1);
+}
+
 static void a_node_speaks_for_its_own_part_only(void **state)
 {
     struct bench *b = *state;
@@ -408,7 +503,8 @@ static void a_node_speaks_for_its_own_part_only(void **state)
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
+#define TEST(name)    cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
+#define GOES_ON(name) cmocka_unit_test_setup_teardown(name, open_with_job_that_goes_on, bench_close)
 
 int main(void)
 {
@@ -430,6 +526,12 @@ int main(void)
         TEST(a_cancel_stops_every_part_and_lets_nobody_go),
         TEST(a_signal_and_new_terms_reach_every_part),
         TEST(a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it),
+        GOES_ON(a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault),
+        GOES_ON(a_failure_before_that_word_is_the_jobs_own),
+        GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
+        GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
+        TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
+        TEST(what_all_parts_came_to_by_themselves_stands),
         TEST(a_node_speaks_for_its_own_part_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
