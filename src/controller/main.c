@@ -3,7 +3,7 @@
  * mgpud. Order of a start: settings; directories, locks, sockets and the agent while we may be root; then we
  * stop being root; store, core, links, API. The API accepts once the node's agent has said HELLO (or after
  * READY_WAIT_SECONDS), so that the first request already knows the GPUs. One turn: every callback that is
- * due, then core_turn().
+ * due, then core_turn() (turns.c).
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,6 +33,7 @@
 #include "controller/serve.h"
 #include "controller/settings.h"
 #include "controller/streams.h"
+#include "controller/turns.h"
 #include "wire/address.h"
 
 #define READY_WAIT_SECONDS 5
@@ -48,6 +49,7 @@ struct program {
     struct event *signals[3];
     struct event *store_readable;
     struct history_keeper *history;
+    struct turns *turns;
     bool is_ready, is_failed;
     int argc;
     char **argv;
@@ -245,15 +247,10 @@ static int watch(struct program *program, struct error *err)
     return agent_process_watch(controller->agent, err);
 }
 
-/* False when a signal, a failed store or a lost keeper has broken the loop. */
-static bool turn(struct program *program)
+static void end_turn(void *arg)
 {
-    struct controller *controller = &program->controller;
-    int r = event_base_loop(controller->loop, EVLOOP_ONCE);
-    if (event_base_got_break(controller->loop) || r != 0)
-        return false;
-    core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
-    return true;
+    struct program *program = arg;
+    core_turn(program->controller.core, clock_boot_ms(), clock_wall_ms());
 }
 
 static void on_joins_over(evutil_socket_t fd, short events, void *arg)
@@ -272,7 +269,7 @@ static void finish_joins(struct program *program)
         abort(); // memory
     (void)evtimer_add(limit, &(struct timeval){ .tv_sec = JOINS_MS / 1000 });
     while (!program->is_failed && !is_over && node_listener_is_joining(controller->node_listener))
-        if (!turn(program))
+        if (!turns_run(program->turns))
             break;
     event_free(limit);
     node_listener_refuse(controller->node_listener);
@@ -281,7 +278,7 @@ static void finish_joins(struct program *program)
 static void run(struct program *program)
 {
     struct controller *controller = &program->controller;
-    while (turn(program))
+    while (turns_run(program->turns))
         continue;
     node_listener_shut(controller->node_listener);
     bool is_joining = node_listener_is_joining(controller->node_listener);
@@ -295,6 +292,7 @@ static void run(struct program *program)
 static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
+    turns_free(program->turns);
     history_keeper_free(program->history);
     api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
@@ -327,7 +325,7 @@ static int start(struct program *program, struct error *err)
     int r = prepare(controller, &program->prepared, err);
     if (r < 0)
         return r;
-    controller->loop = event_base_new();
+    controller->loop = turns_loop_new();
     controller->links = links_new(controller);
     controller->streams = streams_new(controller);
     controller->registry = registry_new(controller);
@@ -342,6 +340,7 @@ static int start(struct program *program, struct error *err)
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = serve_new(controller);
     controller->retention = retention_new(controller);
+    program->turns = turns_new(controller->loop, end_turn, program);
     return watch(program, err);
 }
 

@@ -6,8 +6,9 @@
  *      └── refused: its answer follows the same way, not kept
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
- *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer, which is
- *              bounded, so that its leaving is noticed and its pipelining costs nothing
+ *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When that
+ * is full nothing more is read until the answer is taken; that the client leaves is then noticed by
+ *              serve_departures.c
  *   FLUSHING   the whole answer is in the output buffer
  *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
@@ -29,14 +30,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/serve_departures.h"
 #include "controller/serve_parser.h"
 #include "controller/serve_request.h"
 #include "controller/serve_route.h"
 #include "wire/limits.h"
 #include "wire/peer.h"
 #include "wire/problem.h"
-
-#define INPUT_MAX (64U << 10) // bytes read ahead of the parser
 
 enum connection_state {
     CONNECTION_READING,
@@ -52,6 +52,7 @@ struct connection {
     enum connection_state state;
     enum connection_kind kind;
     bool is_half_closed; // the client will send nothing more
+    bool is_held;        // nothing is read from it
     bool is_kept;        // after the answer that is being flushed
     size_t lingered;     // bytes dropped
     size_t counted_body; // bytes of the request's body that were counted
@@ -97,6 +98,8 @@ static void free_connection(struct connection *connection)
         connection->next->previous = connection->previous;
     give_body(connection);
     users_give(serve->users, connection->counted_uid, SHARE_CONNECTIONS, 1);
+    if (connection->is_held) // libevent may close the socket later
+        departures_forget(serve->departures, bufferevent_getfd(connection->stream));
     event_free(connection->deadline);
     bufferevent_free(connection->stream);
     parser_free(connection->parser);
@@ -142,6 +145,23 @@ static void start_request(struct connection *connection, const struct error *ref
     request_unref(request);
 }
 
+static bool has_input(const struct connection *connection)
+{
+    return evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0;
+}
+
+/* The client sends no more, and everything it sent has been looked at. */
+static void end_reading(struct connection *connection)
+{
+    struct error err = { 0 };
+    if (!parser_is_inside(connection->parser)) {
+        connection_close(connection);
+        return;
+    }
+    (void)error_set(&err, -EPROTO, "the request ends in the middle");
+    start_request(connection, &err);
+}
+
 static void feed_parser(struct connection *connection)
 {
     struct evbuffer *input = bufferevent_get_input(connection->stream);
@@ -167,6 +187,8 @@ static void feed_parser(struct connection *connection)
         if (progress == PARSER_CONTINUE && evbuffer_get_length(input) == 0)
             connection_write(connection, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     }
+    if (connection->state == CONNECTION_READING && connection->is_half_closed)
+        end_reading(connection);
 }
 
 static void drop_input(struct connection *connection)
@@ -178,6 +200,18 @@ static void drop_input(struct connection *connection)
         connection_close(connection);
 }
 
+/* Behind an answer that may take for ever nothing is read ahead for ever: over TCP, the client's leaving
+ * would be behind it. */
+static void keep_input(struct connection *connection)
+{
+    if (evbuffer_get_length(bufferevent_get_input(connection->stream)) < LIMIT_PIPELINE_BYTES)
+        return;
+    if (connection->state == CONNECTION_ANSWERING && connection->request->is_patient)
+        connection_close(connection);
+    else
+        connection_hold_input(connection, true);
+}
+
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct connection *connection = arg;
@@ -187,6 +221,8 @@ static void on_readable(struct bufferevent *stream, void *arg)
         drop_input(connection);
     else if (connection->state == CONNECTION_TAKEN && connection->request->on_input != NULL)
         connection->request->on_input(connection->request);
+    else
+        keep_input(connection);
 }
 
 static void linger(struct connection *connection)
@@ -204,7 +240,8 @@ static void linger(struct connection *connection)
 static void turn_over(struct connection *connection)
 {
     end_request(connection);
-    if (!connection->is_kept || connection->is_half_closed) {
+    connection_hold_input(connection, false);
+    if (!connection->is_kept || (connection->is_half_closed && !has_input(connection))) {
         linger(connection);
         return;
     }
@@ -212,7 +249,7 @@ static void turn_over(struct connection *connection)
     const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
     bufferevent_set_timeouts(connection->stream, NULL, &stall);
     set_deadline(connection, LIMIT_IDLE_S);
-    if (evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0)
+    if (has_input(connection))
         look_again(connection, EV_READ);
 }
 
@@ -232,19 +269,27 @@ static void on_writable(struct bufferevent *stream, void *arg)
     request_unref(request);
 }
 
-/* The client sends no more. It may still wait for the answer to what it asked: `printf ... | nc -N`. */
+/* Whether a client that sends no more may still wait for the answer to what it asked: `printf ... | nc -N`.
+ */
+static bool is_awaited(const struct connection *connection)
+{
+    return (connection->state == CONNECTION_ANSWERING && !connection->request->is_patient) ||
+           connection->state == CONNECTION_FLUSHING;
+}
+
 static void on_half_close(struct connection *connection)
 {
     connection->is_half_closed = true;
-    if (connection->state == CONNECTION_READING && parser_is_inside(connection->parser)) {
-        struct error err = { 0 };
-        (void)error_set(&err, -EPROTO, "the request ends in the middle");
-        start_request(connection, &err);
-        return;
-    }
-    bool is_awaited = (connection->state == CONNECTION_ANSWERING && !connection->request->is_patient) ||
-                      connection->state == CONNECTION_FLUSHING;
-    if (!is_awaited)
+    if (connection->state == CONNECTION_READING && !has_input(connection))
+        end_reading(connection);
+    else if (connection->state != CONNECTION_READING && !is_awaited(connection))
+        connection_close(connection);
+}
+
+void connection_on_departure(void *arg, bool is_gone)
+{
+    struct connection *connection = arg;
+    if (is_gone || !is_awaited(connection))
         connection_close(connection);
 }
 
@@ -325,7 +370,6 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
     const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
     bufferevent_setcb(connection->stream, on_readable, on_writable, on_condition, connection);
-    bufferevent_setwatermark(connection->stream, EV_READ, 0, INPUT_MAX);
     (void)bufferevent_set_max_single_write(connection->stream, LIMIT_STREAM_BUFFER_BYTES);
     bufferevent_set_timeouts(connection->stream, NULL, &stall);
     (void)bufferevent_enable(connection->stream, EV_READ | EV_WRITE);
@@ -426,10 +470,17 @@ struct evbuffer *connection_output(struct connection *connection)
 
 void connection_hold_input(struct connection *connection, bool is_held)
 {
-    if (is_held)
+    struct departures *departures = connection->serve->departures;
+    if (connection->is_held == is_held)
+        return;
+    connection->is_held = is_held;
+    if (is_held) {
         (void)bufferevent_disable(connection->stream, EV_READ);
-    else
+        departures_watch(departures, bufferevent_getfd(connection->stream), connection);
+    } else {
+        departures_forget(departures, bufferevent_getfd(connection->stream));
         (void)bufferevent_enable(connection->stream, EV_READ);
+    }
 }
 
 struct token_memory *connection_token(struct connection *connection)

@@ -17,6 +17,9 @@ enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE }
 /* Takes a fresh descriptor over. Who is at the other end is asked here, once. */
 void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 
+/* Of serve_departures.h: the client of a connection that is not read from has left. */
+void connection_on_departure(void *arg, bool is_gone);
+
 /* Ends it at once; a request on it is told that its client has gone. */
 void connection_close(struct connection *connection);
 
@@ -62,7 +65,7 @@ void connection_take_over(struct connection *connection);
 struct evbuffer *connection_input(struct connection *connection);
 struct evbuffer *connection_output(struct connection *connection);
 
-/* Stops or resumes reading. */
+/* Stops or resumes reading. That the client leaves meanwhile is noticed all the same. */
 void connection_hold_input(struct connection *connection, bool is_held);
 
 /* --- identities by token, so that the store is not asked for each request --- */

@@ -16,6 +16,7 @@
 #define SERVE_SCHEMA        "mgpu/v1"
 
 struct connection;      // serve_connection.h
+struct departures;      // serve_departures.h
 struct event_client;    // serve_events.c
 struct terminal_client; // serve_terminal.c
 
@@ -31,6 +32,7 @@ struct serve {
     size_t n_listeners;
     struct event *resume; // accepts again after the process ran out of descriptors
     struct connection *connections;
+    struct departures *departures;
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;

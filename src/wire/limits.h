@@ -46,6 +46,9 @@
     X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
     X(LIMIT_HISTORY_POINTS, "history_points", 25000, "points",                                               \
         "points in one answer about the past of GPUs, all GPUs together")                                    \
+    X(LIMIT_PIPELINE_BYTES, "pipeline_bytes", 65536, "bytes",                                                \
+        "what is read ahead of a request that is being answered; behind one that waits, follows or streams " \
+        "events, more closes the connection")                                                                \
     X(LIMIT_IDLE_S, "idle_s", 120, "s", "a connection without a request is closed after this time")          \
     X(LIMIT_REQUEST_S, "request_s", 30, "s", "from the first to the last byte of a request")                 \
     X(LIMIT_WRITE_S, "write_s", 60, "s", "an answer of which nobody reads a byte; not for logs")             \

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Users who send more than mgpud reads, in every state of a connection: what others ask for is committed meanwhile."""
+
+import contextlib
+import json
+import socket
+import struct
+import time
+
+import pytest
+
+import harness
+from test_api import free_port
+
+pytestmark = pytest.mark.root
+GPUS = 'sim:2x24G'
+PORT = free_port()
+LISTEN = f'127.0.0.1:{PORT}'
+PATIENCE_S = 20  # of another user, whose submit takes milliseconds on a quiet machine
+
+ZEROS = bytes(1 << 20)
+SUBMIT_BODY = json.dumps({'command': ['true'], 'hold': True}).encode()
+SUBMIT = (b'POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
+          b'Content-Length: %d\r\n\r\n%s' % (len(SUBMIT_BODY), SUBMIT_BODY))
+
+
+def get(path, more=b''):
+    return b'GET /api/v1%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n' % (path.encode(), more)
+
+
+def connect(box, door, user):
+    """A connection of this user."""
+    with user.acting():
+        sock = socket.socket(socket.AF_UNIX if door == 'unix' else socket.AF_INET)
+        sock.settimeout(harness.DEADLINE_S)
+        sock.connect(box.socket if door == 'unix' else ('127.0.0.1', PORT))
+    return sock
+
+
+def pour(sock, data):
+    """Sends until all is sent, nobody takes more, or the connection is refused."""
+    sock.setblocking(False)
+    view, last = memoryview(data), time.monotonic()
+    with contextlib.suppress(ConnectionError):
+        while view and time.monotonic() - last < 0.5:
+            try:
+                view = view[sock.send(view):]
+                last = time.monotonic()
+            except BlockingIOError:
+                pass
+
+
+def states(box, user, terminal):
+    """Name of a state of a connection, what brings it there, and what is sent behind that."""
+    waiting = box.post_job(['true'], user=user, hold=True)
+    return {
+        'reading': (b'POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2097152\r\n\r\n', ZEROS),
+        'waiting': (get(f'/jobs/{waiting}/wait'), ZEROS),
+        'streaming': (get('/events'), ZEROS),
+        'taken over': (get(f'/jobs/{terminal}/terminal', b'Connection: Upgrade\r\nUpgrade: mgpu-terminal\r\n'), ZEROS),
+        'refused': (b'BREW / HTTP/1.1\r\n\r\n', ZEROS),
+        'pipelined': (SUBMIT, SUBMIT * 20 + ZEROS),
+    }
+
+
+def submit_takes(box, user):
+    begin = time.monotonic()
+    answer = box.api('POST', '/jobs', {'command': ['true'], 'hold': True}, user=user, timeout_s=PATIENCE_S)
+    assert answer.status == 201, answer
+    return time.monotonic() - begin
+
+
+@pytest.fixture
+def terminal(box, bo, gate):
+    job = box.post_job(gate.command(), user=bo, tty=True)
+    box.wait(job, 'running')
+    yield job
+    gate.open()
+
+
+def shut(sock, how):
+    if how == 'reset':
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    if how == 'half-closed':
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+    elif how != 'open':
+        sock.close()
+
+
+@pytest.mark.parametrize('how', ['open', 'half-closed', 'closed', 'reset'])
+@pytest.mark.parametrize('door', ['unix', 'tcp'])
+def test_a_flood_in_any_state_keeps_nobody_from_submitting(box, ana, bo, terminal, door, how):
+    held = []
+    for name, (request, rest) in states(box, bo, terminal).items():
+        for _ in range(3):
+            sock = connect(box, door, bo)
+            held.append(sock)
+            sock.sendall(request)
+            pour(sock, rest)
+            shut(sock, how)
+        assert submit_takes(box, ana) < PATIENCE_S, name
+    for sock in held:
+        sock.close()
+    assert submit_takes(box, ana) < PATIENCE_S
+
+
+@pytest.mark.parametrize('door', ['unix', 'tcp'])
+def test_short_connections_that_leave_behind_pipelined_submits_freeze_nothing(box, ana, bo, door):
+    for _ in range(60):
+        sock = connect(box, door, bo)
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(SUBMIT * 4)
+        sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            sock.send(ZEROS)
+        sock.close()
+    assert submit_takes(box, ana) < PATIENCE_S
