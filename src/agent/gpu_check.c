@@ -31,6 +31,7 @@ struct checked_gpu {
     char *uuid;
     enum gpu_condition condition;
     uint64_t awaited; // the look that judges it, while it is unchecked
+    uint64_t answers; // looks that it has answered
     int64_t left_ms;  // when its last job left it; 0: before this agent
     bool is_idle_known, is_lost, tells_errors;
     uint64_t idle_bytes;
@@ -53,7 +54,6 @@ struct holder {
 struct gpu_check {
     uint64_t (*ask)(void *arg);
     void *arg;
-    uint64_t answers;
     struct checked_gpu *gpus;
     size_t n_gpus;
     struct holder *holders;
@@ -166,7 +166,7 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
 static void ask_again(struct gpu_check *check, const char *uuid)
 {
     struct checked_gpu *gpu = find_gpu(check, uuid);
-    if (check->answers >= gpu->awaited)
+    if (gpu->answers >= gpu->awaited)
         gpu->awaited = check->ask(check->arg);
 }
 
@@ -230,6 +230,16 @@ static bool tells_errors(const struct gpu_check *check, const struct holder *hol
     return false;
 }
 
+/* Has each GPU of it that can answered the look for errors? */
+static bool is_answered(const struct gpu_check *check, const struct holder *holder)
+{
+    for (size_t i = 0; i < check->n_gpus; i++)
+        if (!check->gpus[i].is_lost && check->gpus[i].answers < holder->awaited &&
+            has(holder, check->gpus[i].uuid))
+            return false;
+    return true;
+}
+
 bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms)
 {
     struct holder *holder = find_holder(check, id);
@@ -240,7 +250,7 @@ bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id,
         return true;
     if (holder->awaited == 0)
         holder->awaited = check->ask(check->arg);
-    holder->is_waiting = check->answers < holder->awaited && since_ms < ERRORS_MAX_MS;
+    holder->is_waiting = !is_answered(check, holder) && since_ms < ERRORS_MAX_MS;
     return holder->is_waiting;
 }
 
@@ -360,10 +370,11 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t bo
     enum gpu_condition before = gpu->condition;
     bool is_news = note_errors(check, gpu, state) || gpu->is_lost != (state->is_lost != 0);
     gpu->is_lost = state->is_lost != 0;
+    gpu->answers = state->answers > gpu->answers ? state->answers : gpu->answers;
     gpu->tells_errors = state->vendor == GPU_VENDOR_NVIDIA;
     if (gpu->is_lost)
         return is_news;
-    if (gpu->condition == UNCHECKED && check->answers < gpu->awaited)
+    if (gpu->condition == UNCHECKED && gpu->answers < gpu->awaited)
         return is_news;
     bool is_in_use = is_held(check, gpu->uuid);
     char *trouble = gpu->condition == CLEAN || is_in_use ? NULL : judge(check, gpu, state);
@@ -378,11 +389,10 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t bo
     return is_news || (gpu->condition == UNCLEAN) != (before == UNCLEAN);
 }
 
-bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers, int64_t boot_ms)
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t boot_ms)
 {
     struct gpu_state *states = gpus->items;
     bool is_news = false;
-    check->answers = answers > check->answers ? answers : check->answers;
     for (size_t i = 0; i < gpus->count; i++)
         if (states[i].uuid != NULL)
             is_news = look_at(check, &states[i], boot_ms) || is_news;

@@ -21,7 +21,7 @@
 
 struct gpu_check;
 
-/* `ask` has the GPUs looked at soon and returns the number that the report of this look will have reached. */
+/* `ask` has the GPUs looked at soon and returns the number that their `answers` will have reached. */
 struct gpu_check *gpu_check_new(uint64_t (*ask)(void *arg), void *arg);
 void gpu_check_free(struct gpu_check *check); // NULL is fine
 
@@ -54,10 +54,10 @@ void gpu_check_note_fault(
 
 /*
  * A report is there: `gpus` are struct gpu_state, their processes with their owners, whose is_unclean and
- * trouble are set; `answers` is up to which number it answers. True when it says something that the
- * controller should hear before anything is done on these GPUs.
+ * trouble are set. True when it says something that the controller should hear before anything is done on
+ * these GPUs.
  */
-bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, uint64_t answers, int64_t boot_ms);
+bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t boot_ms);
 
 /* Calls for each attempt that waits for a look, to start or for its end to be told, and forgets that it does.
  */

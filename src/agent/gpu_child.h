@@ -37,7 +37,7 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
  * follow; on_gone comes when it has. */
 void gpu_child_dismiss(struct gpu_child *child, bool is_killed);
 
-/* Has it look at its GPUs at once; its reports count in `answers`. False when it cannot be asked. */
+/* Has it look at its GPUs at once; they count such questions in `answers`. False when it cannot be asked. */
 bool gpu_child_ask(struct gpu_child *child);
 
 /* The key of the GPU it is at or hangs at, "": none. */

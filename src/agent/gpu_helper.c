@@ -64,7 +64,7 @@ struct gpu_helper {
     int64_t pause_ms, due_ms;  // of the next current helper
     unsigned failures;         // without a report in between
     bool is_heard, is_settled; // a report was passed on; none will follow
-    uint64_t asked, answered;  // looks in all, and those that reports have answered
+    uint64_t asked;            // looks in all
     uint64_t asked_old,
         asked_trial;   // of those: before the current helper and the trial, whose first reports answer them
     bool has_said_why; // the present helper told why the driver does not work
@@ -77,7 +77,6 @@ static void schedule(struct gpu_helper *helper);
 static void report(struct gpu_helper *helper)
 {
     struct gpu_report whole = helper->last;
-    whole.answers = helper->answered;
     whole.gpus = *gpu_roster_gpus(helper->roster);
     helper->is_heard = true;
     helper->on_report(helper->arg, &whole);
@@ -93,7 +92,6 @@ static void report_all_lost(struct gpu_helper *helper, const char *why)
                                                                            : "nvml");
     helper->last.is_on = 0;
     helper->last.is_sample = 1;
-    helper->answered = helper->asked; // that they are lost is the answer
     free(helper->last.text);
     helper->last.text = text;
     if (helper->last.fix == NULL)
@@ -201,6 +199,9 @@ static void settle_backend(struct gpu_helper *helper)
 
 static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
 {
+    struct gpu_state *states = fresh->gpus.items;
+    for (size_t i = 0; i < fresh->gpus.count; i++)
+        states[i].answers += helper->asked_old;
     if (fresh->is_on || fresh->is_final)
         gpu_roster_take(helper->roster, fresh);
     struct record_list gpus = fresh->gpus;
@@ -212,8 +213,6 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     if (helper->has_said_why)
         return; // its end follows
     settle_backend(helper);
-    if (helper->asked_old + helper->last.answers > helper->answered)
-        helper->answered = helper->asked_old + helper->last.answers;
     helper->failures = 0;
     helper->pause_ms = helper->timing.retry_first_ms;
     helper->suspect[0] = '\0';

@@ -28,8 +28,8 @@ typedef void gpu_helper_fn(void *arg, const struct gpu_report *report);
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
     const struct gpu_helper_timing *timing, struct gpu_roster *roster, gpu_helper_fn *on_report, void *arg);
 
-/* Has the GPUs looked at at once; returns the number that the `answers` of that report will have reached.
- * When nothing can be asked, the report that says so, or the next helper's first one, answers. */
+/* Has the GPUs looked at at once; returns the number that the `answers` of each GPU reaches when that was
+ * done, unless it is lost by then. When nothing can be asked, the next helper's first report answers. */
 uint64_t gpu_helper_ask(struct gpu_helper *helper);
 
 /* Ends the helper processes. NULL is fine. */

@@ -36,6 +36,7 @@ struct probe {
     struct gpu_stage *stage;
     void *state;
     struct gpu_turns *turns; // NULL until the first report
+    uint64_t asked;          // looks
     bool has_found;          // and says so: `found` GPUs
     size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
@@ -129,53 +130,55 @@ static void read_in_order(struct probe *probe, bool is_full)
     for (size_t i = 0; i < probe->report.gpus.count; i++) {
         gpu_stage_enter(probe->stage, backend->key(probe->state, i));
         read_one(probe->state, i, &gpus[i]);
+        gpus[i].answers = probe->asked;
     }
     gpu_stage_enter(probe->stage, NULL);
 }
 
-/* While one GPU answers the helper goes on; when none does, it is the agent's to end it. */
-static void read_at_once(struct probe *probe, bool is_full)
-{
-    const char *hung = gpu_turns_read(probe->turns, is_full, &probe->report.gpus);
-    if (hung == NULL)
-        gpu_stage_enter(probe->stage, NULL);
-    else
-        gpu_stage_hang(probe->stage, hung);
-}
+enum wake { WAKE_PERIOD, WAKE_ASKED, WAKE_ENDED, WAKE_ALONE };
 
-/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. */
-static int sample(struct probe *probe, int fd, bool is_full)
+static int report(struct probe *probe, int fd, bool is_sample)
 {
-    if (probe->turns != NULL)
-        read_at_once(probe, is_full);
-    else
-        read_in_order(probe, is_full);
-    if (is_full && probe->has_found)
-        tell_what_is_found(probe);
-    probe->report.is_sample = is_full;
+    probe->report.is_sample = is_sample;
     gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);
 }
 
-enum wake { WAKE_PERIOD, WAKE_ASKED, WAKE_ALONE };
+/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. What ends later
+ * than its report is told at once when somebody waits for it, else with the next one. */
+static int sample(struct probe *probe, int fd, enum wake wake)
+{
+    bool is_full = wake == WAKE_PERIOD, is_answer = true;
+    if (probe->turns != NULL)
+        is_answer = gpu_turns_read(probe->turns, is_full, probe->asked, &probe->report.gpus);
+    else
+        read_in_order(probe, is_full);
+    if (is_full && probe->has_found)
+        tell_what_is_found(probe);
+    return is_full || is_answer ? report(probe, fd, is_full) : 0;
+}
 
-/* Waits for the next period, for somebody who asks (each byte is a look), or for the reader to go. */
+/* Waits for the next period, for somebody who asks (each byte is a look), for the end of a turn, or for the
+ * reader to go. */
 static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
 {
     char asked[256];
-    struct pollfd reader = { .fd = fd, .events = POLLIN };
+    struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+        { .fd = gpu_turns_fd(probe->turns), .events = POLLIN } };
     int ready = 0;
     int64_t left = until_ms - clock_boot_ms();
     do {
-        ready = poll(&reader, 1, left > 0 ? (int)left : 0);
+        ready = poll(fds, 2, left > 0 ? (int)left : 0);
         left = until_ms - clock_boot_ms();
     } while (ready <= 0 && left > 0);
     if (ready <= 0)
         return WAKE_PERIOD;
-    ssize_t n = (reader.revents & POLLIN) != 0 ? read(fd, asked, sizeof(asked)) : 0;
+    if (fds[0].revents == 0)
+        return left > 0 ? WAKE_ENDED : WAKE_PERIOD;
+    ssize_t n = (fds[0].revents & POLLIN) != 0 ? read(fd, asked, sizeof(asked)) : 0;
     if (n <= 0)
         return WAKE_ALONE;
-    probe->report.answers += (uint64_t)n;
+    probe->asked += (uint64_t)n;
     return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
 }
 
@@ -203,9 +206,9 @@ int gpu_probe_run(
         gpu_stage_set_open(stage);
         describe(&probe, &err);
         do {
-            r = sample(&probe, fd, wake == WAKE_PERIOD);
+            r = sample(&probe, fd, wake);
             if (probe.turns == NULL && !probe.report.is_final)
-                probe.turns = gpu_turns_new(probe.backend, probe.state, &probe.report.gpus, silent_ms);
+                probe.turns = gpu_turns_new(probe.backend, probe.state, stage, &probe.report.gpus, silent_ms);
             next_ms += wake == WAKE_PERIOD ? period_ms : 0;
         } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
         if (!gpu_turns_end(probe.turns))

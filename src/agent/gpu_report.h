@@ -17,7 +17,6 @@ struct gpu_report {
     char *fix;               // what to do when it is off, or NULL
     struct record_list gpus; // struct gpu_state
     uint32_t is_sample;      // 0: it came in between, and only tells whether the GPUs are clean
-    uint64_t answers;        // looks that were asked for and are answered by this report
 };
 
 extern const struct record_type gpu_report_record;

@@ -44,12 +44,18 @@ void gpu_stage_hang(struct gpu_stage *stage, const char *key)
         (void)snprintf(stage->key, GPU_KEY_SIZE, "%s", key);
 }
 
+void gpu_stage_step(struct gpu_stage *stage)
+{
+    if (stage != NULL)
+        atomic_fetch_add(&stage->steps, 1);
+}
+
 void gpu_stage_enter(struct gpu_stage *stage, const char *key)
 {
     if (stage == NULL)
         return;
     (void)snprintf(stage->key, GPU_KEY_SIZE, "%s", key != NULL ? key : "");
-    atomic_fetch_add(&stage->steps, 1);
+    gpu_stage_step(stage);
 }
 
 void gpu_stage_set_open(struct gpu_stage *stage)

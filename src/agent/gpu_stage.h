@@ -15,7 +15,7 @@
 #define GPU_LEFT_OUT 64U // GPUs; a node with more of them that hang has none that can be used
 
 struct gpu_stage {
-    _Atomic uint64_t steps;   // grows with everything the helper begins
+    _Atomic uint64_t steps;   // grows with everything the helper begins or ends
     _Atomic uint32_t is_open; // 1: the driver has started
     char key[GPU_KEY_SIZE];   // the GPU it is at; "": none
     uint32_t n_left_out;      // this and the next are written before the helper is forked
@@ -35,7 +35,10 @@ bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key);
 /* Something begins; `key` NULL: it is about no GPU. */
 void gpu_stage_enter(struct gpu_stage *stage, const char *key);
 
-/* Nothing goes on any more since it is at that GPU. */
+/* Something has ended: the driver answers. Any thread may say so. */
+void gpu_stage_step(struct gpu_stage *stage);
+
+/* It waits for that GPU; when nothing is stepped on, the GPU is why. */
 void gpu_stage_hang(struct gpu_stage *stage, const char *key);
 
 /* The driver has started and has named its GPUs. */

@@ -10,16 +10,21 @@
 struct gpu_turns;
 
 /* `gpus` (struct gpu_state) are described. NULL when there is one GPU or no threads can be had: then they are
- * read one after the other. */
-struct gpu_turns *gpu_turns_new(
-    const struct gpu_backend *backend, void *state, const struct record_list *gpus, int64_t silent_ms);
+ * read one after the other. Each turn that ends is a step of the stage. */
+struct gpu_turns *gpu_turns_new(const struct gpu_backend *backend, void *state, struct gpu_stage *stage,
+    const struct record_list *gpus, int64_t silent_ms);
 
 /*
- * Has each GPU read that is not being read since before, waits for them for a short time, and brings `gpus`
- * up to date with what is there. One that has not answered for `silent_ms` is lost. Returns NULL when a GPU
- * answers, else the position's key of the one that is being read for the longest time.
+ * Begins a turn of each GPU that has none under way and needs one, for a full sample or because of the looks
+ * that were `asked` for so far. Waits for these for a short time, and brings `gpus` up to date with all that
+ * has ended. A GPU whose turn has not ended for `silent_ms` is lost. While no GPU answers, the stage is told
+ * which one has been read for the longest time. True when a GPU answers a look that it had not answered
+ * before.
  */
-const char *gpu_turns_read(struct gpu_turns *turns, bool is_full, struct record_list *gpus);
+bool gpu_turns_read(struct gpu_turns *turns, bool is_full, uint64_t asked, struct record_list *gpus);
+
+/* Readable when a turn has ended since the last read, which should then be called; -1 for NULL. */
+int gpu_turns_fd(const struct gpu_turns *turns);
 
 /* Ends the threads. False when one of them hangs: then neither they nor the backend's state can be freed, and
  * the process has to end. NULL is fine. */

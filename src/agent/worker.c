@@ -75,7 +75,6 @@ struct worker {
     char boot_id[BOOT_ID_SIZE];
     char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
     bool has_said_hello;
-    uint64_t answers;        // looks at the GPUs that the reports so far have answered
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     uint32_t gpu_repeats;    // samples in a row that were like it
     char *told_text;         // what was said last of the GPUs as a whole
@@ -220,6 +219,14 @@ static uint64_t ask_gpus(void *arg)
     return worker->gpus != NULL ? gpu_helper_ask(worker->gpus) : 0; // at the start the first report answers
 }
 
+/* Nobody else needs them, and a sample with other numbers alone is nothing new. */
+static void forget_answers(const struct record_list *gpus)
+{
+    struct gpu_state *states = gpus->items;
+    for (size_t i = 0; i < gpus->count; i++)
+        states[i].answers = 0;
+}
+
 /* What the controller should know before the next job starts there goes out before anything follows from it.
  */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
@@ -227,13 +234,12 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     struct worker *worker = arg;
     struct message_gpus gpus = { .gpus = report->gpus };
     gpu_devices_update(worker->devices, report->backend, &report->gpus);
-    bool is_answer = report->answers > worker->answers;
     if (report->is_sample)
         gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     else
         gpu_watch_own(worker->watch, &gpus.gpus);
-    bool is_news = gpu_check_report(worker->check, &gpus.gpus, report->answers, clock_boot_ms());
-    worker->answers = report->answers;
+    bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
+    forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
         say_hello(worker, report);
@@ -241,8 +247,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     }
     if (worker->has_said_hello && (report->is_sample || is_news))
         take_sample(worker, report, &gpus);
-    if (is_answer || is_news)
-        effects_gpus_looked_at(worker->effects);
+    effects_gpus_looked_at(worker->effects);
 }
 
 /* The best kind of confinement that works here; the last of the list always does. */

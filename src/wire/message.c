@@ -54,6 +54,7 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(28, RECORD_STRING, struct gpu_state, trouble, 256),
     RECORD_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
     RECORD_SUBLIST(60, struct gpu_state, xids, GPU_XIDS_MAX, &gpu_xid_record),
+    RECORD_FIELD(61, RECORD_U64, struct gpu_state, answers, 0),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 

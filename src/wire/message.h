@@ -137,6 +137,7 @@ struct gpu_state {
     char *trouble;                           // why it is lost or unclean, in words; NULL: it is neither
     struct record_list processes;            // struct gpu_process; says something when GPU_PROCESSES is valid
     struct record_list xids;                 // struct gpu_xid: the last errors, in order of time
+    uint64_t answers; // of helper and agent: looks that were asked for before its memory was read
 };
 
 enum gpu_value {

@@ -13,30 +13,39 @@
  *   process I KIND PID MIB   a process on GPU I; KIND is compute, graphics or mps; MIB -1: not available
  *   processes BYTES          elements of the lists of processes have BYTES bytes (see driver 535.54)
  *   xid I NUMBER             an event of GPU I; those that a set has not seen yet are waited for in order
- *   lost I                   GPU I has fallen off the bus
- *   link I J                 an NVLink from GPU I to GPU J; J may be no GPU: a switch
- *   order I J ...            NVML lists the GPUs in this order, and others not at all; handles stay good
- *   hang 1                   measuring calls never return
- *   hang_gpu I               those for GPU I never return
- *   hang_all I               no call for GPU I returns, not even that for its handle
- *   hang_init 1              nvmlInit never returns
- *   crash_gpu I              measuring GPU I ends the process
- *   fail FUNCTION CODE       that function returns CODE
- *   still 1                  the file is never read again by this process, for benchmarks
+ *   lost I                   GPU I has fallen off the bus; a set of events that it belongs to tells nothing
+ * more code I CODE              each measuring call for GPU I returns CODE, such as 999 handle I CODE GPU I
+ * cannot be opened: its handle is not given out mig I CURRENT PENDING    MIG mode of GPU I; not supported
+ * where this line is missing compute I MODE           compute mode of GPU I: 0 default, 2 prohibited, 3 one
+ * process recovery I ACTION        what GPU I needs: 0 nothing, 1 a reset, 2 a reboot, 3 and 4 to be drained
+ *   numa I NODE              memory of GPU I is a NUMA node of the machine
+ *   delay MS                 a measuring call takes MS milliseconds
+ *   delay_gpu I MS           one for GPU I takes MS
+ *   open I MS                the first handle of GPU I takes MS in each process: the driver initialises the
+ * GPU serial 1                 calls that take time wait for each other, in all processes link I J an NVLink
+ * from GPU I to GPU J; J may be no GPU: a switch. J 99: where it leads to is not known order I J ... NVML
+ * lists the GPUs in this order, and others not at all; handles stay good hang 1                   measuring
+ * calls never return hang_gpu I               those for GPU I never return hang_all I               no call
+ * for GPU I returns, not even that for its handle hang_init 1              nvmlInit never returns crash_gpu I
+ * measuring GPU I ends the process fail FUNCTION CODE       that function returns CODE still 1 the file is
+ * never read again by this process, for benchmarks
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #define GPUS_MAX          16
 #define LINKS_MAX         64
+#define LINK_UNKNOWN      99
 #define PROCESSES_MAX     2048
 #define EVENTS_MAX        64
 #define FAILS_MAX         16
@@ -49,6 +58,7 @@
 #define VERSION_MISMATCH  25
 #define UNKNOWN_ERROR     999
 #define XID_EVENT         0x8ULL
+#define FIELD_RECOVERY    230
 #define POLL_NS           5000000L
 #define EXPORT            __attribute__((visibility("default")))
 
@@ -56,6 +66,8 @@ struct gpu {
     unsigned int domain, bus, memory_mib, used_mib, utilization, celsius, milliwatts;
     char uuid[64], name[64];
     int is_lost, is_hanging, is_hanging_all, is_crashing, has_more;
+    int code, handle_code, has_mig, mig[2], compute, has_recovery, recovery, has_numa, numa;
+    unsigned int delay_ms, open_ms;
     unsigned int minor, limit, sm, memory_clock;
     unsigned long long energy, ecc[2];
 };
@@ -80,7 +92,8 @@ struct fail {
 };
 
 struct machine {
-    int init, is_hanging, is_init_hanging, is_still;
+    int init, is_hanging, is_init_hanging, is_still, is_serial;
+    unsigned int delay_ms;
     unsigned int order[GPUS_MAX], n_listed; // only with a line `order`
     int has_order;
     unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
@@ -115,6 +128,16 @@ struct event {
     void *device;
     unsigned long long type, data;
     unsigned int gpu_instance, compute_instance;
+};
+
+struct field_value {
+    unsigned int id, scope;
+    long long timestamp, latency;
+    int type, code;
+    union {
+        double fraction;
+        unsigned int number;
+    } value;
 };
 
 struct event_set {
@@ -152,6 +175,47 @@ static void read_gpu(struct machine *machine, const char *line)
         machine->gpus[i].is_crashing = 1;
 }
 
+/* What a line beginning with `word` says of a GPU: up to two numbers; how many there were. */
+static int read_mood(
+    struct machine *machine, const char *line, const char *word, struct gpu **ret, int numbers[2])
+{
+    unsigned int i = 0;
+    size_t length = strlen(word);
+    if (strncmp(line, word, length) != 0 || line[length] != ' ')
+        return 0;
+    int count = sscanf(line + length, "%u %d %d", &i, &numbers[0], &numbers[1]);
+    *ret = &machine->gpus[i < GPUS_MAX ? i : 0];
+    return i < GPUS_MAX ? count - 1 : 0;
+}
+
+static void read_moods(struct machine *machine, const char *line)
+{
+    struct gpu *gpu;
+    int numbers[2] = { 0 };
+    if (read_mood(machine, line, "code", &gpu, numbers) > 0)
+        gpu->code = numbers[0];
+    if (read_mood(machine, line, "handle", &gpu, numbers) > 0)
+        gpu->handle_code = numbers[0];
+    if (read_mood(machine, line, "compute", &gpu, numbers) > 0)
+        gpu->compute = numbers[0];
+    if (read_mood(machine, line, "delay_gpu", &gpu, numbers) > 0)
+        gpu->delay_ms = (unsigned int)numbers[0];
+    if (read_mood(machine, line, "open", &gpu, numbers) > 0)
+        gpu->open_ms = (unsigned int)numbers[0];
+    if (read_mood(machine, line, "recovery", &gpu, numbers) > 0) {
+        gpu->has_recovery = 1;
+        gpu->recovery = numbers[0];
+    }
+    if (read_mood(machine, line, "numa", &gpu, numbers) > 0) {
+        gpu->has_numa = 1;
+        gpu->numa = numbers[0];
+    }
+    if (read_mood(machine, line, "mig", &gpu, numbers) > 1) {
+        gpu->has_mig = 1;
+        memcpy(gpu->mig, numbers, sizeof(gpu->mig));
+    }
+}
+
 static void read_order(struct machine *machine, const char *line)
 {
     unsigned int i;
@@ -171,6 +235,7 @@ static void read_line(struct machine *machine, const char *line)
     struct xid xid;
     struct fail fail;
     read_gpu(machine, line);
+    read_moods(machine, line);
     read_order(machine, line);
     if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
         machine->links[machine->n_links++] = link;
@@ -184,31 +249,34 @@ static void read_line(struct machine *machine, const char *line)
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "hang %d", &machine->is_hanging);
     (void)sscanf(line, "still %d", &machine->is_still);
+    (void)sscanf(line, "serial %d", &machine->is_serial);
+    (void)sscanf(line, "delay %u", &machine->delay_ms);
     (void)sscanf(line, "hang_init %d", &machine->is_init_hanging);
     (void)sscanf(line, "processes %u", &machine->process_bytes);
 }
 
-static FILE *open_state(void)
+static int open_state(void)
 {
     char path[4096];
     Dl_info self;
     const char *named = getenv("MGPU_NVML_STANDIN");
     if (named != NULL)
-        return fopen(named, "re");
+        return open(named, O_RDONLY | O_CLOEXEC);
     if (dladdr((void *)(size_t)open_state, &self) == 0)
-        return NULL;
+        return -1;
     const char *slash = strrchr(self.dli_fname, '/');
     if (slash == NULL)
-        return NULL;
+        return -1;
     (void)snprintf(path, sizeof(path), "%.*s/nvml.state", (int)(slash - self.dli_fname), self.dli_fname);
-    return fopen(path, "re");
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static struct machine read_machine(void)
 {
     struct machine machine = { .process_bytes = 24 };
     char line[256];
-    FILE *file = open_state();
+    int fd = open_state();
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (file == NULL) {
         machine.init = UNKNOWN_ERROR;
         return machine;
@@ -242,6 +310,19 @@ static void hang(void)
         (void)pause();
 }
 
+/* As the driver takes its time: with `serial`, for one caller after the other. */
+static void spend(const struct machine *machine, unsigned int ms)
+{
+    const struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+    int lock = ms > 0 && machine->is_serial ? open_state() : -1;
+    if (lock >= 0)
+        (void)flock(lock, LOCK_EX);
+    if (ms > 0)
+        (void)nanosleep(&time, NULL);
+    if (lock >= 0)
+        (void)close(lock);
+}
+
 /* A handle is the number of the GPU's line plus one. Returns NVML's code. */
 static int find_in(
     const struct machine *machine, const char *function, void *device, struct gpu *gpu, int is_measuring)
@@ -255,8 +336,12 @@ static int find_in(
     if (is_measuring && machine->gpus[i].is_crashing)
         (void)raise(SIGKILL);
     *gpu = machine->gpus[i];
+    if (is_measuring)
+        spend(machine, gpu->delay_ms > 0 ? gpu->delay_ms : machine->delay_ms);
     if (is_measuring && gpu->is_lost)
         return LOST;
+    if (is_measuring && gpu->code != 0)
+        return gpu->code;
     for (unsigned int k = 0; k < machine->n_fails; k++)
         if (strcmp(machine->fails[k].function, function) == 0)
             return machine->fails[k].code;
@@ -286,12 +371,18 @@ static int count_gpus(unsigned int *count)
 
 static int give_handle(unsigned int index, void **device)
 {
+    static _Atomic int is_open[GPUS_MAX];
     struct machine machine = look();
     if (index >= (machine.has_order ? machine.n_listed : machine.count))
         return NOT_FOUND;
     unsigned int i = machine.has_order ? machine.order[index] : index;
     if (i < GPUS_MAX && machine.gpus[i].is_hanging_all)
         hang();
+    if (i < GPUS_MAX && machine.gpus[i].handle_code != 0)
+        return machine.gpus[i].handle_code;
+    if (i < GPUS_MAX && !is_open[i])
+        spend(&machine, machine.gpus[i].open_ms);
+    is_open[i < GPUS_MAX ? i : 0] = 1;
     *device = (void *)(size_t)(i + 1);
     return 0;
 }
@@ -433,6 +524,8 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, 
     const struct link *found = find_link(&machine, device, link);
     if (found == NULL)
         return BAD_ARGUMENT;
+    if (found->to == LINK_UNKNOWN)
+        return NOT_SUPPORTED;
     memset(pci, 0, sizeof(*pci));
     pci->domain = found->to < machine.count ? machine.gpus[found->to].domain : 0xffff;
     pci->bus = found->to < machine.count ? machine.gpus[found->to].bus : 0xff;
@@ -564,6 +657,49 @@ EXPORT int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsi
     return code;
 }
 
+int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending);
+int nvmlDeviceGetComputeMode(void *device, unsigned int *mode);
+int nvmlDeviceGetNumaNodeId(void *device, unsigned int *node);
+int nvmlDeviceGetFieldValues(void *device, int count, struct field_value *values);
+
+EXPORT int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 1);
+    *current = (unsigned int)gpu.mig[0];
+    *pending = (unsigned int)gpu.mig[1];
+    return code == 0 && !gpu.has_mig ? NOT_SUPPORTED : code;
+}
+
+EXPORT int nvmlDeviceGetComputeMode(void *device, unsigned int *mode)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 1);
+    *mode = (unsigned int)gpu.compute;
+    return code;
+}
+
+EXPORT int nvmlDeviceGetNumaNodeId(void *device, unsigned int *node)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 0);
+    *node = (unsigned int)gpu.numa;
+    return code == 0 && !gpu.has_numa ? NOT_SUPPORTED : code;
+}
+
+/* The call as a whole succeeds; each value has a code of its own. */
+EXPORT int nvmlDeviceGetFieldValues(void *device, int count, struct field_value *values)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 1);
+    for (int i = 0; code == 0 && i < count; i++) {
+        values[i].code = values[i].id == FIELD_RECOVERY && gpu.has_recovery ? 0 : NOT_SUPPORTED;
+        values[i].type = 1; // unsigned int
+        values[i].value.number = (unsigned int)gpu.recovery;
+    }
+    return code;
+}
+
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos);
 int nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned int *count, void *infos);
 int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *device, unsigned int *count, void *infos);
@@ -642,6 +778,9 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int time
             *event = (struct event){ (void *)(size_t)(xid.gpu + 1), XID_EVENT, xid.number, ~0U, ~0U };
             return 0;
         }
+        for (unsigned int i = 0; i < machine.count; i++)
+            if (machine.gpus[i].is_lost && (waiting->registered & 1U << i) != 0)
+                return LOST;
         (void)nanosleep(&pause_time, NULL);
     }
     return TIMED_OUT;

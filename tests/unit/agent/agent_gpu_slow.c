@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Drivers that take their time: each call, one call after the other, or only until a GPU is initialised. */
+#include "gpu_watcher.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+/* A whole sample of three GPUs fits into silent_ms, one call after the other. */
+static const struct gpu_helper_timing timing = {
+    .period_ms = 20, .first_ms = 3000, .silent_ms = 1500, .retry_first_ms = 20, .retry_max_ms = 200
+};
+
+/* Three GPUs whose used memory is `mib`, `mib` + 1 and `mib` + 2. */
+static void machine_uses(unsigned mib, const char *mood)
+{
+    _cleanup_free_ char *text = xasprintf("gpu 0 1b 24576 %u 1 40 90000 GPU-a NVIDIA One\n"
+                                          "gpu 0 2b 24576 %u 2 40 90000 GPU-b NVIDIA One\n"
+                                          "gpu 0 3b 24576 %u 3 40 90000 GPU-c NVIDIA One\n%s",
+        mib, mib + 1, mib + 2, mood);
+    machine_is(text);
+}
+
+static void await_memory(struct watcher *watcher, unsigned mib)
+{
+    int64_t deadline_ms = clock_boot_ms() + 20000;
+    while (
+        watcher->used_mib[0] != mib || watcher->used_mib[1] != mib + 1 || watcher->used_mib[2] != mib + 2) {
+        assert_true(clock_boot_ms() < deadline_ms);
+        await(watcher, "abc");
+    }
+}
+
+/* A sample of each GPU takes longer than a report waits for it. */
+static void values_of_slow_gpus_are_refreshed_and_none_is_lost(void **state)
+{
+    static const char *const moods[] = { "delay 8\n", "delay 8\nserial 1\n", "delay_gpu 1 15\n" };
+    for (size_t i = 0; i < sizeof(moods) / sizeof(moods[0]); i++) {
+        struct watcher watcher = { .timing = &timing };
+        begin(&watcher, THREE_GPUS);
+        await(&watcher, "abc");
+        for (unsigned mib = 100; mib <= 300; mib += 100) {
+            machine_uses(mib, moods[i]);
+            await_memory(&watcher, mib);
+        }
+        assert_int_equal(watcher.losses, 0);
+        end(&watcher);
+    }
+}
+
+/* For three times as long as a helper may be silent. */
+static void a_helper_whose_gpus_are_all_slow_is_not_replaced(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    machine_uses(1, "delay 8\nserial 1\n");
+    pid_t helper = first_child();
+    await_time(&watcher, 3 * timing.silent_ms);
+    assert_int_equal(watcher.losses, 0);
+    assert_int_equal(first_child(), helper);
+    end(&watcher);
+}
+
+/* What is said to be an answer was read after the question. */
+static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    for (unsigned mib = 100; mib <= 500; mib += 100) {
+        machine_uses(mib, "delay 8\nserial 1\n");
+        uint64_t number = gpu_helper_ask(watcher.helper);
+        for (size_t i = 0; i < 3; i++) {
+            while (watcher.gpu_answers[i] < number)
+                await(&watcher, "abc");
+            assert_int_equal(watcher.used_mib[i], mib + i);
+        }
+    }
+    end(&watcher);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_of_slow_gpus_are_refreshed_and_none_is_lost),
+        cmocka_unit_test(a_helper_whose_gpus_are_all_slow_is_not_replaced),
+        cmocka_unit_test(a_look_is_answered_with_values_that_were_read_after_it),
+    };
+    return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+}
