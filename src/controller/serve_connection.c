@@ -7,8 +7,7 @@
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
  *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When that
- * is full nothing more is read until the answer is taken; that the client leaves is then noticed by
- *              serve_departures.c
+ * is full, reading stops until the answer is taken; serve_departures.c then notices a client that leaves
  *   FLUSHING   the whole answer is in the output buffer
  *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
