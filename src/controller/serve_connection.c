@@ -6,8 +6,8 @@
  *      └── refused: its answer follows the same way, not kept
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
- *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When that
- * is full, reading stops until the answer is taken; serve_departures.c then notices a client that leaves
+ *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When it is
+ *              full, reading stops until the answer is taken; serve_departures.c notices the client leave
  *   FLUSHING   the whole answer is in the output buffer
  *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread

@@ -20,6 +20,7 @@ PLANTED = {
     'a sentence twice': ('man/a.8.scd', f'*--one*\n\tX. {LONG}\n\tY. {LONG}\n', 'is repeated'),
     'a sentence of a guide twice': ('README.md', f'{LONG}\n\nX. {LONG}\n', 'is repeated'),
     'a key twice': ('docs/api.md', '| key | type |\n| --- | --- |\n| `a` | x |\n| `b` | x |\n| `a` | y |\n', '`a` has two rows'),
+    'a row of another table': ('docs/api.md', '| key | type |\n| --- | --- |\n| `a` | x |\n| `b` | 1 | bytes |\n', '`b` has 3 cells'),
 }
 
 
