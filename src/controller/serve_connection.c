@@ -32,6 +32,7 @@
 #include "controller/serve_departures.h"
 #include "controller/serve_parser.h"
 #include "controller/serve_request.h"
+#include "controller/serve_rights.h"
 #include "controller/serve_route.h"
 #include "wire/limits.h"
 #include "wire/peer.h"
@@ -57,6 +58,7 @@ struct connection {
     size_t counted_body; // bytes of the request's body that were counted
     struct identity who;
     uint32_t counted_uid; // as which it was counted
+    enum user_share counted_share;
     struct bufferevent *stream;
     struct event *deadline;
     struct parser *parser;
@@ -86,6 +88,41 @@ static int count_body(struct connection *connection, struct error *err)
     return r;
 }
 
+/* The share that it is counted in: when all others are taken administrators still get in. */
+static int count_connection(struct serve *serve, uint32_t uid, enum user_share *ret_share, struct error *err)
+{
+    enum user_share share = uid == USER_UNKNOWN ? SHARE_UNKNOWN : SHARE_CONNECTIONS;
+    int r = users_take(serve->users, uid, share, 1, err);
+    if (r < 0 && uid != USER_UNKNOWN && rights_role(serve, uid) == ROLE_ADMIN) {
+        share = SHARE_RESERVED;
+        r = users_take(serve->users, uid, share, 1, err);
+    }
+    if (r == 0)
+        *ret_share = share;
+    return r;
+}
+
+int connection_count_as(struct connection *connection, uint32_t uid, struct error *err)
+{
+    struct serve *serve = connection->serve;
+    enum user_share share;
+    if (connection->counted_uid != USER_UNKNOWN)
+        return 0;
+    int r = count_connection(serve, uid, &share, err);
+    if (r < 0)
+        return r;
+    r = users_take(serve->users, uid, SHARE_BODIES, connection->counted_body, err);
+    if (r < 0) {
+        users_give(serve->users, uid, share, 1);
+        return r;
+    }
+    users_give(serve->users, USER_UNKNOWN, connection->counted_share, 1);
+    users_give(serve->users, USER_UNKNOWN, SHARE_BODIES, connection->counted_body);
+    connection->counted_uid = uid;
+    connection->counted_share = share;
+    return 0;
+}
+
 static void free_connection(struct connection *connection)
 {
     struct serve *serve = connection->serve;
@@ -96,7 +133,7 @@ static void free_connection(struct connection *connection)
     if (connection->next != NULL)
         connection->next->previous = connection->previous;
     give_body(connection);
-    users_give(serve->users, connection->counted_uid, SHARE_CONNECTIONS, 1);
+    users_give(serve->users, connection->counted_uid, connection->counted_share, 1);
     if (connection->is_held) // libevent may close the socket later
         departures_forget(serve->departures, bufferevent_getfd(connection->stream));
     event_free(connection->deadline);
@@ -343,8 +380,9 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
 {
     struct identity who = ask_kernel(fd, kind);
     uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
+    enum user_share share;
     struct error err = { 0 };
-    if (users_take(serve->users, uid, SHARE_CONNECTIONS, 1, &err) < 0) {
+    if (count_connection(serve, uid, &share, &err) < 0) {
         turn_away(fd, &err);
         return;
     }
@@ -356,6 +394,7 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
         .kind = kind,
         .who = who,
         .counted_uid = uid,
+        .counted_share = share,
         .stream = bufferevent_socket_new(loop, fd, BEV_OPT_CLOSE_ON_FREE),
         .deadline = event_new(loop, -1, 0, on_deadline, connection),
         .parser = parser_new(),

@@ -291,6 +291,8 @@ static void run_route(struct request *request)
     if (request->who.is_known)
         request->who.role = rights_role(request->serve, uid);
     int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
+    if (r == 0 && request->who.is_known)
+        r = connection_count_as(request->connection, uid, &err);
     if (r == 0 && request->route->action != ACTION_GREET && !request->who.is_known) {
         r = error_set(&err, -ENOKEY, "nobody knows who asks");
         (void)error_hint(&err, "use the unix socket, or send a token made with `mgpu token create`");

@@ -12,9 +12,10 @@
 #include "base/memory.h"
 #include "wire/limits.h"
 
-#define CHAINS       256U
-#define MILLI        1000 // the bucket counts thousandths of a request
-#define BUCKET_WHOLE ((int64_t)LIMIT_USER_BURST * MILLI)
+#define CHAINS                 256U
+#define USER_CONNECTIONS_LEAST 64U  // of one user, where a sixteenth would be less
+#define MILLI                  1000 // the bucket counts thousandths of a request
+#define BUCKET_WHOLE           ((int64_t)LIMIT_USER_BURST * MILLI)
 
 struct user {
     struct user *next;
@@ -35,6 +36,8 @@ static const struct {
     const char *what;
 } shares[SHARES] = {
     [SHARE_CONNECTIONS] = { -EMFILE, "connections" },
+    [SHARE_RESERVED] = { -EMFILE, "connections of administrators" },
+    [SHARE_UNKNOWN] = { -EMFILE, "connections without a known user" },
     [SHARE_FOLLOWS] = { -EUSERS, "logs" },
     [SHARE_EVENTS] = { -EUSERS, "event streams" },
     [SHARE_LISTS] = { -EUSERS, "long lists" },
@@ -42,13 +45,27 @@ static const struct {
     [SHARE_TERMINALS] = { -EUSERS, "terminals" },
 };
 
+static size_t least(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+static void limit_connections(struct users *users, size_t max_connections)
+{
+    size_t all = least(max_connections, LIMIT_CONNECTIONS), sixteenth = (all + 15) / 16;
+    size_t reserved = least(sixteenth, LIMIT_RESERVED_CONNECTIONS);
+    size_t unknown = least(sixteenth, LIMIT_UNKNOWN_CONNECTIONS);
+    size_t each = sixteenth > USER_CONNECTIONS_LEAST ? sixteenth : least(USER_CONNECTIONS_LEAST, all / 2);
+    users->most[SHARE_RESERVED] = users->most_each[SHARE_RESERVED] = reserved;
+    users->most[SHARE_UNKNOWN] = users->most_each[SHARE_UNKNOWN] = unknown;
+    users->most[SHARE_CONNECTIONS] = all > reserved + unknown ? all - reserved - unknown : 1;
+    users->most_each[SHARE_CONNECTIONS] = least(each, LIMIT_USER_CONNECTIONS);
+}
+
 struct users *users_new(size_t max_connections)
 {
     struct users *users = xcalloc(1, sizeof(*users));
-    size_t most = max_connections < LIMIT_CONNECTIONS ? max_connections : LIMIT_CONNECTIONS;
-    size_t half = most / 2;
-    users->most[SHARE_CONNECTIONS] = most;
-    users->most_each[SHARE_CONNECTIONS] = half < LIMIT_USER_CONNECTIONS ? half : LIMIT_USER_CONNECTIONS;
+    limit_connections(users, max_connections);
     users->most[SHARE_FOLLOWS] = LIMIT_FOLLOWS;
     users->most_each[SHARE_FOLLOWS] = LIMIT_USER_FOLLOWS;
     users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;

@@ -13,6 +13,8 @@
 /* Things that are counted by user and altogether. */
 enum user_share {
     SHARE_CONNECTIONS,
+    SHARE_RESERVED, // connections of administrators when there are no others left
+    SHARE_UNKNOWN,  // connections of USER_UNKNOWN
     SHARE_FOLLOWS,
     SHARE_EVENTS,
     SHARE_LISTS,

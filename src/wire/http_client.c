@@ -225,8 +225,8 @@ int http_client_send(struct http_client *client, const struct http_request *requ
         ssize_t n = send(client->fd, out.bytes + sent, out.length - sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EPIPE && sent > 0)
-            return 0;
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+            return 0; // mgpud may have said why before it closed the connection
         if (n < 0)
             return error_set_errno(err, -errno, "cannot send to mgpud");
         sent += (size_t)n;

@@ -17,8 +17,15 @@
     X(LIMIT_QUERY_PARAMETERS, "query_parameters", 32, "parameters", "name=value pairs in a query")           \
     X(LIMIT_CONNECTIONS, "connections", 8192, "connections",                                                 \
         "open connections of all users (fewer when RLIMIT_NOFILE is lower); more are closed with 503")       \
-    X(LIMIT_USER_CONNECTIONS, "user_connections", 4096, "connections",                                       \
-        "open connections of one user, and never more than half of `connections`; more are closed with 503") \
+    X(LIMIT_USER_CONNECTIONS, "user_connections", 512, "connections",                                        \
+        "open connections of one user; never more than 1/16 of `connections`, or 64 where that is less; "    \
+        "more "                                                                                              \
+        "are closed with 503")                                                                               \
+    X(LIMIT_RESERVED_CONNECTIONS, "reserved_connections", 256, "connections",                                \
+        "of `connections`, kept for administrators when the others are taken; never more than 1/16")         \
+    X(LIMIT_UNKNOWN_CONNECTIONS, "unknown_connections", 256, "connections",                                  \
+        "of `connections`, those of which no user is known, nor told by a token yet; never more than 1/16; " \
+        "more are closed with 503")                                                                          \
     X(LIMIT_USER_REQUESTS, "user_requests_per_second", 5000, "requests/s", "requests of one user; 429")      \
     X(LIMIT_USER_BURST, "user_request_burst", 5000, "requests", "requests of one user at once; 429")         \
     X(LIMIT_BODIES_BYTES, "bodies_bytes", 268435456, "bytes",                                                \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Users who send more than mgpud reads, in every state of a connection: what others ask for is committed meanwhile."""
+"""Users who send more than mgpud reads, in every state of a connection, or open more connections than they may: what
+others ask for is committed meanwhile."""
 
 import contextlib
 import json
@@ -116,3 +117,18 @@ def test_short_connections_that_leave_behind_pipelined_submits_freeze_nothing(bo
             sock.send(ZEROS)
         sock.close()
     assert submit_takes(box, ana) < PATIENCE_S
+
+
+def test_who_has_all_connections_that_one_may_have_is_told_and_keeps_nobody_out(make_instance, ana, bo):
+    box = make_instance(start=False)
+    box.command = ['prlimit', '--nofile=400:400', *box.command]
+    box.start()
+    held = []
+    for _ in range(80):
+        held.append(connect(box, 'unix', bo))
+    told = box.mgpu('ps', user=bo)
+    assert 'you have 64 connections open, as many as one user may have' in told.err, told
+    assert box.mgpu('ps', user=ana).code == 0
+    for sock in held:
+        sock.close()
+    assert box.mgpu('ps', user=bo).code == 0

@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "controller/serve_private.h"
 #include "controller/serve_users.h"
 #include "serve_client.h"
 #include "serve_harness.h"
@@ -29,15 +31,15 @@ static int stop(void **state)
     return 0;
 }
 
-#define CROWD 2000
+#define CROWD (LIMIT_USER_CONNECTIONS - 50)
 
 static bool has_descriptors(void)
 {
     struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 4 * CROWD;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 2 * LIMIT_CONNECTIONS;
 }
 
-static void two_thousand_idle_connections_do_not_hinder_others(void **state)
+static void idle_connections_do_not_hinder_others(void **state)
 {
     struct harness *harness = *state;
     static int crowd[CROWD];
@@ -93,20 +95,50 @@ static void large_bodies_do_not_fill_the_memory(void **state)
     answer_clear(&answer);
 }
 
-static void one_user_may_have_half_of_the_connections(void **state)
+static void take(struct users *users, uint32_t uid, enum user_share share, int count)
 {
-    struct users *users = users_new(10);
     struct error err = { 0 };
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(users_take(users, 1, SHARE_CONNECTIONS, 1, &err), 0);
-    assert_true(users_take(users, 1, SHARE_CONNECTIONS, 1, &err) < 0);
-    assert_string_equal(err.message, "you have 5 connections open, as many as one user may have");
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(users_take(users, 2, SHARE_CONNECTIONS, 1, &err), 0);
-    assert_true(users_take(users, 3, SHARE_CONNECTIONS, 1, &err) < 0);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(users_take(users, uid, share, 1, &err), 0);
+    assert_true(users_take(users, uid, share, 1, &err) < 0);
+    assert_int_equal(err.code, -EMFILE);
+}
+
+static void many_users_may_not_take_all_connections(void **state)
+{
+    struct users *users = users_new(LIMIT_CONNECTIONS);
+    struct error err = { 0 };
+    take(users, 1, SHARE_CONNECTIONS, LIMIT_USER_CONNECTIONS);
+    for (uint32_t uid = 2; uid < 16; uid++)
+        take(users, uid, SHARE_CONNECTIONS, LIMIT_USER_CONNECTIONS);
+    assert_int_equal(users_take(users, 16, SHARE_CONNECTIONS, 1, &err), -EMFILE);
+    assert_string_equal(err.message, "there are 7680 connections open, as many as there may be");
+    take(users, USER_UNKNOWN, SHARE_UNKNOWN, LIMIT_UNKNOWN_CONNECTIONS);
+    take(users, 0, SHARE_RESERVED, LIMIT_RESERVED_CONNECTIONS);
     users_give(users, 1, SHARE_CONNECTIONS, 1);
-    assert_int_equal(users_take(users, 3, SHARE_CONNECTIONS, 1, &err), 0);
+    assert_int_equal(users_take(users, 16, SHARE_CONNECTIONS, 1, &err), 0);
     users_free(users);
+}
+
+static void where_files_are_few_one_user_still_has_some_connections(void **state)
+{
+    struct users *users = users_new(704); // what is affordable with 1024 descriptors
+    take(users, 1, SHARE_CONNECTIONS, 64);
+    take(users, 0, SHARE_RESERVED, 44);
+    take(users, USER_UNKNOWN, SHARE_UNKNOWN, 44);
+    users_free(users);
+}
+
+/* The test's user is mgpud's own, and so an administrator. */
+static void an_administrator_gets_in_when_all_other_connections_are_taken(void **state)
+{
+    struct harness *harness = *state;
+    struct users *users = harness->controller.serve->users;
+    for (uint32_t uid = 70000; users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) == 0;)
+        uid += users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) < 0;
+    struct answer answer = client_get(harness, "/healthz");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
 }
 
 static void who_asks_too_fast_is_slowed_down_alone(void **state)
@@ -126,9 +158,12 @@ static void who_asks_too_fast_is_slowed_down_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(two_thousand_idle_connections_do_not_hinder_others, start, stop),
+        cmocka_unit_test_setup_teardown(idle_connections_do_not_hinder_others, start, stop),
         cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
-        cmocka_unit_test(one_user_may_have_half_of_the_connections),
+        cmocka_unit_test(many_users_may_not_take_all_connections),
+        cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),
+        cmocka_unit_test_setup_teardown(
+            an_administrator_gets_in_when_all_other_connections_are_taken, start, stop),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,14 +8,17 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "controller/serve_private.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "wire/limits.h"
 
 static int start(void **state)
 {
@@ -164,6 +167,11 @@ static void a_connection_from_another_machine_is_known_by_its_token_alone(void *
     answer = client_receive(harness, ends[1], false);
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
+    /* It is no longer one of the few connections of nobody. */
+    struct users *users = harness->controller.serve->users;
+    for (int i = 0; i < LIMIT_UNKNOWN_CONNECTIONS; i++)
+        assert_int_equal(users_take(users, USER_UNKNOWN, SHARE_UNKNOWN, 1, NULL), 0);
+    assert_int_equal(users_take(users, USER_UNKNOWN, SHARE_UNKNOWN, 1, NULL), -EMFILE);
     (void)close(ends[1]);
 }
 
