@@ -48,7 +48,7 @@ static int refuse_ambiguous(const struct parser *parser, const char *name, size_
         for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++)
             if (row->help != NULL && strncmp(row->name, name, length) == 0)
                 buffer_printf(&all, "%s--%s", all.length > 0 ? ", " : "", row->name);
-    return error_set(parser->err, -EINVAL, "option '--%.*s' is short for more than one: %.200s", (int)length,
+    return error_set(parser->err, -EINVAL, "option '--%.*s' is ambiguous; it could be %.200s", (int)length,
         name, buffer_text(&all));
 }
 

@@ -399,7 +399,7 @@ const struct ask_key ask_keys[] = {
     { "begin", NULL, "TIME", "not before: 18:00, 'Fri 18:00', +2h", read_when },
     { "deadline", NULL, "TIME", "given up when it has not started by then", read_when },
     { "array", NULL, "LIST", "elements: 0-99, 0-99:2, 0-99%8", read_array },
-    { "cancel_if_never", NULL, "yes|no", "given up when what it waits for can never come true", read_flag },
+    { "cancel_if_never", NULL, "yes|no", "end it when its dependency can never be satisfied", read_flag },
     { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
     { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
     { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },

@@ -111,7 +111,8 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
 {
     int64_t gpus = field_integer(node, "gpus", 0);
     _cleanup_free_ char *backend = field_shown(node, "gpu_backend");
-    _cleanup_free_ char *text = xasprintf("%" PRId64 " by %s", gpus, backend);
+    _cleanup_free_ char *text =
+        gpus > 0 ? xasprintf("%" PRId64 " found by %s", gpus, backend) : xstrdup("none found");
     tell(doctor, gpus > 0 ? VERDICT_ON : VERDICT_OFF, "GPUs", text,
         "install the driver (nvidia-smi must work), or try with: mgpud --gpus sim:8x24G");
     int64_t drained = field_integer(node, "gpus_drained", 0);

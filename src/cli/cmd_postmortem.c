@@ -36,11 +36,11 @@ static const char *advice_of(const json_t *job)
         const char *text;
     } rows[] = {
         { END_TIME_LIMIT,
-            "It was still at work when its time was over: ask for more with -t, or save its state "
-            "more often." },
+            "It was still running at its time limit: ask for more with -t, or save its state more often." },
         { END_IDLE_TIMEOUT,
-            "It was idle for longer than it may. GPUs that are to wait: --idle-ok, where the site allows it; "
-            "a terminal: --tty-idle. If it has ended its work: let it end." },
+            "It left its GPUs or its terminal unused for longer than it may. If that was intended: "
+            "--idle-ok, "
+            "where the site allows it, or a longer --tty-idle. If its work was done: let the command exit." },
         { END_UNKNOWN,
             "Both processes that would have seen its end were killed, so nobody knows its status." },
         { END_OOM,

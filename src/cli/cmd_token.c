@@ -47,7 +47,7 @@ static int set_expires(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 0, "name", "NAME", "what it is for, to recognise it by (cli)", set_name },
-    { 0, "expires", "TIME", "how long it is good (30d)", set_expires },
+    { 0, "expires", "TIME", "how long it is valid (30d)", set_expires },
     { 0, "host", "HOST", "how the other machine reaches this one (its host name)", set_host },
     { 0 },
 };
@@ -135,7 +135,7 @@ static const struct list_column columns[] = {
     { "name", "NAME", "what it is for", "name", false, 1, NULL },
     { "user", "USER", "as whom it acts", "user", false, 0, NULL },
     { "created", "CREATED", "when it was made", "created_at", false, 0, render_created },
-    { "expires", "EXPIRES", "until when it is good", "expires_at", false, 0, render_expires },
+    { "expires", "EXPIRES", "when it expires", "expires_at", false, 0, render_expires },
     { 0 },
 };
 

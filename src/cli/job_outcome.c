@@ -73,7 +73,7 @@ static char *outcome_deadline(const json_t *job)
 static char *outcome_dependency(const json_t *job)
 {
     (void)job;
-    return xstrdup("what it waited for can never come true");
+    return xstrdup("its dependency could never be satisfied");
 }
 
 /* The message says how much it was. */

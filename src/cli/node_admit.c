@@ -55,7 +55,7 @@ static int set_force(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row token_rows[] = {
-    { 0, "expires", "TIME", "how long it is good (1h)", set_expires },
+    { 0, "expires", "TIME", "how long it is valid (1h)", set_expires },
     { 0, "host", "HOST", "how nodes reach this machine (its host name)", set_host },
     { 0, "node", "NODE", "good only for a node of this name", set_node },
     { 0, "replace", "NODE", "for the machine that takes the place of this node", set_replace },
@@ -134,7 +134,7 @@ const struct command node_token_command = {
     .name = "node token",
     .usage = "[OPTIONS]",
     .help = "Print what lets one more machine join (administrators)",
-    .detail = "Prints HOST:PORT#TOKEN for mgpu-agent --join. It is good for one machine, for an hour.",
+    .detail = "Prints HOST:PORT#TOKEN for mgpu-agent --join. It is valid for one machine, for an hour.",
     .tables = { token_rows },
     .options_size = sizeof(struct admit_options),
     .takes_nothing = true,

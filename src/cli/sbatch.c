@@ -376,7 +376,7 @@ int sbatch_read(struct sbatch *sbatch, const char *text, unsigned number, struct
     for (size_t i = 0; r == 0 && i < words.count; i++) {
         const char *word = words.items[i];
         if (word[0] != '-' || word[1] == '\0')
-            return error_set(err, -EINVAL, "'%.60s' is no option", word);
+            return error_set(err, -EINVAL, "'%.60s' is not an option", word);
         size_t length = word[1] == '-' ? strcspn(word, "=") : 2;
         const struct row *row = find(word, length);
         const char *value = joined_value(word, length);

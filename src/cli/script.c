@@ -128,7 +128,7 @@ static int apply_words(struct call *call, struct strings *words, struct error *e
         argv[argc++] = call_keep(call, words->items[i]);
     int r = options_parse(argc, argv, tables, call, true, &first, err);
     if (r == 0 && first < argc)
-        return error_set(err, -EINVAL, "'%.60s' is no option", argv[first]);
+        return error_set(err, -EINVAL, "'%.60s' is not an option", argv[first]);
     return r;
 }
 

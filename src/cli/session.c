@@ -83,8 +83,9 @@ bool session_size(unsigned *ret_rows, unsigned *ret_columns)
 void session_say_detached(const struct call *call, const char *path)
 {
     if (!call->is_quiet)
-        talk_line("detached from job %s, which goes on; mgpu attach %s returns, mgpu cancel %s ends it", path,
-            path, path);
+        talk_line(
+            "detached from job %s, which is not affected; mgpu attach %s returns, mgpu cancel %s ends it",
+            path, path, path);
 }
 
 /* A line of ours between those of the job, on a terminal that may be raw. */

@@ -152,7 +152,7 @@ static int check_talk(const struct join_ticket *ticket, struct error *err)
     join_talk_close(&talk);
     if (r < 0)
         return fail("token", err);
-    step("on", "token", "it is good", "");
+    step("on", "token", "it is valid", "");
     check_answer(&probed);
     record_clear(&message_probed_record, &probed);
     return EXIT_SUCCESS;

@@ -22,8 +22,9 @@
 #define AHEAD_SHOWN 8U  // jobs before this one that are listed
 #define LABEL_END   19U // column at which the sentence of a reason begins
 
+/* What takes the reason away, before and behind the job's number: "mgpu edit" 42 " after=". */
 static const struct {
-    const char *code, *label, *meaning;
+    const char *code, *label, *meaning, *command, *change;
 } labels[] = {
     { "resources", "Resources", "not enough GPUs, CPUs or host memory are free" },
     { "gpu_memory", "GPU memory", "not enough memory is free on the GPUs" },
@@ -36,10 +37,11 @@ static const struct {
     { "group_limit", "Group limit", "your group has as much as it may" },
     { "quota", "Quota", "the GPU-hours are used up" },
     { "dependency", "Dependency", "a job it waits for has not ended" },
-    { "dependency_never", "Dependency", "what it waits for can never come true: mgpu edit JOB after=" },
-    { "begin_time", "Begin time", "its time has not come" },
+    { "dependency_never", "Dependency", "it can never be satisfied: mgpu edit JOB after=", "mgpu edit",
+        " after=" },
+    { "begin_time", "Begin time", "its time has not come", "mgpu edit", " begin=" },
     { "reservation", "Reservation", "GPUs are kept for others" },
-    { "held_user", "Held", "you hold it: mgpu release JOB" },
+    { "held_user", "Held", "you hold it: mgpu release JOB", "mgpu release", "" },
     { "held_admin", "Held", "an operator holds it" },
     { "backoff", "Backing off", "it could not be started and is tried again" },
     { "starting", "Starting", "it is being started" },
@@ -266,6 +268,28 @@ static void print_change(const struct view *view, const json_t *why, FILE *out)
     print_wrapped(view, buffer_text(&line), 0, 2, out);
 }
 
+/* The commands that take away what no event will: "To let it start: mgpu release 42". */
+static void print_commands(const struct view *view, const json_t *why, FILE *out)
+{
+    _cleanup_buffer_ struct buffer line = { 0 };
+    _cleanup_free_ char *id = field_shown(why, "job");
+    size_t index = 0;
+    json_t *reason = NULL;
+    if (!field_is_known(why, "job"))
+        return;
+    json_array_foreach(json_object_get(why, "reasons"), index, reason)
+    {
+        for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+            if (labels[i].command == NULL || !field_is(reason, "code", labels[i].code))
+                continue;
+            buffer_printf(&line, "%s%s %s%s", line.length == 0 ? "To let it start: " : " · ",
+                labels[i].command, id, labels[i].change);
+        }
+    }
+    if (line.length > 0)
+        print_wrapped(view, buffer_text(&line), 0, 2, out);
+}
+
 /* Processes from outside that do not keep jobs away, so that nobody need wonder about them. */
 static void print_strangers(const struct view *view, const json_t *strangers, FILE *out)
 {
@@ -290,10 +314,11 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
     print_ahead(view, json_object_get(why, "ahead"), out);
     print_forecast(view, why, out);
     print_change(view, why, out);
+    print_commands(view, why, out);
     print_strangers(view, json_object_get(why, "strangers"), out);
 }
 
-/* " waits 5m for 2 GPUs", " runs on gpu1:0", " is over: exit 1". */
+/* "Job 42 (train) has waited 5m for 2 GPUs". */
 static char *situation(const json_t *job)
 {
     char waited[32];
@@ -302,7 +327,9 @@ static char *situation(const json_t *job)
     _cleanup_free_ char *name = field_shown(job, "name"), *id = job_id(job);
     _cleanup_free_ char *request = why_request(job);
     format_duration((int64_t)(field_number(job, "wait_seconds", 0) * 1000), waited, sizeof(waited));
-    return xasprintf("Job %s (%s) waits %s for %s", id, name, waited, request);
+    bool has_gpus = field_integer(job, "gpus", 0) > 0;
+    return xasprintf("Job %s (%s) has waited %s%s%s%s", id, name, waited, has_gpus ? " for " : " (", request,
+        has_gpus ? "" : " requested)");
 }
 
 /* For a job that does not wait any more: where it is or how it ended. */

@@ -56,7 +56,7 @@ int yaml_set_option(const struct yaml_source *source, struct call *call, const c
     const struct option_row *row = call_find_option(call, yaml_text(key));
     if (row == NULL) {
         const char *near = call_nearest_option(call, yaml_text(key));
-        (void)yaml_refuse(source, key, "'%.60s' is no option of %s", yaml_text(key), verb);
+        (void)yaml_refuse(source, key, "'%.60s' is not an option of %s", yaml_text(key), verb);
         return near != NULL ? error_hint(source->err, "did you mean %s?", near) : -EINVAL;
     }
     const char *text = call_keep(call, yaml_text(value));

@@ -63,7 +63,7 @@ struct core_effects {
 
 /* What to say to somebody whose role does not suffice. */
 #define CORE_ROLES_HINT                                                                                      \
-    "`roles` in mgpud's configuration says who may; root and the user mgpud runs as always may"
+    "roles are given in mgpud's configuration (`roles`); root and the user mgpud runs as are administrators"
 
 /* Limits and weight of one user or group that differ from the usual ones. */
 struct core_account {

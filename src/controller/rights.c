@@ -46,6 +46,15 @@ bool role_permits(enum role role, enum action action, bool is_owner)
     return permit == ALL || (permit == OWN && is_owner);
 }
 
+enum role role_needed(enum action action)
+{
+    static const enum role rising[] = { ROLE_VIEWER, ROLE_USER, ROLE_OPERATOR };
+    for (size_t i = 0; i < sizeof(rising) / sizeof(rising[0]); i++)
+        if (role_permits(rising[i], action, true))
+            return rising[i];
+    return ROLE_ADMIN;
+}
+
 const char *role_name(enum role role)
 {
     return role < ROLES ? role_names[role] : "unknown";

@@ -29,6 +29,9 @@ enum action {
 /* `is_owner`: the job in question is the asker's own; true where there is no job. */
 bool role_permits(enum role role, enum action action, bool is_owner);
 
+/* The least role that permits it where there is no job, or to the owner of the job. */
+enum role role_needed(enum action action);
+
 const char *role_name(enum role role);
 enum role role_find(const char *name); // ROLES when there is none of that name
 const char *action_name(enum action action);

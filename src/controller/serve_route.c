@@ -299,7 +299,8 @@ static void run_route(struct request *request)
     }
     /* What is about a job is asked again when the job is found. */
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
-        r = error_set(&err, -EPERM, "a %s may not do this", role_name(request->who.role));
+        r = error_set(&err, -EPERM, "your role, %s, does not permit this; it takes %s",
+            role_name(request->who.role), role_name(role_needed(request->route->action)));
         (void)error_hint(&err, "%s", CORE_ROLES_HINT);
     }
     if (r == 0)

@@ -170,8 +170,10 @@ static int check_state(const struct job *job, struct error *err)
     if ((job->state == JOB_RUNNING || job->state == JOB_STOPPING) && job->started_ms != 0)
         return 0;
     (void)error_set(
-        err, -ENOTCONN, "job %" PRIu64 " is %s: it does not run", job->id, job_state_name(job->state));
-    return error_hint(err, "mgpu wait and mgpu run wait for it; mgpu why %" PRIu64 " says what for", job->id);
+        err, -ENOTCONN, "job %" PRIu64 " is %s, not running yet", job->id, job_state_name(job->state));
+    return error_hint(err,
+        "mgpu logs -f %" PRIu64 " waits for its output, mgpu why %" PRIu64 " says why it waits", job->id,
+        job->id);
 }
 
 static int check_rights(struct request *request, const struct job *job, struct error *err)

@@ -51,7 +51,7 @@ struct job_ask {
     uint32_t gpus_per_node;    // 0: any division
     int32_t priority;          // higher runs first
     bool preemptible;          // may be put back into the queue when others need its GPUs
-    bool cancel_if_never;      // given up when what it waits for can never come true
+    bool cancel_if_never;      // ended when its dependency can never be satisfied
     bool idle_ok;              // may leave its GPUs unused
     bool requeue_on_timeout;   // goes back to the queue when its time is up
     bool requeue_on_node_lost; // goes back to the queue when its node is lost or started anew

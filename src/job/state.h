@@ -48,7 +48,7 @@ enum job_end {
     END_REBOOT,       // its node started anew
     END_TIME_LIMIT,   // it ran longer than it asked for; `exit_code` is 124
     END_DEADLINE,     // it could not start before its deadline
-    END_DEPENDENCY,   // what it waits for can never come true
+    END_DEPENDENCY,   // its dependency can never be satisfied
     END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
     END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
     END_IDLE_TIMEOUT, // it did not use its GPUs for too long; `exit_code` is 124

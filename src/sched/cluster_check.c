@@ -280,14 +280,14 @@ static int lack_count(const struct cluster *cluster, const struct sched_request 
         return 0;
     if (each > largest->gpus && request->nodes > 1)
         (void)error_set(err, -ERANGE,
-            "no machine here can ever run it: %u GPUs on each of %u nodes asked, %s has %u", each,
+            "no machine here can ever run it: requested %u GPUs on each of %u nodes; %s has %u", each,
             request->nodes, largest->wide->name, largest->gpus);
     else if (cluster->n_nodes == 1 || each > largest->gpus)
-        (void)error_set(err, -ERANGE, "no machine here can ever run it: %u GPU%s asked, %s has %u",
+        (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %u GPU%s; %s has %u",
             request->gpus, plural, largest->wide->name, largest->gpus);
     else
         (void)error_set(err, -ERANGE,
-            "no machine here can ever run it: %u GPU%s asked, all %zu nodes together have %" PRIu64
+            "no machine here can ever run it: requested %u GPU%s; all %zu nodes together have %" PRIu64
             ", the largest, %s, has %u",
             request->gpus, plural, cluster->n_nodes, largest->all_gpus, largest->wide->name, largest->gpus);
     if (largest->gpus == 0)
@@ -328,11 +328,11 @@ static int lack_suitable(const struct cluster *cluster, const struct sched_reque
         return 0;
     if (request->n_allow > 0)
         (void)error_set(err, -ERANGE,
-            "%u GPU%s asked, but of those allowed one node has at most %u, all together %" PRIu64,
+            "requested %u GPU%s; but of those allowed one node has at most %u, all together %" PRIu64,
             request->gpus, request->gpus == 1 ? "" : "s", largest->suitable, largest->all_suitable);
     else
         (void)error_set(err, -ERANGE,
-            "%u GPU%s (%s) asked, but one node has at most %u, all together %" PRIu64, request->gpus,
+            "requested %u GPU%s (%s); but one node has at most %u, all together %" PRIu64, request->gpus,
             request->gpus == 1 ? "" : "s", request->model != NULL ? request->model : "any", largest->suitable,
             largest->all_suitable);
     return error_hint(err, "ask for at most %" PRIu64 "%s",
@@ -345,7 +345,7 @@ static int lack_cpus(const struct cluster *cluster, const struct sched_request *
 {
     if (request->cpu_milli <= largest->cpu->cpu_milli)
         return 0;
-    (void)error_set(err, -ERANGE, "no machine here can ever run it: %g CPUs asked, %s has %g",
+    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %g CPUs; %s has %g",
         request->cpu_milli / 1000.0, largest->cpu->name, largest->cpu->cpu_milli / 1000.0);
     return error_hint(err, "ask for at most %g CPUs", largest->cpu->cpu_milli / 1000.0);
 }
@@ -359,7 +359,7 @@ static int lack_memory(const struct cluster *cluster, const struct sched_request
     char asked[32], most[32];
     format_size(request->memory, asked, sizeof(asked));
     format_size(largest->memory->memory, most, sizeof(most));
-    (void)error_set(err, -ERANGE, "no machine here can ever run it: %s of memory asked, %s has %s", asked,
+    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %s of memory; %s has %s", asked,
         largest->memory->name, most);
     return error_hint(err, "ask for at most %s", most);
 }
@@ -369,7 +369,7 @@ static int lack_nodes(const struct cluster *cluster, const struct sched_request 
 {
     if (request->nodes <= cluster->n_nodes)
         return 0;
-    (void)error_set(err, -ERANGE, "no cluster of this size can ever run it: %u nodes asked, there %s %zu",
+    (void)error_set(err, -ERANGE, "no cluster of this size can ever run it: requested %u nodes; there %s %zu",
         request->nodes, cluster->n_nodes == 1 ? "is" : "are", cluster->n_nodes);
     return error_hint(err, "ask for at most -N %zu", cluster->n_nodes);
 }
@@ -395,7 +395,7 @@ static int lack_division(const struct cluster *cluster, const struct sched_reque
         (void)snprintf(asked, sizeof(asked), "%u GPUs on %u and %u on %u of %u nodes", division.most,
             division.n_most, division.least, request->nodes - division.n_most, request->nodes);
     (void)error_set(err, -ERANGE,
-        "no %u machines here can ever run it: %s asked, only %u of %zu nodes ha%s %u that suit",
+        "no %u machines here can ever run it: requested %s; only %u of %zu nodes ha%s %u that suit",
         request->nodes, asked, have, cluster->n_nodes, have == 1 ? "s" : "ve",
         lacks_most ? division.most : division.least);
     return error_hint(err, "ask for fewer GPUs, or leave -N out: they may then be divided in any way");

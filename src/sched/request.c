@@ -109,23 +109,29 @@ static size_t text_cpus(uint32_t cpu_milli, char *text, size_t size)
     return length < 0 ? 0 : (size_t)length;
 }
 
+/* "2 GPUs (h200)", "0.25 of a GPU". */
+static void text_gpus(const struct sched_request *request, char *text, size_t size)
+{
+    char count[32];
+    if (request->share > 0)
+        (void)snprintf(count, sizeof(count), "%g of a GPU", request->share / 1000.0);
+    else
+        (void)snprintf(count, sizeof(count), "%u GPU%s", request->gpus, request->gpus == 1 ? "" : "s");
+    (void)snprintf(text, size, "%s%s%.60s%s", count, request->model != NULL ? " (" : "",
+        request->model != NULL ? request->model : "", request->model != NULL ? ")" : "");
+}
+
 void request_text(const struct sched_request *request, char *text, size_t size)
 {
     char gpus[96] = "", part[64] = "", memory[32];
     if (request->gpus == 0)
         (void)text_cpus(request->cpu_milli, gpus, sizeof(gpus));
     else
-        (void)snprintf(gpus, sizeof(gpus), "%u GPU%s%s%.60s%s", request->gpus, request->gpus == 1 ? "" : "s",
-            request->model != NULL ? " (" : "", request->model != NULL ? request->model : "",
-            request->model != NULL ? ")" : "");
+        text_gpus(request, gpus, sizeof(gpus));
     const char *each = request->gpus > 1 ? " each" : "";
     if (request->gpu_mem > 0 && request->gpus > 0) {
         format_size(request->gpu_mem, memory, sizeof(memory));
         (void)snprintf(part, sizeof(part), " with %s%s", memory, each);
-    } else if (request->share > 0 && request->gpus > 0) {
-        uint32_t tenths = request->share % 10;
-        (void)snprintf(part, sizeof(part), tenths > 0 ? " at %u.%u%%%s" : " at %u%%%.0u%s",
-            request->share / 10, tenths, each);
     }
     (void)snprintf(text, size, "%s%s", gpus, part);
 }

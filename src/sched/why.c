@@ -87,13 +87,13 @@ static void explain_dependency(const struct sched *sched, const struct sched_job
     reason->until_ms = are_known && !is_never ? until : TIME_NEVER;
     if (is_never)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "what it waits for can never come true: job %llu did not end as asked",
+            "its dependency can never be satisfied: job %llu did not end as required",
             (unsigned long long)(rules->n_after > 0 ? rules->after[0].job : 0));
     else if (rules->n_after == 1)
-        (void)snprintf(reason->text, sizeof(reason->text), "it waits for job %llu (%s)",
+        (void)snprintf(reason->text, sizeof(reason->text), "waiting for job %llu (%s)",
             (unsigned long long)rules->after[0].job, after_kind_name(rules->after[0].kind));
     else
-        (void)snprintf(reason->text, sizeof(reason->text), "it waits for %zu jobs", rules->n_after);
+        (void)snprintf(reason->text, sizeof(reason->text), "waiting for %zu jobs", rules->n_after);
 }
 
 static void explain_blockers(const struct sched *sched, const struct sched_job *job, struct why *why)
@@ -342,24 +342,25 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
     request_text(request, asked, sizeof(asked));
     if (request->gpus > 0 && tally->open == 0)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "%s asked; jobs have %u of the %u GPU%s that would suit it", asked, tally->taken, tally->suitable,
-            tally->suitable == 1 ? "" : "s");
+            "requested %s; jobs have %u of the %u GPU%s that would suit it", asked, tally->taken,
+            tally->suitable, tally->suitable == 1 ? "" : "s");
     else if (request->gpus == 0)
-        (void)snprintf(reason->text, sizeof(reason->text), "%s asked, no node has that free", asked);
+        (void)snprintf(reason->text, sizeof(reason->text), "requested %s; no node has that free", asked);
     else if (request->n_picks > 0)
         (void)snprintf(reason->text, sizeof(reason->text), "a GPU that it names is not free");
     else if (tally->free >= request->gpus)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "%s asked; %u of %u such GPUs are free, but not together with the CPUs and memory it asks for on "
-            "one node",
+            "requested %s; %u of %u GPUs are free, but not on one node together with the CPUs and memory "
+            "requested",
             asked, tally->free, tally->open);
     else if (request_is_shared(request) && tally->crowded > 0)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "%s asked, %u of %u such free now; %u shared %s too full or too busy for one more job", asked,
-            tally->free, tally->open, tally->crowded, tally->crowded == 1 ? "one is" : "ones are");
+            "requested %s; %u of %u %s free; %u shared GPU%s too full or too busy for one more job", asked,
+            tally->free, tally->open, tally->free == 1 ? "is" : "are", tally->crowded,
+            tally->crowded == 1 ? " is" : "s are");
     else
-        (void)snprintf(reason->text, sizeof(reason->text), "%s asked, %u of %u such free now", asked,
-            tally->free, tally->open);
+        (void)snprintf(reason->text, sizeof(reason->text), "requested %s; %u of %u %s free", asked,
+            tally->free, tally->open, tally->free == 1 ? "is" : "are");
 }
 
 static bool admits(const struct sched_request *request, const struct gpu_pick *pick)
@@ -421,17 +422,50 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
     }
 }
 
+/* Why jobs that were submitted later come first. */
+struct overtaking {
+    bool is_shorter, is_poorer;
+};
+
+static void note_overtaking(
+    const struct queue_class *class, const struct sched_job *job, struct overtaking *overtaking)
+{
+    const struct class_key *key = &class->key, *own = &job->class->key;
+    bool is_equal = key->priority == own->priority && key->is_preemptible == own->is_preemptible;
+    if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
+        return;
+    if (class->expected_ms < job->class->expected_ms)
+        overtaking->is_shorter = true;
+    else if (class->account != job->class->account)
+        overtaking->is_poorer = true;
+}
+
+static const char *overtaking_text(const struct overtaking *overtaking)
+{
+    if (overtaking->is_shorter && overtaking->is_poorer)
+        return "; later submissions are ahead because they are expected to be shorter, or because their "
+               "users "
+               "have less recent usage";
+    if (overtaking->is_shorter)
+        return "; later submissions are ahead because they are expected to be shorter";
+    return overtaking->is_poorer ? "; later submissions are ahead because their users have less recent usage"
+                                 : "";
+}
+
 /* Jobs of a better rank that want what it wants: how many, and which. */
 static void explain_order(
     const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
 {
     const struct queue_class *own = job->class;
     struct why_reason before = { .n_jobs = 0 };
+    struct overtaking overtaking = { 0 };
     uint64_t count = 0;
     for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != own;
          class = queue_next(class))
-        if (contend(sched, &class->key.request, &own->key.request))
+        if (contend(sched, &class->key.request, &own->key.request)) {
             count += count_jobs(class, NULL, &before);
+            note_overtaking(class, job, &overtaking);
+        }
     count += count_jobs(own, &job->entry, &before);
     struct why_reason *reason = count > 0 ? add(why, WHY_PRIORITY, TIME_NEVER) : NULL;
     if (reason == NULL) // it fits and is first: the next pass starts it
@@ -444,8 +478,8 @@ static void explain_order(
         (void)snprintf(reason->text, sizeof(reason->text),
             "what it asks for is free now but kept for jobs before it, which it would delay");
     else
-        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
-            (unsigned long long)count, count == 1 ? " is" : "s are");
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue%s",
+            (unsigned long long)count, count == 1 ? " is" : "s are", overtaking_text(&overtaking));
 }
 
 static void explain_cluster(

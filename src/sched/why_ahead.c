@@ -224,6 +224,14 @@ static void tell_latest_basis(const struct listing *listing)
             why->latest_basis, sizeof(why->latest_basis), "not known: a job before it has no time limit");
 }
 
+/* What it gets will be free by then, so nobody is ahead of it, whoever has it now. */
+static bool starts_at_begin(const struct listing *listing)
+{
+    const struct job_rules *rules = listing->job->rules;
+    return rules != NULL && listing->row != NULL && rules->begin_ms > listing->sched->now_ms &&
+           listing->row->start_ms <= rules->begin_ms;
+}
+
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why)
 {
     struct listing listing = { .sched = sched, .why = why, .least = SURETIES };
@@ -231,8 +239,10 @@ void why_list_ahead(const struct sched *sched, const struct forecast *forecast, 
     listing.row = forecast_row(forecast, id);
     if (listing.job == NULL || listing.job->run != NULL)
         return;
-    list_running(&listing);
-    list_waiting(&listing, forecast);
+    if (!starts_at_begin(&listing)) {
+        list_running(&listing);
+        list_waiting(&listing, forecast);
+    }
     tell_basis(&listing);
     tell_latest_basis(&listing);
 }

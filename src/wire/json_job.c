@@ -498,7 +498,7 @@ static const struct {
         make_array_left },
     { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
     { { "array_index", "integer|null", "its index in that array" }, make_array_index },
-    { { "cancel_if_never", "boolean", "given up when what it waits for can never come true" },
+    { { "cancel_if_never", "boolean", "ended when its dependency can never be satisfied" },
         make_cancel_if_never },
     { { "preemptible", "boolean", "may be put back into the queue for others" }, make_preemptible },
     { { "idle_timeout_s", "number|null", "ended when it has used none of its GPUs for so many seconds" },

@@ -95,12 +95,12 @@ def test_a_program_in_path_is_not_a_script_of_that_name(box, place):
     ('#MGPU --gpsu 2', 'job.sh:2', "Did you mean '--gpus'?"),
     ('#MGPU -g', 'job.sh:2', 'needs a value'),
     ('#MGPU -J "x', 'job.sh:2', 'a quote is not closed'),
-    ('#MGPU python train.py', 'job.sh:2', "'python' is no option"),
+    ('#MGPU python train.py', 'job.sh:2', "'python' is not an option"),
     ('#MGPU --file x', 'job.sh:2', '--file belongs on the command line'),
     ('#SBATCH --gres=fpga:1', 'job.sh:2', '--gres'),
     ('#SBATCH --time=soon', 'job.sh:2', '--time'),
     ('#SBATCH --dependency=singleton', 'job.sh:2', 'cannot be said here'),
-    ('#SBATCH train.py', 'job.sh:2', 'is no option'),
+    ('#SBATCH train.py', 'job.sh:2', 'is not an option'),
 ])
 def test_a_wrong_line_of_a_script(box, place, line, where, what):
     write(place, 'job.sh', f'#!/bin/sh\n{line}\ntrue\n', 0o755)

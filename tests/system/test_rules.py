@@ -204,7 +204,7 @@ def test_a_job_can_ask_to_be_given_up_with_its_dependency(box, gate):
     gate.open()
     done = box.wait(job)
     assert (done['state'], done['ended_by'], done['cancel_if_never']) == ('failed', 'dependency', True)
-    assert 'can never come true' in box.mgpu('show', job, check=True).out
+    assert 'can never be satisfied' in box.mgpu('show', job, check=True).out
     assert box.mgpu('wait', job).code == 125
     assert box.wait(last)['state'] == 'done'
 

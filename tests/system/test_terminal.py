@@ -240,7 +240,7 @@ def test_attach_to_what_does_not_run_is_6(box, gate):
     assert done.code == 6 and 'over already' in done.err, done
     held = box.submit('--hold', '-T', '--', 'true')
     done = box.mgpu('attach', held)
-    assert done.code == 6 and 'does not run' in done.err, done
+    assert done.code == 6 and 'not running yet' in done.err, done
 
 
 def test_the_job_survives_the_death_of_its_client(box, screen):

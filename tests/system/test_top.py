@@ -226,7 +226,7 @@ def test_hold_release_and_priority(box, top, gate):
     assert box.job(job)['priority'] == -5
     one.keys('w')
     one.wait(rf'┌Why job {job} waits')
-    one.wait(r'8 such free now|Resources')
+    one.wait(r'of 8 (is|are) free|Resources')
 
 
 def test_what_is_not_allowed_is_said_and_not_done(box, top):
@@ -239,7 +239,7 @@ def test_what_is_not_allowed_is_said_and_not_done(box, top):
         one.wait('is paused')
         box.mgpu('gpu', 'resume', 0, check=True)
     else:
-        one.wait('may not do this')
+        one.wait('does not permit this')
         assert box.gpus()[0]['state'] == 'free'
 
 

@@ -136,7 +136,7 @@ def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(clust
     box.process.wait(DEADLINE_S)
     box.start()
     refused = box.mgpu('submit', '-N', '4', '-g', '4', '--', 'true')
-    assert '4 nodes asked, there are 3' in refused.err, refused
+    assert 'requested 4 nodes; there are 3' in refused.err, refused
     job = box.submit('-N', '2', '-g', '8', '--', 'true')
     assert box.job(job)['state'] == 'queued'
     for node in cluster.nodes.values():

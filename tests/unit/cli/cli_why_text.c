@@ -49,7 +49,7 @@ static void every_blocker_is_told_with_its_end(void **state)
 {
     (void)state;
     check(job_text, why_text,
-        "Job 42 (train) waits 5m00s for 2 GPUs (h200), 20 GiB of memory on each. 2 things block it:\n"
+        "Job 42 (train) has waited 5m00s for 2 GPUs (h200), 20 GiB of memory on each. 2 things block it:\n"
         "  1. Resources     gpu1 has 1 such GPU free (5), until 13:52\n"
         "  2. solar_flare   the \\x1b[2Jsun\n"
         "Ahead of it:\n"
@@ -65,7 +65,7 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     _cleanup_json_ json_t *why = json_loads(
-        "{\"reasons\":[{\"code\":\"resources\",\"text\":\"4 GPUs asked, 0 of 8 such free now\"}],"
+        "{\"reasons\":[{\"code\":\"resources\",\"text\":\"requested 4 GPUs; 0 of 8 are free\"}],"
         "\"ahead\":[{\"id\":8,\"user\":\"ana\",\"name\":\"half\",\"gpus\":1,\"gpu_share\":500},"
         "{\"id\":12,\"user\":\"bo\",\"name\":\"x\",\"gpus\":2,\"eta\":\"2026-11-21T13:52:00.000Z\"}],"
         "\"eta\":\"2026-11-21T14:05:00.000Z\",\"eta_basis\":\"the time limits of jobs 8 and 12\"}",
@@ -74,13 +74,29 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
     FILE *out = open_memstream(&text, &size);
     why_print_reasons(&view, why, out);
     (void)fclose(out);
-    assert_string_equal(text, "  1. Resources     4 GPUs asked, 0 of 8\n"
-                              "                   such free now\n"
+    assert_string_equal(text, "  1. Resources     requested 4 GPUs; 0\n"
+                              "                   of 8 are free\n"
                               "Ahead of it:\n"
                               "   8  ana  half  0.5 GPU\n"
                               "  12  bo   x     2 GPUs   starts about 13:52\n"
                               "Starts about 14:05 (the time limits of\n"
                               "  jobs 8 and 12).\n");
+}
+
+static void what_no_event_ends_comes_with_its_command(void **state)
+{
+    (void)state;
+    check("{\"id\":42,\"name\":\"train\",\"state\":\"queued\",\"gpus\":1,\"wait_seconds\":300}",
+        "{\"job\":42,\"reasons\":[{\"code\":\"held_user\",\"text\":\"held by its owner\"},"
+        "{\"code\":\"dependency_never\",\"text\":\"dead\"},{\"code\":\"begin_time\",\"text\":\"later\"},"
+        "{\"code\":\"held_admin\",\"text\":\"held by an administrator\"}]}",
+        "Job 42 (train) has waited 5m00s for 1 GPU. 4 things block it:\n"
+        "  1. Held          held by its owner\n"
+        "  2. Dependency    dead\n"
+        "  3. Begin time    later\n"
+        "  4. Held          held by an administrator\n"
+        "When it starts is not known.\n"
+        "To let it start: mgpu release 42 · mgpu edit 42 after= · mgpu edit 42 begin=\n");
 }
 
 static void the_change_it_offers_can_be_typed(void **state)
@@ -124,7 +140,8 @@ static void a_job_that_does_not_wait_is_said_so(void **state)
 static void an_answer_without_members_is_no_crash(void **state)
 {
     (void)state;
-    check("{\"state\":\"queued\"}", "{}", "Job - (-) waits 0ms for no GPU.\nWhen it starts is not known.\n");
+    check("{\"state\":\"queued\"}", "{}",
+        "Job - (-) has waited 0ms (no GPU requested).\nWhen it starts is not known.\n");
 }
 
 static void a_request_is_told_in_words(void **state)
@@ -141,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_blocker_is_told_with_its_end),
         cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
+        cmocka_unit_test(what_no_event_ends_comes_with_its_command),
         cmocka_unit_test(the_change_it_offers_can_be_typed),
         cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
         cmocka_unit_test(a_job_that_does_not_wait_is_said_so),

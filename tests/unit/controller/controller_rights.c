@@ -37,10 +37,12 @@ static void every_cell_is_as_expected(void **state)
     assert_int_equal(sizeof(expected) / sizeof(expected[0]), ACTIONS);
     assert_int_equal(sizeof(order) / sizeof(order[0]), ROLES);
     for (enum action action = 0; action < ACTIONS; action++) {
+        const char *permits = expected[action].permits;
         assert_string_equal(action_name(action), expected[action].action);
+        assert_string_equal(role_name(role_needed(action)), order[strspn(permits, "-")]);
         for (size_t i = 0; i < ROLES; i++) {
             enum role role = role_find(order[i]);
-            char permit = expected[action].permits[i];
+            char permit = permits[i];
             assert_int_equal(role_permits(role, action, false), permit == 'a');
             assert_int_equal(role_permits(role, action, true), permit != '-');
         }

@@ -56,7 +56,7 @@ static void impossible_requests_on_one_node_are_refused_in_words(void **state)
     struct gpu_pick five[] = { { NULL, 5 } }, node[] = { { elsewhere, 0 } };
     uint32_t allow[] = { 1 };
     assert_refused(c, (struct sched_request){ .gpus = 3 },
-        "no machine here can ever run it: 3 GPUs asked, box has 2",
+        "no machine here can ever run it: requested 3 GPUs; box has 2",
         "ask for at most 2 GPUs, or see them: mgpu gpus");
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = five, .n_picks = 1 },
         "there is no GPU 5 on box; it has 2", "see the GPUs and their numbers: mgpu gpus");
@@ -69,14 +69,15 @@ static void impossible_requests_on_one_node_are_refused_in_words(void **state)
         "no GPU here is called \"A100\"; there are: NVIDIA H200",
         "ask for one of these, or leave the model out");
     assert_refused(c, (struct sched_request){ .gpus = 2, .allow = allow, .n_allow = 1 },
-        "2 GPUs asked, but of those allowed one node has at most 1, all together 1",
+        "requested 2 GPUs; but of those allowed one node has at most 1, all together 1",
         "ask for at most 1, or allow more GPUs");
     assert_refused(c, (struct sched_request){ .gpus = 1, .cpu_milli = 16500 },
-        "no machine here can ever run it: 16.5 CPUs asked, box has 16", "ask for at most 16 CPUs");
+        "no machine here can ever run it: requested 16.5 CPUs; box has 16", "ask for at most 16 CPUs");
     assert_refused(c, (struct sched_request){ .cpu_milli = 1000, .memory = 65 * GIB },
-        "no machine here can ever run it: 65 GiB of memory asked, box has 64 GiB", "ask for at most 64 GiB");
+        "no machine here can ever run it: requested 65 GiB of memory; box has 64 GiB",
+        "ask for at most 64 GiB");
     assert_refused(c, (struct sched_request){ .gpus = 2, .nodes = 2 },
-        "no cluster of this size can ever run it: 2 nodes asked, there is 1", "ask for at most -N 1");
+        "no cluster of this size can ever run it: requested 2 nodes; there is 1", "ask for at most -N 1");
     assert_possible(c, (struct sched_request){ .gpus = 2, .gpu_mem = 100 * GIB, .cpu_milli = 16000 });
 }
 
@@ -86,26 +87,30 @@ static void impossible_requests_on_several_nodes_say_what_would_fit(void **state
     clusters_add(c, "wide", 4);
     assert_possible(c, (struct sched_request){ .gpus = 6 });
     assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 1 },
-        "no machine here can ever run it: 6 GPUs asked, wide has 4",
+        "no machine here can ever run it: requested 6 GPUs; wide has 4",
         "ask for at most 4 GPUs on a node, or -N 2");
     assert_refused(c, (struct sched_request){ .gpus = 7 },
-        "no machine here can ever run it: 7 GPUs asked, all 2 nodes together have 6, the largest, wide, has "
+        "no machine here can ever run it: requested 7 GPUs; all 2 nodes together have 6, the largest, wide, "
+        "has "
         "4",
         NULL);
     assert_refused(c, (struct sched_request){ .gpus = 10, .nodes = 2, .gpus_per_node = 5 },
-        "no machine here can ever run it: 5 GPUs on each of 2 nodes asked, wide has 4", NULL);
+        "no machine here can ever run it: requested 5 GPUs on each of 2 nodes; wide has 4", NULL);
     assert_possible(c, (struct sched_request){ .gpus = 5, .nodes = 2 });
     assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 2 },
-        "no 2 machines here can ever run it: 3 GPUs on each of 2 nodes asked, only 1 of 2 nodes has 3 that "
+        "no 2 machines here can ever run it: requested 3 GPUs on each of 2 nodes; only 1 of 2 nodes has 3 "
+        "that "
         "suit",
         "ask for fewer GPUs, or leave -N out: they may then be divided in any way");
     clusters_add(c, "small", 1);
     assert_refused(c, (struct sched_request){ .gpus = 8, .nodes = 3 },
-        "no machine here can ever run it: 8 GPUs asked, all 3 nodes together have 7, the largest, wide, has "
+        "no machine here can ever run it: requested 8 GPUs; all 3 nodes together have 7, the largest, wide, "
+        "has "
         "4",
         NULL);
     assert_refused(c, (struct sched_request){ .gpus = 7, .nodes = 3 },
-        "no 3 machines here can ever run it: 3 GPUs on 1 and 2 on 2 of 3 nodes asked, only 2 of 3 nodes have "
+        "no 3 machines here can ever run it: requested 3 GPUs on 1 and 2 on 2 of 3 nodes; only 2 of 3 nodes "
+        "have "
         "2 that suit",
         NULL);
     clusters_add(c, "bare", 0)->cpu_milli = 64000;

@@ -54,8 +54,8 @@ static void a_request_is_told_in_words(void **state)
     char model[] = "h200";
     assert_text(&(struct sched_request){ .gpus = 2, .model = model, .gpu_mem = 8 * GIB },
         "2 GPUs (h200) with 8 GiB each");
-    assert_text(&(struct sched_request){ .gpus = 1, .share = 250 }, "1 GPU at 25%");
-    assert_text(&(struct sched_request){ .gpus = 1, .share = 125 }, "1 GPU at 12.5%");
+    assert_text(&(struct sched_request){ .gpus = 1, .share = 250 }, "0.25 of a GPU");
+    assert_text(&(struct sched_request){ .gpus = 1, .share = 125 }, "0.125 of a GPU");
     assert_text(&(struct sched_request){ .cpu_milli = 4000 }, "4 CPUs");
     assert_text(&(struct sched_request){ .cpu_milli = 1500 }, "1.500 CPUs");
 }

@@ -60,6 +60,51 @@ static void what_keeps_it_from_the_queue_is_told(void **state)
     assert_int_equal(reason_of(scene, failed, WHY_BACKOFF, &why)->until_ms, scene->now_ms + 7000);
 }
 
+static int open_scene_of_default(void **state)
+{
+    struct scene *scene = scene_new();
+    scene->settings.policy = &policy_default;
+    scene_open(scene, 1, 4);
+    *state = scene;
+    return 0;
+}
+
+static void a_job_that_was_overtaken_is_told_why(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    (void)scene_add(scene, 4, 600);
+    uint64_t wide = scene_add(scene, 4, 6000);
+    scene_wait(scene, 1);
+    assert_int_equal(scene_add(scene, 4, 60), wide + 1);
+    assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text,
+        "1 job is before it in the queue; later submissions are ahead because they are expected to be "
+        "shorter");
+    struct sched_job_spec urgent = scene_job(scene, 4, 60000);
+    urgent.key.priority = 5;
+    uint64_t first = scene_submit(scene, &urgent);
+    reason_of(scene, wide, WHY_RESOURCES, &why);
+    sched_withdraw(scene->sched, scene->now_ms, wide + 1);
+    assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text, "1 job is before it in the queue");
+    assert_int_equal(why.reasons[why.n_reasons - 1].jobs[0], first);
+}
+
+static void nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    (void)scene_add(scene, 2, 60);
+    struct sched_job_spec spec = scene_job(scene, 2, 60);
+    spec.begin_ms = scene->now_ms + 600000;
+    uint64_t job = scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_int_equal(why.n_ahead, 0);
+    assert_int_equal(why.eta_ms, spec.begin_ms);
+    assert_string_equal(why.eta_basis, "its begin time");
+    assert_string_equal(why.latest_basis, "");
+    why_clear(&why);
+}
+
 static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
 {
     struct scene *scene = *state;
@@ -172,7 +217,7 @@ static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
     uint64_t job = scene_submit(scene, &spec);
     assert_false(scene_runs(scene, job));
     const struct why_reason *reason = reason_of(scene, job, WHY_RESOURCES, &why);
-    assert_non_null(strstr(reason->text, "1 shared one is too full or too busy for one more job"));
+    assert_non_null(strstr(reason->text, "1 shared GPU is too full or too busy for one more job"));
     scene_end(scene, 2);
     assert_true(scene_runs(scene, job)); // alone there, nothing is crowded
 }
@@ -545,6 +590,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
         CASE(what_keeps_it_from_the_queue_is_told),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene),
+        CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone),
         CASE(dependencies_are_told_with_the_jobs_and_their_end),
         CASE(the_holders_of_what_it_needs_are_told),
         CASE(gpu_memory_is_told_when_memory_was_asked),
