@@ -169,23 +169,60 @@ static int attach_week(struct call *call, const char *word, json_t *accounts, st
     return 0;
 }
 
+static bool has_limits(const json_t *account)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(json_object_get(account, "limits"), name, value)
+    {
+        if (!json_is_null(value))
+            return true;
+    }
+    return false;
+}
+
+static bool is_user(const json_t *accounts, const char *name)
+{
+    size_t i = 0;
+    json_t *account = NULL;
+    json_array_foreach(accounts, i, account)
+    {
+        if (field_is(account, "user", name))
+            return true;
+    }
+    return false;
+}
+
+/* A group of one, with the name of its user, says nothing that the user's own row does not. */
+static void drop_private_groups(json_t *accounts)
+{
+    for (size_t i = json_array_size(accounts); i-- > 0;) {
+        const json_t *account = json_array_get(accounts, i);
+        const char *group = field_text(account, "group");
+        bool is_group = field_text(account, "user") == NULL && group != NULL;
+        if (is_group && is_user(accounts, group) && !has_limits(account))
+            (void)json_array_remove(accounts, i);
+    }
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     struct screen screen;
     (void)argc, (void)argv;
-    if (!is_week_shown(&call->list))
-        return list_run(call, &kind, API_PATH "/users", err);
     int r = list_begin(call, &kind, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;
     r = client_get(&call->client, API_PATH "/users", &answer, err);
-    if (r == 0)
-        r = attach_week(call, "user", json_object_get(answer, "users"), err);
-    if (r == 0)
-        r = attach_week(call, "group", json_object_get(answer, "users"), err);
+    json_t *accounts = json_object_get(answer, "users");
+    if (r == 0 && is_week_shown(&call->list))
+        r = attach_week(call, "user", accounts, err);
+    if (r == 0 && is_week_shown(&call->list))
+        r = attach_week(call, "group", accounts, err);
     if (r < 0)
         return r;
+    if (!list_is_machine(call))
+        drop_private_groups(accounts);
     screen_open(&screen, STDOUT_FILENO, call->color);
     return list_print(call, &kind, &screen, answer, stdout, err);
 }

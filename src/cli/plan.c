@@ -161,7 +161,7 @@ static int add_needs(const struct plan *plan, const struct plan_unit *unit, json
     return json_object_set_new(request, "after", json_string(buffer_text(&after)));
 }
 
-static void print_job(const struct call *call, const struct plan *plan, const json_t *job)
+static void print_job(struct call *call, const struct plan *plan, const json_t *job)
 {
     if (plan->n_jobs == 1) {
         submit_print(call, job);

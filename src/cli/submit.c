@@ -283,7 +283,16 @@ static void print_place(const struct call *call, const json_t *job)
             stderr, "  held; mgpu release %" PRId64 " lets it start\n", field_integer(job, "id", 0));
 }
 
-void submit_print(const struct call *call, const json_t *job)
+/* The answer to a submission comes before the scheduler has looked at the job; a moment later it has. */
+static void tell_place(struct call *call, int64_t id)
+{
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, id);
+    _cleanup_json_ json_t *job = NULL;
+    if (client_get(&call->client, path, &job, NULL) == 0 && field_is(job, "state", "queued"))
+        print_place(call, job);
+}
+
+void submit_print(struct call *call, const json_t *job)
 {
     if (call->is_json) {
         show_json_page(job, stdout);
@@ -294,7 +303,7 @@ void submit_print(const struct call *call, const json_t *job)
     if (call->is_quiet || isatty(STDERR_FILENO) != 1)
         return;
     (void)fflush(stdout);
-    print_place(call, job);
+    tell_place(call, id);
     (void)fprintf(
         stderr, "  mgpu logs -f %" PRId64 " · mgpu why %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
 }

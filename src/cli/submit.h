@@ -70,4 +70,4 @@ extern const struct option_row lease_rows[];
 int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err);
 
 /* Prints the id (or the job with --json) on stdout, and what may be useful now on a terminal. */
-void submit_print(const struct call *call, const json_t *job);
+void submit_print(struct call *call, const json_t *job);

@@ -356,7 +356,7 @@ const struct option_row submit_rows[] = {
     { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
     { 0, "node-gpu-ids", "LIST", NULL, set_gpu_ids },
     { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
-    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared: 8G; bare = MiB",
+    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared; not enforced: 8G",
         set_gpu_mem },
     { 0, "mem", "SIZE", NULL, set_gpu_mem },
     { 'c', "cpus", "N", "CPUs needed on each node: 8, 2.5", set_cpus },

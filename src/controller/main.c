@@ -32,6 +32,7 @@
 #include "controller/retention.h"
 #include "controller/serve.h"
 #include "controller/settings.h"
+#include "controller/stop.h"
 #include "controller/streams.h"
 #include "controller/turns.h"
 #include "wire/address.h"
@@ -392,9 +393,11 @@ static int do_wish(const struct settings_wish *wish, const struct controller_opt
         (void)printf("mgpud %s\n", MGPU_VERSION);
     else if (wish->check_config)
         print_config(options);
-    else if (!wish->fsck)
+    else if (!wish->fsck && !wish->stop)
         return -1;
-    int r = wish->fsck && !wish->help && !wish->version ? fsck(options, &err) : 0;
+    if (wish->help || wish->version || wish->check_config)
+        return 0;
+    int r = wish->stop ? stop_running(options->run_dir, &err) : fsck(options, &err);
     return r < 0 ? fail(&err) : r > 0;
 }
 

@@ -235,6 +235,12 @@ static int set_fsck(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_stop(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->wish.stop = true;
+    return 0;
+}
+
 static int set_check_config(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->wish.check_config = true;
@@ -289,6 +295,8 @@ static const struct option_row command_rows[] = {
     { 0, "check-config", NULL, "say what the files set, or what is wrong in them, and leave",
         set_check_config },
     { 0, "detach", NULL, "return when the daemon is ready, and leave it running", set_detach },
+    { 0, "stop", NULL, "end the mgpud that runs, and return when it has left; jobs are not affected",
+        set_stop },
     { 0, "fsck", NULL, "check the store: the fold of its events must equal its tables", set_fsck },
     { 'h', "help", NULL, "show this", set_help },
     { 'V', "version", NULL, "show the version", set_version },

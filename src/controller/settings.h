@@ -15,7 +15,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 
 /* What the command line asks for besides settings. */
 struct settings_wish {
-    bool fsck, check_config, help, version;
+    bool fsck, stop, check_config, help, version;
 };
 
 /*

@@ -2,10 +2,12 @@
 """What a newcomer does in the first five minutes, in order, with nothing configured."""
 
 import re
+import shutil
 
 import pytest
 
 import harness
+import readme
 
 
 def walk(box, user, place):
@@ -82,3 +84,71 @@ def test_detach_returns_when_the_daemon_answers(make_instance, someone):
     agents = instance.agents()
     os.kill(pid, signal.SIGTERM)
     assert all(harness.wait_process(process) for process in [pid, *agents])
+
+
+TYPED = ('The first five minutes', 'Sharing fairly', 'Over HTTP')
+
+
+def type_readme(terminal, folder, ana, root, names):
+    """Types these sections; commands at the prompt # are those of `root`, where None leaves out what only root can do."""
+    for heading in TYPED:
+        terminal.folder = folder
+        steps = readme.sections()[heading]
+        assert steps, f'README.md has no commands under {heading}'
+        for prompt, command, shown in steps:
+            if prompt == '#' and root is ana and not command.startswith('mgpud'):
+                continue
+            typed = command
+            for own, written in names:
+                typed = re.sub(rf'\b{written}\b', own, typed)
+            printed = terminal.type(typed, root if prompt == '#' else ana)
+            if command.startswith('mgpud') and '--detach' in command:
+                assert 'is ready' in printed, printed
+            elif not command.startswith(('cd ', 'useradd')):
+                readme.check_shown(shown, printed, names, command)
+
+
+@pytest.fixture
+def clone():
+    place = readme.clone()
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize('is_rootless', [False, True], ids=['root', 'rootless'])
+def test_the_readme_can_be_typed_as_it_stands(ana, clone, is_rootless):
+    root = ana if is_rootless else harness.User('root')
+    names = (*readme.names_of(ana), (clone, '/home/ada/mgpu'))
+    with readme.own_machine(ana, clone, root) as terminal:
+        type_readme(terminal, clone, ana, root, names)
+
+
+SHOWN = 'ID  NAME  TIME\n 1  sh    8ms\n...\n 9  last  -'
+
+
+@pytest.mark.parametrize('printed', [SHOWN.replace('8ms', '1m12s'), SHOWN.replace('...', ' 2  a  -\n 3  b  -')])
+def test_output_that_differs_in_times_alone_is_as_shown(printed):
+    readme.check_shown(SHOWN.splitlines(), printed, (), 'mgpu ps')
+
+
+@pytest.mark.parametrize('printed', [SHOWN.replace('sh ', 'zsh '), SHOWN + '\none more', SHOWN.replace('last', 'first'),
+                                     'ID  NAME  TIME', SHOWN.replace('NAME', 'NAME  MORE')])
+def test_output_that_is_not_as_shown_is_noticed(printed):
+    with pytest.raises(AssertionError):
+        readme.check_shown(SHOWN.splitlines(), printed, (), 'mgpu ps')
+
+
+def test_stop_ends_the_daemon_and_returns_when_it_has_left(make_instance, someone):
+    instance = make_instance(user=someone, client=someone)
+    job = instance.submit('-g', '0', '--', 'sleep', '600')
+    instance.wait(job, 'running')
+    agents = instance.agents()
+    done = instance.mgpu('--stop', '--run-dir', instance.run_dir, program='mgpud')
+    assert done.code == 0 and instance.process.wait(harness.LEAVING_S) == 0, done
+    assert all(harness.wait_process(pid) for pid in agents)
+    assert instance.shepherds(), 'the job keeps running'
+    done = instance.mgpu('--stop', '--run-dir', instance.run_dir, program='mgpud')
+    assert done.code == 1 and f'no mgpud runs with {instance.run_dir}' in done.err, done
+    instance.start()
+    assert instance.job(job)['state'] == 'running'

@@ -573,6 +573,14 @@ def test_limits_are_shown_in_hours(make_instance):
     assert '10 GPU-hours' in shown and '4 GPUs' in shown and 'gpu_seconds' not in shown, shown
 
 
+def test_a_users_own_group_has_no_row_of_its_own(make_instance, bo):
+    box = make_instance(user=bo, client=bo)
+    box.wait(box.submit('-g', '0', '--', 'true'))
+    rows = box.mgpu('users', '-H', check=True).out.splitlines()
+    assert [row.split()[0] for row in rows] == [bo.name], rows
+    assert any(row['group'] == bo.name for row in box.mgpu('users', '--json', check=True).json['users'])
+
+
 def test_an_option_of_exec_behind_the_job_is_no_command(box):
     done = box.mgpu('exec', '1', '--rank', '1', '--', 'true')
     assert done.code == 2 and '--rank is behind the job' in done.err and 'options come first' in done.err, done

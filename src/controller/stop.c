@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock of the run directory proves that an mgpud runs, and holds its pid. The pid becomes a descriptor
+ * first and the lock is looked at again afterwards, so that no other process can get the signal.
+ */
+#include "controller/stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+
+#define STOP_MS 60000 // it ends what clients have asked for, and writes its store
+
+/* The pid in the lock, 0 when nobody holds it. */
+static pid_t holder_of(int lock_fd)
+{
+    char text[16] = "";
+    if (!is_file_locked(lock_fd) || pread(lock_fd, text, sizeof(text) - 1, 0) <= 0)
+        return 0;
+    return (pid_t)strtol(text, NULL, 10);
+}
+
+static int refuse_none(const char *run_dir, struct error *err)
+{
+    (void)error_set(err, -ESRCH, "no mgpud runs with %s", run_dir);
+    return error_hint(err, "one that was started with --run-dir is stopped with the same --run-dir");
+}
+
+int stop_running(const char *run_dir, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", run_dir);
+    _cleanup_close_ int lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (lock_fd < 0 && errno != ENOENT)
+        return error_set_errno(err, -errno, "cannot open %s", path);
+    pid_t pid = lock_fd < 0 ? 0 : holder_of(lock_fd);
+    if (pid <= 0)
+        return refuse_none(run_dir, err);
+    _cleanup_close_ int pidfd = process_open(pid, process_start_time(pid));
+    if (pidfd < 0 || holder_of(lock_fd) != pid)
+        return refuse_none(run_dir, err);
+    int r = process_signal(pidfd, SIGTERM);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot stop mgpud (pid %d)", (int)pid);
+    struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+    while ((r = poll(&fd, 1, STOP_MS)) < 0 && errno == EINTR)
+        continue;
+    if (r > 0)
+        return 0;
+    return error_set(err, -ETIMEDOUT, "mgpud (pid %d) has not left within %d s", (int)pid, STOP_MS / 1000);
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""README.md typed as it stands: its commands on a terminal, in order, and what they print held against what it shows.
+
+A machine of one's own is made of namespaces: the usual directories, users and port of mgpu are there and empty.
+"""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+
+import harness
+
+WIDTH, HEIGHT = 110, 40
+COMMAND_S = 60
+
+# What differs from one run, user or machine to the next, and what stands for it.
+VARYING = (
+    (re.compile(r' · GPUs \d.*'), ''),
+    (re.compile(r'\b\d{4}-\d\d-\d\dT[\d:.]+Z\b'), 'TIME'),
+    (re.compile(r'(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\b\d\d:\d\d(?::\d\d)?\b'), 'TIME'),
+    (re.compile(r'\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+(?!\w)'), 'SPAN'),
+    (re.compile(r'\b\d+C \d+(?= )'), 'HEAT'),
+    (re.compile(r'\b\d+(?:\.\d+)? [KMG]iB\b'), 'SIZE'),
+    (re.compile(r'\b\d+%'), 'PART'),
+    (re.compile(r'(?<= )(?:-|SPAN)(?= (?:used|free)$)'), 'IDLE'),
+    (re.compile(r'[─━█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+'), 'BAR'),
+)
+ESCAPE = re.compile(r'\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])')
+
+
+def sections():
+    """{heading: [(user of the prompt, command, lines shown)]} of README.md."""
+    with open(f'{harness.ROOT}/README.md', encoding='utf-8') as source:
+        text = source.read()
+    found = {}
+    for part in re.split(r'^## ', text, flags=re.M)[1:]:
+        heading, _, body = part.partition('\n')
+        steps = found.setdefault(heading, [])
+        for block in re.findall(r'^```\n(.*?)^```$', body, flags=re.M | re.S):
+            for line in block.splitlines():
+                if line[:2] in ('$ ', '# '):
+                    steps.append((line[0], line[2:], []))
+                elif steps:
+                    steps[-1][2].append(line)
+    return found
+
+
+def plain(text, names):
+    """A line without what varies, and with the README's names of the user, the node and the directory."""
+    for own, shown in names:
+        text = re.sub(rf'(?<![\w/-]){re.escape(own)}(?![\w-])', shown, text)
+    text = ' '.join(text.split())
+    for pattern, word in VARYING:
+        text = pattern.sub(word, text)
+    return text
+
+
+def check_shown(shown, printed, names, command):
+    """Each line shown was printed, in this order, with nothing between them but where `...` stands; `begins...` too."""
+    want = [plain(line, ()) for line in shown if line.strip()]
+    have = [line for line in (plain(line, names) for line in printed.splitlines()) if line]
+    at, may_skip = 0, False
+    for line in want:
+        if line == '...':
+            may_skip = True
+            continue
+        begins = line.removesuffix('...') if line.endswith('...') else None
+        while at < len(have) and may_skip and have[at] != line:
+            at += 1
+        is_there = at < len(have) and (have[at] == line or begins and have[at].startswith(begins))
+        assert is_there, f'$ {command}\nREADME.md shows:  {line}\nit printed:       {have[at:at + 1]}\n\n{printed}'
+        at, may_skip = at + 1, False
+    assert at == len(have) or may_skip, f'$ {command}\nREADME.md does not show: {have[at:]}'
+
+
+class Terminal:
+    """Runs one command after the other, each on a terminal, in a directory that `cd` changes."""
+
+    def __init__(self, prefix, user, environment, folder):
+        self.prefix, self.user, self.environment, self.folder = prefix, user, environment, folder
+
+    def argv(self, user, command):
+        words = ['sh', '-c', f'cd "$0" && {command}', self.folder]
+        if self.prefix:
+            as_user = [] if user.uid == 0 else ['setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups']
+            return [*self.prefix, *as_user, 'env', '-i', *(f'{k}={v}' for k, v in self.environment(user).items()), *words]
+        return words
+
+    def type(self, command, user=None):
+        """What the command showed."""
+        user = user or self.user
+        if command.startswith('cd '):
+            self.folder = os.path.join(self.folder, command[3:])
+            return ''
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack('HHHH', HEIGHT, WIDTH, 0, 0))
+        arguments = {} if self.prefix else user.popen_arguments()
+        process = subprocess.Popen(
+            self.argv(user, command), stdin=side, stdout=side, stderr=side, start_new_session=True, close_fds=True,
+            cwd='/', env=self.environment(user), preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **arguments)
+        os.close(side)
+        out, end = b'', time.monotonic() + COMMAND_S
+        with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+            while True:
+                left = end - time.monotonic()
+                assert left > 0 and select.select([main], [], [], left)[0], f'{command} does not end:\n{out.decode()}'
+                more = os.read(main, 65536)
+                if not more:
+                    break
+                out += more
+        os.close(main)
+        process.wait(harness.DEADLINE_S)
+        text = ESCAPE.sub('', out.decode(errors='replace')).replace('\r\n', '\n')
+        return '\n'.join(line.rsplit('\r', 1)[-1] for line in text.split('\n'))
+
+
+SETUP = '''set -e
+ip link set lo up
+cp -a /etc/. "$1/etc"
+mount --bind "$1/etc" /etc
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /var/lib/mgpu "$2"
+mount -t tmpfs -o mode=755 tmpfs /var/lib/mgpu
+mount -t tmpfs -o "mode=700,uid=$3,gid=$4" tmpfs "$2"
+echo ready
+exec sleep infinity
+'''
+
+
+@contextlib.contextmanager
+def own_machine(user, folder, starter):
+    """A terminal of `user` on a machine where mgpu was never started; what `starter` has started is stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix='mgpu-etc-', dir='/tmp') as place:
+        os.mkdir(f'{place}/etc')
+        os.chmod(place, 0o755)
+        os.chmod(f'{place}/etc', 0o755)
+        with subprocess.Popen(
+                ['unshare', '--mount', '--net', '--propagation', 'private', 'sh', '-c', SETUP, 'sh', place, user.home,
+                 str(user.uid), str(user.gid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as holder:
+            try:
+                assert holder.stdout.readline() == b'ready\n', holder.stderr.read()
+                prefix = ['nsenter', f'--target={holder.pid}', '--mount', '--net']
+
+                def environment(who):
+                    return {**who.environment(), 'PATH': f'{harness.programs()}:/usr/sbin:/usr/bin:/sbin:/bin',
+                            'TERM': 'xterm', 'ASAN_OPTIONS': 'detect_leaks=0'}
+                terminal = Terminal(prefix, user, environment, folder)
+                yield terminal
+            finally:
+                terminal.type('mgpud --stop', starter)
+                holder.send_signal(signal.SIGKILL)
+
+
+def names_of(user):
+    """What the README calls the user and the node."""
+    return ((user.name, 'ada'), (socket.gethostname(), 'vm'))
+
+
+def clone():
+    """A copy of what the commands need of the repository, which every user can enter; the caller removes it."""
+    place = tempfile.mkdtemp(prefix='mgpu-clone-', dir='/tmp')
+    os.chmod(place, 0o755)
+    shutil.copytree(f'{harness.ROOT}/examples', f'{place}/examples')
+    return place
