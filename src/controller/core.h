@@ -294,6 +294,8 @@ size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 
 /* The foremost reason why a queued job waits: its word, and a sentence in `text`; "" when there is none. */
 const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);
 
+/* Another number each time that something has happened; 0: in the middle of it. */
+int64_t core_version(const struct core *core);
 /* Everything that is known of why it waits; why_clear() frees it. False when it is not queued. */
 bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret);
 /* The same for a job that does not exist yet. Errors as of core_submit. */

@@ -71,3 +71,8 @@ uint64_t core_last_job(const struct core *core)
 {
     return core->last_job;
 }
+
+int64_t core_version(const struct core *core)
+{
+    return core->now_ms != 0 ? 0 : core->last_ms;
+}

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "controller/serve_connection.h"
 #include "controller/serve_departures.h"
+#include "controller/serve_desk.h"
 #include "controller/serve_events.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_private.h"
@@ -79,6 +80,7 @@ struct serve *serve_new(struct controller *controller)
     serve->started_ms = clock_boot_ms();
     serve->users = users_new(affordable_connections());
     serve->departures = departures_new(controller->loop, connection_on_departure);
+    serve->desk = desk_new(controller->loop);
     serve->names = usernames_new();
     serve->resume = evtimer_new(controller->loop, on_resume, serve);
     serve->heartbeat = event_new(controller->loop, -1, EV_PERSIST, on_heartbeat, serve);
@@ -106,9 +108,11 @@ void serve_free(struct serve *serve)
     serve_close(serve);
     event_free(serve->heartbeat);
     event_free(serve->resume);
+    desk_free(serve->desk);
     departures_free(serve->departures);
     usernames_free(serve->names);
     users_free(serve->users);
+    free(serve->why.text);
     free(serve);
 }
 

@@ -7,8 +7,9 @@
  *        v  │ a job that only the store has
  *       fetch
  *
- * So memory and the time of one turn are bounded however long the list is, every slice is durable when it is
- * sent, and a slow reader holds up nobody but itself. A list that fits in one slice is sent whole.
+ * So memory and the time of one turn are bounded however long the list is (each slice waits its turn at the
+ * desk, serve_desk.h), every slice is durable when it is sent, and a slow reader holds up nobody but itself.
+ * A list that fits in one slice is sent whole.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/serve_desk.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_routes.h"
 #include "wire/json_text.h"
@@ -205,7 +207,7 @@ static void fill_if_room(struct request *request)
     if (request_room(request) < SLICE_BYTES * 2)
         return;
     request->on_drained = NULL;
-    fill_slice(request);
+    desk_enter(request, fill_slice);
 }
 
 /* The list is a long one. */

@@ -17,6 +17,7 @@
 
 struct connection;      // serve_connection.h
 struct departures;      // serve_departures.h
+struct desk;            // serve_desk.h
 struct event_client;    // serve_events.c
 struct terminal_client; // serve_terminal.c
 
@@ -26,6 +27,13 @@ struct serve_listener {
     bool is_unix;
 };
 
+/* The last answer to "why", good until something happens. */
+struct kept_why {
+    uint64_t job;
+    int64_t version, until_ms;
+    char *text;
+};
+
 struct serve {
     struct controller *controller;
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
@@ -33,6 +41,8 @@ struct serve {
     struct event *resume; // accepts again after the process ran out of descriptors
     struct connection *connections;
     struct departures *departures;
+    struct desk *desk;
+    struct kept_why why;
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;

@@ -130,7 +130,7 @@ static char *format_line(json_t *body)
     return xasprintf("%s\n", text);
 }
 
-static char *format_object(json_t *body)
+char *request_format_json(json_t *body)
 {
     json_t *whole = json_object();
     (void)json_object_set_new(whole, "schema", json_string(SERVE_SCHEMA));
@@ -141,7 +141,7 @@ static char *format_object(json_t *body)
 
 void request_reply_json(struct request *request, unsigned status, json_t *body)
 {
-    _cleanup_free_ char *text = format_object(body);
+    _cleanup_free_ char *text = request_format_json(body);
     request_reply_bytes(request, status, "application/json", text, strlen(text));
 }
 
@@ -172,13 +172,19 @@ static void send_held(struct request *request, const struct core_answer *answer)
         request, request->held_status, "application/json", request->held, strlen(request->held));
 }
 
-void request_hold_json(struct request *request, unsigned status, json_t *body)
+void request_hold_text(struct request *request, unsigned status, const char *text)
 {
     free(request->held);
-    request->held = format_object(body);
+    request->held = xstrdup(text);
     request->held_status = status;
     request->on_answer = send_held;
     core_barrier(request->serve->controller->core, request);
+}
+
+void request_hold_json(struct request *request, unsigned status, json_t *body)
+{
+    _cleanup_free_ char *text = request_format_json(body);
+    request_hold_text(request, status, text);
 }
 
 bool request_start_stream(struct request *request, unsigned status, const char *content_type, uint64_t length)

@@ -91,6 +91,10 @@ void request_reply_bytes(
  */
 void request_hold_json(struct request *request, unsigned status, json_t *body);
 
+/* The same in two steps: the text of an answer, which the caller frees, and an answer of such a text. */
+char *request_format_json(json_t *body);
+void request_hold_text(struct request *request, unsigned status, const char *text);
+
 /* --- streams --- */
 
 #define STREAM_ENDLESS UINT64_MAX

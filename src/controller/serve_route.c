@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "controller/serve_desk.h"
 #include "controller/serve_element.h"
 #include "controller/serve_guard.h"
 #include "controller/serve_munge.h"
@@ -42,7 +43,7 @@ static const struct route routes[] = {
             { "quick", "1: without why jobs wait and when they start, which takes mgpud longest" },
             { "sparse", "1: members that are null are left out" },
         },
-        NULL },
+        NULL, true },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,
         "One job and its history; for its owner also argv, cwd, cwd_fallback, setup, output, env and image.",
         { { "script", "1: for its owner also the text of the script that was submitted" } }, NULL },
@@ -57,7 +58,7 @@ static const struct route routes[] = {
     { "POST", "/api/v1/jobs/{id}/cancel", ACTION_CONTROL, handle_cancel,
         "Cancels a job: SIGTERM, and SIGKILL after the grace.", { { NULL, NULL } }, &cancel_request_record },
     { "GET", "/api/v1/jobs/{id}/why", ACTION_LOOK, handle_why,
-        "Why a job waits, when it will start, and what would start it now.", { { NULL, NULL } }, NULL },
+        "Why a job waits, when it will start, and what would start it now.", { { NULL, NULL } }, NULL, true },
     { "POST", "/api/v1/jobs/{id}/hold", ACTION_CONTROL, handle_hold, "Keeps a queued job from starting.",
         { { NULL, NULL } }, &empty_request_record },
     { "POST", "/api/v1/jobs/{id}/release", ACTION_CONTROL, handle_release, "Takes a hold away.",
@@ -105,7 +106,7 @@ static const struct route routes[] = {
             { "since", "RFC 3339, or how long ago such as 1h; ten minutes when missing" },
             { "step", "seconds of one point: below 60, or whole minutes" },
         },
-        NULL },
+        NULL, true },
     { "GET", "/api/v1/history", ACTION_LOOK, handle_ended,
         "Jobs that ended, the newest first, also from long ago; or sums over them.",
         {
@@ -283,6 +284,14 @@ static int check_query(struct request *request, struct error *err)
     return query_check(&request->query, known, err);
 }
 
+static void hand_over(struct request *request)
+{
+    if (request->has_element)
+        element_find(request, request->route->handle);
+    else
+        request->route->handle(request);
+}
+
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
@@ -309,10 +318,10 @@ static void run_route(struct request *request)
         request_reply_problem(request, &err);
         return;
     }
-    if (request->has_element)
-        element_find(request, request->route->handle);
+    if (request->route->is_costly)
+        desk_enter(request, hand_over);
     else
-        request->route->handle(request);
+        hand_over(request);
 }
 
 void route_dispatch(struct request *request)

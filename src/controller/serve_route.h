@@ -2,6 +2,7 @@
 /* What can be asked: the one table from which dispatch, 404, 405, /openapi.json and docs/api.md come. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/record.h"
@@ -24,6 +25,7 @@ struct route {
     const char *help;
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; ended by a NULL name
     const struct record_type *body;                          // NULL: none
+    bool is_costly;                                          // it waits its turn at the desk (serve_desk.h)
 };
 
 const struct route *route_all(size_t *ret_count);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/serve_after.h"
+#include "controller/serve_desk.h"
 #include "controller/serve_jobs.h"
 #include "controller/serve_rights.h"
 #include "controller/serve_routes.h"
@@ -86,20 +87,44 @@ static void drop_spec(void *spec)
 }
 
 /* `?dry_run=1`: what would become of it. */
-static void look_ahead(struct request *request, void *subject, const struct core_facts *facts)
+struct dry_run {
+    struct job_spec *spec;
+    struct core_facts facts;
+};
+
+static void release_dry_run(struct request *request)
 {
-    struct job_spec *spec = subject;
+    struct dry_run *dry = request->work;
+    job_spec_free(dry->spec);
+    free(dry->facts.items);
+    free(dry);
+}
+
+static void explain(struct request *request)
+{
+    const struct dry_run *dry = request->work;
     struct error err = { 0 };
     struct why why = { 0 };
     int r = core_why_not_yet(
-        request->serve->controller->core, clock_wall_ms(), &request->who, spec, facts, &why, &err);
+        request->serve->controller->core, clock_wall_ms(), &request->who, dry->spec, &dry->facts, &why, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
-    } else {
-        request_reply_json(request, 200, why_write(request->serve, NULL, &spec->ask, &why));
-        why_clear(&why);
+        return;
     }
-    job_spec_free(spec);
+    request_reply_json(request, 200, why_write(request->serve, NULL, &dry->spec->ask, &why));
+    why_clear(&why);
+}
+
+static void look_ahead(struct request *request, void *subject, const struct core_facts *facts)
+{
+    struct dry_run *dry = xcalloc(1, sizeof(*dry));
+    *dry = (struct dry_run){ .spec = subject, .facts = *facts };
+    dry->facts.items = xcalloc(facts->count + 1, sizeof(*facts->items));
+    for (size_t i = 0; i < facts->count; i++)
+        dry->facts.items[i] = facts->items[i];
+    request->work = dry;
+    request->release = release_dry_run;
+    desk_enter(request, explain);
 }
 
 static void submit(struct request *request, void *subject, const struct core_facts *facts)

@@ -13,6 +13,8 @@
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
+#define WHY_KEPT_MS 1000
+
 static json_t *write_time(int64_t at_ms)
 {
     return json_text_time(at_ms == TIME_NEVER ? 0 : at_ms);
@@ -239,14 +241,25 @@ json_t *why_write(
     return object;
 }
 
+/* Many ask of the same job at once, or again and again. */
 static void reply_why(struct request *request, const struct job *job)
 {
-    struct why why = { 0 };
-    bool waits = core_why(request->serve->controller->core, clock_wall_ms(), job->id, &why);
-    json_t *object = why_write(request->serve, job, job->ask, waits ? &why : NULL);
-    if (waits)
-        why_clear(&why);
-    request_hold_json(request, 200, object);
+    const struct core *core = request->serve->controller->core;
+    struct kept_why *kept = &request->serve->why;
+    int64_t version = core_version(core), now_ms = clock_boot_ms();
+    bool is_good =
+        kept->job == job->id && version != 0 && kept->version == version && now_ms < kept->until_ms;
+    if (!is_good) {
+        struct why why = { 0 };
+        bool waits = core_why(core, clock_wall_ms(), job->id, &why);
+        json_t *object = why_write(request->serve, job, job->ask, waits ? &why : NULL);
+        if (waits)
+            why_clear(&why);
+        free(kept->text);
+        *kept = (struct kept_why){ .job = job->id, .version = version, .until_ms = now_ms + WHY_KEPT_MS };
+        kept->text = request_format_json(object);
+    }
+    request_hold_text(request, 200, kept->text);
 }
 
 void handle_why(struct request *request)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "controller/serve_private.h"
 #include "controller/serve_users.h"
 #include "serve_client.h"
@@ -141,6 +142,85 @@ static void an_administrator_gets_in_when_all_other_connections_are_taken(void *
     answer_clear(&answer);
 }
 
+#define ASKERS 20
+#define WHY_MS 30
+
+/* Connections that have asked why a job waits, and wait for the answer. */
+static void ask_why(struct harness *harness, int *fds, size_t count, const char *more, uint64_t job)
+{
+    _cleanup_free_ char *ask =
+        xasprintf("GET /api/v1/jobs/%d/why HTTP/1.1\r\nHost: localhost\r\n%s\r\n", (int)job, more);
+    for (size_t i = 0; i < count; i++) {
+        fds[i] = client_connect_tcp(harness);
+        assert_int_equal(send(fds[i], ask, strlen(ask), MSG_NOSIGNAL), strlen(ask));
+    }
+}
+
+static void answers_that_take_long_leave_room_for_others(void **state)
+{
+    struct harness *harness = *state;
+    int askers[ASKERS];
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    harness->why_ms = WHY_MS;
+    ask_why(harness, askers, ASKERS, "", 3);
+    while (harness->whys == 0)
+        harness_turn(harness, 1);
+    struct answer answer = client_get(harness, "/healthz");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    assert_true(harness->whys <= 4); // of so many that were asked before
+    for (size_t i = 0; i < ASKERS; i++) {
+        answer = client_receive(harness, askers[i], false);
+        assert_int_equal(answer.status, 200);
+        answer_clear(&answer);
+        close(askers[i]);
+    }
+    assert_int_equal(harness->whys, ASKERS);
+}
+
+static void users_wait_for_long_answers_in_turn(void **state)
+{
+    struct harness *harness = *state;
+    int askers[ASKERS], other;
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    harness->token.uid = 4711;
+    _cleanup_free_ char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
+    answer_clear(&made);
+    harness->why_ms = WHY_MS;
+    ask_why(harness, askers, ASKERS, "", 3);
+    ask_why(harness, &other, 1, token, 3);
+    struct answer answer = client_receive(harness, other, false);
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+    assert_true(harness->whys <= 5); // not behind all that the first has asked
+    for (size_t i = 0; i < ASKERS; i++)
+        close(askers[i]);
+    close(other);
+}
+
+static void a_forecast_is_made_once_while_nothing_happens(void **state)
+{
+    struct harness *harness = *state;
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
+    static const struct {
+        const char *path;
+        int64_t version;
+        unsigned whys;
+    } steps[] = { { "/api/v1/jobs/3/why", 7, 1 }, { "/api/v1/jobs/3/why", 7, 1 },
+        { "/api/v1/jobs/3/why", 8, 2 }, { "/api/v1/jobs/4/why", 8, 3 }, { "/api/v1/jobs/4/why", 0, 4 },
+        { "/api/v1/jobs/4/why", 0, 5 } };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        harness->version = steps[i].version;
+        struct answer answer = client_get(harness, steps[i].path);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer_integer(&answer, "job"), i < 3 ? 3 : 4);
+        assert_int_equal(harness->whys, steps[i].whys);
+        answer_clear(&answer);
+    }
+}
+
 static void who_asks_too_fast_is_slowed_down_alone(void **state)
 {
     struct users *users = users_new(10);
@@ -164,6 +244,9 @@ int main(void)
         cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),
         cmocka_unit_test_setup_teardown(
             an_administrator_gets_in_when_all_other_connections_are_taken, start, stop),
+        cmocka_unit_test_setup_teardown(answers_that_take_long_leave_room_for_others, start, stop),
+        cmocka_unit_test_setup_teardown(users_wait_for_long_answers_in_turn, start, stop),
+        cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,8 +226,16 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
     *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
 }
 
+int64_t core_version(const struct core *core)
+{
+    return current->version;
+}
+
 bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret)
 {
+    current->whys++;
+    for (int64_t end_ms = clock_boot_ms() + current->why_ms; clock_boot_ms() < end_ms;)
+        continue; // as a forecast with a long queue
     const struct job *found = core_job(core, job);
     *ret = (struct why){ .n_reasons = 1, .eta_ms = wall_ms + 60000, .latest_ms = TIME_NEVER, .position = 3 };
     ret->reasons[0].until_ms = TIME_NEVER;

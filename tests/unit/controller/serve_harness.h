@@ -61,6 +61,9 @@ struct harness {
     bool is_barrier_held;         // no barrier is answered while it is set
     bool is_submit_held;          // no submit is answered
     int submit_code;              // to answer submits with
+    unsigned whys;                // calls
+    int64_t why_ms;               // that each takes
+    int64_t version;              // of the core
 
     /* The log that the stand-in agent has. */
     const char *log;

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
