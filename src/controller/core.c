@@ -167,8 +167,7 @@ void core_change(
     if (event->ask.count > 0)
         ask_shelf_share(&core->asks, &job->ask);
     record_event(core, event, job, spec);
-    entry->changed_in = core->open->id;
-    core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = job->id });
+    core_act_later(core, entry);
     core_set_due(core, entry);
     core_make_notices(core, job, event, before);
     core_note_stop(core, entry);

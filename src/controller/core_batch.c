@@ -73,6 +73,9 @@ static void let_go(struct core *core, struct held *held)
         core->effects.publish(core->effects.arg, &held->event, core_job(core, held->event.job));
         break;
     case HELD_SIGNAL: send_signal(core, held); break;
+    case HELD_STOP:
+        core->effects.send(core->effects.arg, held->link, &message_stop_record, &held->stop);
+        break;
     case HELD_FORGET:
         core->effects.send(core->effects.arg, held->link, &message_forget_record, &held->forget);
         break;
@@ -103,6 +106,15 @@ void core_batch_durable(struct core *core, struct batch *batch)
         let_go(core, held);
     }
     core_batch_free(batch);
+}
+
+/* The newest batch is the open one, else the one under way, else all is durable. */
+void core_act_later(struct core *core, struct core_job *entry)
+{
+    bool is_held = entry->changed_in == core->last_batch && core->durable_batch < core->last_batch;
+    entry->changed_in = core->last_batch;
+    if (!is_held)
+        core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = entry->job->id });
 }
 
 void core_reply(struct core *core, void *request, const struct core_answer *answer)

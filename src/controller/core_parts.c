@@ -193,7 +193,7 @@ static void settle(struct core *core, struct core_job *entry, struct core_part *
                                             : core->boot_ms;
     for (size_t i = 0; i < parts->count; i++)
         if (!is_over(&parts->items[i])) {
-            core_parts_act(core, entry);
+            core_act_later(core, entry); // a fence that ended it may not be durable yet
             return;
         }
     core_parts_end(core, entry);
@@ -330,8 +330,6 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
     uint32_t rank = (uint32_t)job_rank_on(job, node->name);
     struct core_part *part = find_open(entry, rank);
     const struct known_attempt *known = find_listed(&node->hello, job, rank);
-    if (known != NULL && known->phase != PHASE_EXITED && core_part_is_lost(entry, rank))
-        core_send_stop(core, entry, rank, node->link);
     if (part == NULL)
         return;
     const char *boot = job_node_boot(job, rank);

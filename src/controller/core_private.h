@@ -74,7 +74,7 @@ void key_table_add(struct key_table *table, uint64_t key_hash, uint64_t job, uin
 void key_table_clear(struct key_table *table);
 
 /* What waits for a batch to be durable. */
-enum held_kind { HELD_REPLY, HELD_ACT, HELD_PUBLISH, HELD_FORGET, HELD_SIGNAL };
+enum held_kind { HELD_REPLY, HELD_ACT, HELD_PUBLISH, HELD_FORGET, HELD_SIGNAL, HELD_STOP };
 
 struct held {
     enum held_kind kind;
@@ -82,8 +82,9 @@ struct held {
     struct core_answer *answer; // reply
     struct job_event event;     // publish, owned
     uint64_t job;               // act, signal
-    uint32_t link;              // forget
+    uint32_t link;              // forget, stop
     struct message_forget forget;
+    struct message_stop stop;
     struct message_signal signal;
     struct held *next;
 };
@@ -185,6 +186,9 @@ struct batch *core_batch(struct core *core); // the open one
 void core_batch_free(struct batch *batch);
 void core_hold_back(struct core *core, struct held held);
 void core_batch_durable(struct core *core, struct batch *batch); // frees it
+
+/* Acts on the job when what was applied so far is durable; once, however often it is asked for till then. */
+void core_act_later(struct core *core, struct core_job *entry);
 
 /* Answers now, or when what was applied so far is durable. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attempts that a node has and no job wants any more: their jobs have ended without them, because the node
- * was fenced or out of reach for too long. They are stopped, and until each of them has said that it is over
- * nothing new is given to the node: the GPUs that the ledger calls free may be theirs.
+ * Attempts that a node has and no job wants any more: their jobs have gone on or ended without them, because
+ * the node was fenced or out of reach for too long. They are stopped as soon as it is durable that they are
+ * not wanted, without a grace: their jobs may run elsewhere by now. Until each of them has said that it is
+ * over nothing new is given to the node: the GPUs that the ledger calls free may be theirs.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@ static bool is_wanted(
     const struct core *core, const struct core_node *node, const struct known_attempt *known)
 {
     struct core_job *entry = core_find(core, known->job);
-    if (entry == NULL || (int)known->task != job_rank_on(entry->job, node->name) ||
-        core_part_is_lost(entry, known->task))
+    if (entry == NULL || !job_state_is_active(entry->job->state) ||
+        (int)known->task != job_rank_on(entry->job, node->name) || core_part_is_lost(entry, known->task))
         return false;
     /* An entry that a crash left without its token can only be the job's present attempt. */
     return entry->job->token == known->token || (known->token == 0 && entry->job->attempt == known->attempt);
@@ -30,9 +31,8 @@ static void stop(struct core *core, struct core_node *node, const struct known_a
         .task = known->task,
         .token = known->token,
         .signal = SIGTERM,
-        .grace_ms = core->options.grace_ms,
     };
-    core->effects.send(core->effects.arg, node->link, &message_stop_record, &message);
+    core_hold_back(core, (struct held){ .kind = HELD_STOP, .link = node->link, .stop = message });
     node->unwanted = xreallocarray(node->unwanted, node->n_unwanted + 1, sizeof(*node->unwanted));
     node->unwanted[node->n_unwanted++] = *known;
 }

@@ -39,6 +39,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->port = ((const struct message_go *)message)->port;
     if (type->id == MESSAGE_STOP)
         sent->signal = ((const struct message_stop *)message)->signal;
+    if (type->id == MESSAGE_STOP)
+        sent->grace_ms = ((const struct message_stop *)message)->grace_ms;
     if (type->id == MESSAGE_LAUNCH && launch->peers.count > 0)
         (void)snprintf(sent->meeting, sizeof(sent->meeting), "%s:%u",
             ((const struct launch_peer *)launch->peers.items)->address, launch->port);

@@ -25,6 +25,7 @@ struct sent {
     uint64_t token;
     uint32_t n_gpus;
     uint32_t signal; // of a STOP
+    int64_t grace_ms;
     uint32_t task;
     uint32_t port;    // of a GO
     char user[32];    // of a LAUNCH

@@ -221,6 +221,65 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
     assert_int_equal(core_job(b->core, 11)->attempt, 2);
 }
 
+/* Its job is over, and its GPU free in the ledger: the next job must not get it while the old one runs. */
+static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(void **state)
+{
+    struct bench *b = *state;
+    struct sent old = run_leased(b, false);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", NULL, 0, true, &two);
+    struct known_attempt known = {
+        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+    };
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->grace_ms, 0);
+    bench_submit(b, 1000, 2, NULL, &one);
+    bench_settle(b);
+    assert_null(bench_sent(b, MESSAGE_LAUNCH, 12));
+    assert_int_equal(bench_exited(b, 2, &old, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
+}
+
+static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
+{
+    struct bench *b = *state;
+    struct sent old = run_leased(b, false);
+    lose(b);
+    assert_int_equal(fence(b, "box"), 0);
+    struct known_attempt known = {
+        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_STAGED
+    };
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    assert_int_equal(bench_returned(b, 2, &old), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_int_equal(box(b)->n_unwanted, 0);
+}
+
+static void nothing_is_stopped_for_a_fence_that_is_not_durable(void **state)
+{
+    struct bench *b = *state;
+    struct sent old = run_leased(b, true);
+    lose(b);
+    core_fence(b->core, b->now_ms, b->now_ms, &admin, "box", "it has no power", &two);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    struct known_attempt known = {
+        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+    };
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    assert_null(bench_sent(b, MESSAGE_STOP, 11));
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+}
+
 static void assert_told(struct bench *b, const enum change_kind *kinds, size_t n)
 {
     assert_int_equal(b->n_changes, n);
@@ -350,6 +409,9 @@ int main(void)
         CASE(a_fence_queues_again_what_asked_for_it),
         CASE(a_node_that_is_up_or_unknown_is_not_fenced),
         CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over),
+        CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first),
+        CASE(what_was_staged_of_a_job_that_is_over_is_taken_back),
+        CASE(nothing_is_stopped_for_a_fence_that_is_not_durable),
         CASE(a_lease_is_given_up_only_after_its_margin),
         CASE(a_job_that_did_not_ask_is_never_given_up),
         CASE(after_a_restart_every_lease_counts_from_then),
