@@ -17,6 +17,7 @@
 #define EXIT_TIME_LIMIT 124              // as timeout(1)
 #define LATE_WORDS_MS   (15 * 60 * 1000) // so old may a word be that still arrives
 #define ATTEMPTS_MAX    8U               // starts of one job that come back before it is given up
+#define NO_RECORD       "its node has no record of it any more"
 
 struct core_node *core_find_node(const struct core *core, const char *name)
 {
@@ -114,7 +115,7 @@ static void reconcile(struct core *core, struct core_job *entry, const struct me
     if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
     else if (is_gone && (has_started || !is_same_spool))
-        core_end_attempt(core, entry, END_UNKNOWN, "its node has no record of it any more");
+        core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
         core_act(core, entry);
 }
@@ -411,17 +412,19 @@ static void on_returned(struct core *core, const struct core_node *node, const v
     struct core_job *entry = find_current(core, node, &statement);
     if (entry == NULL)
         return;
-    if (job_is_wide(entry->job) && !core_part_is_lost(entry, returned->task)) {
+    bool is_wide = job_is_wide(entry->job);
+    bool has_started = is_wide ? core_part_has_started(entry, returned->task) : entry->job->started_ms != 0;
+    if (is_wide && !has_started && !core_part_is_lost(entry, returned->task)) {
         core_part_returned(core, entry, returned->task, returned->text);
-        return;
+        return; // it is forgotten with the others
     }
-    if (job_is_wide(entry->job)) {
-        forget(core, node, &statement);
-        return;
-    }
-    if (entry->job->state == JOB_RUNNING || entry->job->started_ms != 0)
-        return; // it ran: "never executed" cannot be true, and the truth will follow
-    core_give_back(core, entry, returned->text);
+    /* What has started cannot have been returned: its agent has lost what it knew of it. */
+    if (is_wide && has_started)
+        core_part_lost(core, entry, returned->task, END_UNKNOWN, NO_RECORD);
+    else if (!is_wide && has_started)
+        core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
+    else if (!is_wide)
+        core_give_back(core, entry, returned->text);
     forget(core, node, &statement);
 }
 

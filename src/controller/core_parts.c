@@ -290,6 +290,12 @@ void core_part_lost(
     settle(core, entry, part, PART_LOST);
 }
 
+bool core_part_has_started(struct core_job *entry, uint32_t rank)
+{
+    const struct core_part *part = find_open(entry, rank);
+    return part != NULL && part->state == PART_STARTED;
+}
+
 bool core_part_is_lost(struct core_job *entry, uint32_t rank)
 {
     const struct core_parts *parts = core_parts(entry);

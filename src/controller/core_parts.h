@@ -67,6 +67,7 @@ void core_part_usage(struct core *core, struct core_job *entry, const struct att
 void core_part_lost(
     struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text);
 bool core_part_is_lost(struct core_job *entry, uint32_t rank);
+bool core_part_has_started(struct core_job *entry, uint32_t rank); // and is not over
 
 /* After the HELLO of a node on which it has a part, and when that node's link is gone. */
 void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);

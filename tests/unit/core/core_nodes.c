@@ -30,6 +30,30 @@ static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->n_gpus, 1);
 }
 
+static void a_job_that_starts_in_its_submits_batch_is_launched_once(void **state)
+{
+    struct bench *b = *state;
+    size_t count = 0;
+    (void)launch_one(b);
+    for (size_t i = 0; i < b->n_sent; i++)
+        count += b->sent[i].id == MESSAGE_LAUNCH;
+    assert_int_equal(count, 1);
+}
+
+/* Of an agent that lost its spool entry, and took that for an attempt that never ran. */
+static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    (void)bench_started(b, 1, launch);
+    bench_settle(b);
+    (void)bench_returned(b, 1, launch);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
+    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+}
+
 static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once(void **state)
 {
     struct bench *b = *state;
@@ -319,6 +343,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(a_launch_is_sent_only_when_the_attempt_is_durable),
+        CASE(a_job_that_starts_in_its_submits_batch_is_launched_once),
+        CASE(a_running_job_that_its_agent_returns_ends_as_unknown),
         CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once),
         CASE(a_repeated_end_changes_nothing_and_is_forgotten),
         CASE(an_end_with_a_wrong_token_is_not_believed),
