@@ -44,6 +44,7 @@
 #define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
 #define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
 #define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
+#define SPOOL_STOP      "stop"    // struct spool_stop: why its shepherd is ending it
 #define SPOOL_HINTS     "hints"
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
@@ -105,6 +106,14 @@ struct spool_renewed {
     int64_t until_ms; // boot clock
 };
 #define SPOOL_RENEWED_MAGIC 0x6d677071U
+
+/* What the shepherd of a step that is being stopped would know at its end. */
+struct spool_stop {
+    uint32_t magic;  // SPOOL_STOP_MAGIC
+    uint32_t signal; // the first one
+    uint32_t is_timed_out, is_tty_idle, is_lease_over;
+};
+#define SPOOL_STOP_MAGIC 0x6d677072U
 
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);

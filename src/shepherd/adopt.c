@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "shepherd/record.h"
+#include "shepherd/stopping.h"
 #include "shepherd/watch.h"
 
 /* Fills in what `started` tells. False when the gate was never open. */
@@ -39,6 +40,7 @@ static int adopt(struct shepherd *shepherd)
     shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     saying_adopt(&shepherd->saying, &shepherd->spec, shepherd->spool_fd);
     bool is_started = read_started(shepherd);
+    stopping_read(shepherd, &ending);
     watch_step(shepherd, &ending);
     /* `started` is written before the gate opens: without it nothing ran, whatever the init still did. */
     if (!is_started)

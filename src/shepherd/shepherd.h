@@ -11,6 +11,7 @@
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
  *   saying.c  S: what the job says of itself
+ *   stopping.c  S: that the step is being stopped, for who adopts it
  *   node_lease.c  S: how long it may run on a node that the controller does not reach
  *   counts.c  S: what the kernel counted at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died

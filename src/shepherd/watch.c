@@ -35,6 +35,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "shepherd/node_lease.h"
+#include "shepherd/stopping.h"
 #include "shepherd/terminal_idle.h"
 #include "shepherd/terms.h"
 #include "shepherd/tree.h"
@@ -58,6 +59,7 @@ struct watch {
     int waiting_signal; // came before that
     bool is_waiting_stop;
     bool is_suspended; // and all of it was told to stand still
+    bool is_stop_noted;
     struct terms terms;
     struct terminal_idle idle;
     struct node_lease lease;
@@ -111,6 +113,9 @@ static int64_t armed_ms(const struct watch *watch)
 
 static void deliver(struct watch *watch, int signal, bool is_stop)
 {
+    if (is_stop && !watch->is_stop_noted)
+        stopping_note(watch->shepherd, watch->ending, signal);
+    watch->is_stop_noted |= is_stop;
     bool is_delivered = signal_step(watch, signal);
     watch->ending->is_killed |= signal == SIGKILL;
     if (is_stop && is_delivered && watch->ending->stop_signal == 0)

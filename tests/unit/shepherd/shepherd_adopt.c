@@ -75,6 +75,35 @@ static void an_adopter_stops_the_job(void **state)
     assert_int_equal(fixture_count_sleepers("98711"), 0);
 }
 
+/* What the command makes of the stop comes after the shepherd's death. */
+static void a_stop_is_known_to_who_adopts_the_step(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(
+        f, "trap 'echo term; sleep 0.3; exit 8' TERM; echo ready; while :; do sleep 98713 & wait; done");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_await_output(f, "term");
+    fixture_kill_shepherd(f);
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 8);
+}
+
+static void so_is_why_it_was_stopped(void **state)
+{
+    struct fixture *f = *state;
+    const struct spool_stop stop = { .magic = SPOOL_STOP_MAGIC, .signal = SIGTERM, .is_lease_over = 1 };
+    start_and_kill(f, "echo ready; sleep 0.2; exit 8");
+    int fd = open_spool(f);
+    assert_int_equal(file_write(fd, SPOOL_STOP, &stop, sizeof(stop), false), 0);
+    (void)close(fd);
+    fixture_adopt(f);
+    fixture_finish(f);
+    assert_end(f, END_NODE_LOST, 8);
+}
+
 static void an_adopter_ends_what_the_command_left(void **state)
 {
     struct fixture *f = *state;
@@ -182,6 +211,8 @@ int main(void)
         CASE(the_exit_code_survives_the_shepherd),
         CASE(so_does_one_that_came_before_the_adopter),
         CASE(an_adopter_stops_the_job),
+        CASE(a_stop_is_known_to_who_adopts_the_step),
+        CASE(so_is_why_it_was_stopped),
         CASE(an_adopter_ends_what_the_command_left),
         CASE(a_lost_status_is_unknown_and_never_zero),
         CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing),

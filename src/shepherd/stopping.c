@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command that ends by the signal of a stop looks like one that was killed by somebody. Who adopts it tells
+ * the two apart by this file, which is there before the signal is: else a requeue that was acknowledged would
+ * be the end of the job, when its shepherd is killed at the wrong moment.
+ */
+#include "shepherd/stopping.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+
+void stopping_note(const struct shepherd *shepherd, const struct ending *ending, int signal)
+{
+    const struct spool_stop stop = {
+        .magic = SPOOL_STOP_MAGIC,
+        .signal = (uint32_t)signal,
+        .is_timed_out = ending->is_timed_out,
+        .is_tty_idle = ending->is_tty_idle,
+        .is_lease_over = ending->is_lease_over,
+    };
+    _cleanup_close_ int fd =
+        openat(shepherd->spool_fd, SPOOL_STOP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0)
+        (void)write_all(fd, &stop, sizeof(stop));
+}
+
+void stopping_read(const struct shepherd *shepherd, struct ending *ending)
+{
+    struct spool_stop stop;
+    _cleanup_close_ int fd = openat(shepherd->spool_fd, SPOOL_STOP, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &stop, sizeof(stop)) != (ssize_t)sizeof(stop) || stop.magic != SPOOL_STOP_MAGIC)
+        return;
+    ending->stop_signal = stop.signal;
+    ending->is_timed_out = stop.is_timed_out != 0;
+    ending->is_tty_idle = stop.is_tty_idle != 0;
+    ending->is_lease_over = stop.is_lease_over != 0;
+}
