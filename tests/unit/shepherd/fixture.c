@@ -301,7 +301,18 @@ void fixture_kill_shepherd(struct fixture *fixture)
     fixture->shepherd = 0;
 }
 
-int fixture_count_sleepers(const char *seconds)
+/* Other tests, and other checkouts, run the same sleepers at the same time: ours have the fixture's directory
+ * as their own. */
+static bool is_in(const char *pid, const char *directory)
+{
+    char path[300], target[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "/proc/%s/cwd", pid);
+    ssize_t n = readlink(path, target, sizeof(target) - 1);
+    target[n > 0 ? n : 0] = '\0';
+    return strcmp(target, directory) == 0;
+}
+
+int fixture_count_sleepers(const struct fixture *fixture, const char *seconds)
 {
     int count = 0;
     DIR *proc = opendir("/proc");
@@ -313,7 +324,8 @@ int fixture_count_sleepers(const char *seconds)
             continue;
         ssize_t n = read(fd, text, sizeof(text) - 1);
         (void)close(fd);
-        if (n > 6 && strcmp(text, "sleep") == 0 && strcmp(text + 6, seconds) == 0)
+        if (n > 6 && strcmp(text, "sleep") == 0 && strcmp(text + 6, seconds) == 0 &&
+            is_in(entry->d_name, fixture->home))
             count++;
     }
     (void)closedir(proc);

@@ -76,7 +76,7 @@ int fixture_wait(struct fixture *fixture);
 /* Kills the shepherd, nothing else. */
 void fixture_kill_shepherd(struct fixture *fixture);
 
-/* Number of processes whose command line is exactly `sleep SECONDS`. */
-int fixture_count_sleepers(const char *seconds);
+/* Number of processes of this fixture's steps whose command line is exactly `sleep SECONDS`. */
+int fixture_count_sleepers(const struct fixture *fixture, const char *seconds);
 
 bool is_root(void);

@@ -72,7 +72,7 @@ static void an_adopter_stops_the_job(void **state)
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
     assert_end(f, END_CANCELLED, 8);
-    assert_int_equal(fixture_count_sleepers("98711"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98711"), 0);
 }
 
 /* What the command makes of the stop comes after the shepherd's death. */
@@ -111,7 +111,7 @@ static void an_adopter_ends_what_the_command_left(void **state)
     fixture_adopt(f);
     fixture_finish(f);
     assert_end(f, END_EXIT, 2);
-    assert_int_equal(fixture_count_sleepers("98712"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98712"), 0);
 }
 
 static void a_lost_status_is_unknown_and_never_zero(void **state)

@@ -53,7 +53,7 @@ static void a_step_that_ignores_the_signal_is_gone_when_the_lease_ends(void **st
     fixture_run(f);
     assert_int_equal(f->exit.end, END_NODE_LOST);
     assert_int_equal(f->exit.exit_code, 128 + SIGKILL);
-    assert_int_equal(fixture_count_sleepers("98802"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98802"), 0);
 }
 
 static void a_renewed_lease_lets_it_go_on(void **state)

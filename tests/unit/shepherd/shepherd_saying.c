@@ -100,7 +100,7 @@ static void a_job_that_saves_its_work_is_ended_at_once(void **state)
     assert_int_equal(f->exit.end, END_CANCELLED);
     assert_true(clock_boot_ms() - before < 10000);
     assert_true(read_said(f).checkpointed_ms > 0);
-    assert_int_equal(fixture_count_sleepers("98801"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98801"), 0);
 }
 
 static void a_job_that_does_not_is_ended_after_the_grace(void **state)

@@ -318,7 +318,7 @@ static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
     fixture_script(f, "trap '' HUP; sleep 8765 & echo done");
     fixture_run(f);
     assert_string_equal(f->output, "done\r\n");
-    assert_int_equal(fixture_count_sleepers("8765"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "8765"), 0);
 }
 
 static void a_guest_without_a_host_does_not_stay(void **state)
@@ -333,7 +333,7 @@ static void a_guest_without_a_host_does_not_stay(void **state)
     fixture_await(f, "exit");
     fixture_read_exit(f);
     assert_int_equal(f->exit.end, END_CANCELLED);
-    assert_int_equal(fixture_count_sleepers("8764"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "8764"), 0);
 }
 
 int main(void)

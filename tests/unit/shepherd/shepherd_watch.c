@@ -34,7 +34,7 @@ static void daemons_end_with_the_command(void **state)
     fixture_script(f, DAEMONS("98701") "exit 6");
     fixture_run(f);
     assert_end(f, END_EXIT, 6);
-    assert_int_equal(fixture_count_sleepers("98701"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98701"), 0);
 }
 
 static void a_stop_sends_its_signal(void **state)
@@ -47,7 +47,7 @@ static void a_stop_sends_its_signal(void **state)
     fixture_finish(f);
     assert_end(f, END_CANCELLED, 8);
     assert_string_equal(f->output, "ready\nterm\n");
-    assert_int_equal(fixture_count_sleepers("98702"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98702"), 0);
 }
 
 static void a_stop_that_is_ignored_becomes_a_kill(void **state)
@@ -62,7 +62,7 @@ static void a_stop_that_is_ignored_becomes_a_kill(void **state)
     assert_end(f, END_CANCELLED, 128 + SIGKILL);
     assert_int_equal(f->exit.signal, SIGKILL);
     assert_true(clock_boot_ms() - before >= 150);
-    assert_int_equal(fixture_count_sleepers("98703"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98703"), 0);
 }
 
 static void a_stopped_job_can_be_cancelled(void **state)
@@ -118,7 +118,7 @@ static void a_stop_reaches_the_command_of_a_killed_init(void **state)
     fixture_stop(f, SIGINT, 0);
     fixture_finish(f);
     assert_int_equal(f->exit.end, END_CANCELLED);
-    assert_int_equal(fixture_count_sleepers("98707"), 0);
+    assert_int_equal(fixture_count_sleepers(f, "98707"), 0);
 }
 
 static void a_stopped_init_does_not_hold_up_a_kill(void **state)
