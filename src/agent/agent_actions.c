@@ -13,13 +13,15 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "job/state.h"
 
-#define LOOKS_MAX      4    // in a row about one attempt: stage, start, settle, say
-#define RETRY_FIRST_MS 100  // between tries of what can fail: adopt, kill, command, settle
-#define RETRY_MAX_MS   5000 // and how far apart they get
-#define UNWATCHED_MS   1000 // how often a shepherd is looked at whose end nothing announces
-#define RELEASED_MS    100  // how often a shepherd is let go that does not go
-#define CHECKING_MS    50   // and an attempt that waits for a look at its GPUs
+#define LOOKS_MAX         4    // in a row about one attempt: stage, start, settle, say
+#define RETRY_FIRST_MS    100  // between tries of what can fail: adopt, kill, command, settle
+#define RETRY_MAX_MS      5000 // and how far apart they get
+#define UNWATCHED_MS      1000 // how often a shepherd is looked at whose end nothing announces
+#define RELEASED_MS       100  // how often a shepherd is let go that does not go
+#define EXIT_CODE_UNKNOWN 125
+#define CHECKING_MS       50 // and an attempt that waits for a look at its GPUs
 
 /* One look at one attempt. */
 struct look {
@@ -195,6 +197,30 @@ static enum next act_say_returned(struct look *look)
     return DONE;
 }
 
+/* Who was told to end it, and killed it, knows how it ended better than a copy that was written meanwhile. */
+static enum next act_recover(struct look *look)
+{
+    const struct attempt *attempt = look->attempt;
+    struct agent_effects *effects = &look->core->effects;
+    bool is_stopped = attempt->want == WANT_STOP || attempt->want == WANT_STOPPED;
+    char text[] = "its spool entry was removed while it ran";
+    if (!is_stopped && effects->restore(effects->arg, &attempt->id) == 0)
+        return LOOK_AGAIN;
+    struct launch_exit record = {
+        .job = attempt->id.job,
+        .attempt = attempt->id.attempt,
+        .step = attempt->id.step,
+        .task = attempt->id.task,
+        .token = attempt->token,
+        .end = is_stopped ? END_CANCELLED : END_UNKNOWN,
+        .exit_code = EXIT_CODE_UNKNOWN,
+        .is_executed = 1,
+        .text = text,
+    };
+    tell(look, TOLD_END, &message_exited_record, &record);
+    return DONE;
+}
+
 static enum next act_command(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
@@ -240,6 +266,7 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
     [ATTEMPT_RELEASE] = act_release,
     [ATTEMPT_SAY_EXITED] = act_say_exited,
     [ATTEMPT_SAY_RETURNED] = act_say_returned,
+    [ATTEMPT_RECOVER] = act_recover,
     [ATTEMPT_REMOVE] = act_remove,
 };
 
@@ -253,13 +280,20 @@ static void watch_shepherd(struct look *look)
         agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
 }
 
+void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight)
+{
+    core->effects.inspect(core->effects.arg, &attempt->id, sight);
+    sight->is_emptied = attempt->has_run && sight->verdict == VERDICT_NONE;
+    attempt->has_run |= sight->verdict == VERDICT_GO;
+}
+
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch)
 {
     struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms, .launch = launch };
     enum next next = LOOK_AGAIN;
     for (int i = 0; next == LOOK_AGAIN && i < LOOKS_MAX; i++) {
-        core->effects.inspect(core->effects.arg, &attempt->id, &look.sight);
+        agent_actions_inspect(core, attempt, &look.sight);
         enum attempt_action action = attempt_decide(&look.sight, attempt->want);
         log_debug(
             "job %" PRIu64 ".%u: %s", attempt->id.job, attempt->id.attempt, attempt_action_name(action));

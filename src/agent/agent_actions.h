@@ -21,6 +21,7 @@ struct attempt {
     int64_t not_before; // what can fail is not tried again earlier
     int64_t retry_ms;   // the next distance between such tries
     char *why_returned; // for RETURNED
+    bool has_run;       // its verdict "go" was seen
     int64_t lease_ms;   // it ends when we have heard nothing of the controller for so long; 0: never
     int64_t renewed_ms; // boot clock: until when its shepherd lets it run, as far as it was told
 };
@@ -44,6 +45,9 @@ struct agent_core {
  * attempt may be gone afterwards. */
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch);
+
+/* Looks at it, with what is remembered of it. As agent_effects.inspect. */
+void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
 
 /* Takes the attempt out of the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);

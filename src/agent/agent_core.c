@@ -402,7 +402,7 @@ static enum attempt_phase phase_of(const struct attempt_sight *sight)
         return PHASE_EXITED;
     if (sight->verdict == VERDICT_NOGO)
         return PHASE_RETURNED;
-    return sight->verdict == VERDICT_GO ? PHASE_RUNNING : PHASE_STAGED;
+    return sight->verdict == VERDICT_GO || sight->is_emptied ? PHASE_RUNNING : PHASE_STAGED;
 }
 
 void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node)
@@ -412,7 +412,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
     for (size_t i = 0; i < core->count; i++) {
         struct attempt *attempt = core->attempts[i];
         struct attempt_sight sight = { 0 };
-        core->effects.inspect(core->effects.arg, &attempt->id, &sight);
+        agent_actions_inspect(core, attempt, &sight);
         known[i] = (struct known_attempt){ attempt->id.job, attempt->id.attempt, attempt->id.step,
             attempt->id.task, attempt->token, phase_of(&sight) };
         attempt_sight_clear(&sight);

@@ -67,6 +67,9 @@ struct agent_effects {
     int (*renew)(void *arg, const struct spool_id *id, int64_t until_ms);
     /* Nobody answers on the link: it is to end, as if the controller had closed it. Not from within. */
     void (*hang_up)(void *arg);
+    /* Makes the entry of an attempt that is over anew from the durable copy of its exit record; -ENOENT when
+     * there is none. */
+    int (*restore)(void *arg, const struct spool_id *id);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */

@@ -9,6 +9,10 @@
  *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> forgotten
  *        └──────────────> verdict nogo ──reported────────────────────────^
  *
+ * Somebody may remove the entry of an attempt that runs. That it ran is then still in memory, and is never
+ * taken for "never executed": its shepherd, which cannot be told anything any more, is waited for, or its
+ * cgroup killed.
+ *
  * What must hold: nothing is started once a verdict stands; "never executed" is only ever said of a nogo
  * verdict, and "over" only of an exit record with nothing left in the cgroup. Of a job that failed it is said
  * when its GPUs were looked at, which may tell why.
@@ -75,6 +79,7 @@ static const char *const action_names[ATTEMPT_ACTIONS] = {
     [ATTEMPT_SAY_STARTED] = "say started",
     [ATTEMPT_SAY_EXITED] = "say exited",
     [ATTEMPT_SAY_RETURNED] = "say returned",
+    [ATTEMPT_RECOVER] = "recover",
     [ATTEMPT_REMOVE] = "remove",
 };
 
@@ -94,8 +99,19 @@ static enum attempt_action refine(
     return action;
 }
 
+static enum attempt_action decide_emptied(const struct attempt_sight *sight, enum attempt_want want)
+{
+    if (sight->is_alive)
+        return (BIT(want) & END_OF_IT) != 0 ? ATTEMPT_KILL : ATTEMPT_WAIT;
+    if (sight->is_populated)
+        return ATTEMPT_KILL;
+    return want == WANT_FORGOTTEN ? ATTEMPT_REMOVE : ATTEMPT_RECOVER;
+}
+
 enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want)
 {
+    if (sight->is_emptied)
+        return decide_emptied(sight, want);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
         if (fits(row->spec, sight->has_spec) && fits(row->alive, sight->is_alive) &&

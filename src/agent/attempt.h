@@ -18,6 +18,7 @@ struct attempt_sight {
     bool is_ready;              // and that one waits to be let go: a part of several
     bool has_exit;              // the exit record is there, in the spool or as a durable copy
     bool is_populated;          // processes are left in the step's cgroup although the exit record is there
+    bool is_emptied;            // it ran, and its spool entry is gone: what it was is in memory alone
     bool is_checking;           // over, but why it failed is not known yet: its GPUs are being looked at
     struct launch_started started; // job is 0 while there is no such record
     struct launch_exit exit;       // job is 0 while there is no such record
@@ -47,7 +48,8 @@ enum attempt_action {
     ATTEMPT_SAY_STARTED, // report the open gate
     ATTEMPT_SAY_EXITED,  // report the exit record
     ATTEMPT_SAY_RETURNED,
-    ATTEMPT_REMOVE, // the end is committed: nothing of it is needed any more
+    ATTEMPT_RECOVER, // over, without an entry: report what a durable copy says, or that nothing is known
+    ATTEMPT_REMOVE,  // the end is committed: nothing of it is needed any more
     ATTEMPT_ACTIONS,
 };
 

@@ -158,8 +158,10 @@ static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_
     _cleanup_close_ int dirfd = open_entry(effects, id);
     sight->is_watched = is_watched(effects, id);
     sight->is_alive = sight->is_watched;
-    if (dirfd < 0)
+    if (dirfd < 0) {
+        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
         return;
+    }
     int verdict = spool_verdict(dirfd);
     sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
     sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
@@ -282,6 +284,16 @@ static void effect_kill(void *arg, const struct spool_id *id)
         log_error("job %" PRIu64 ": what it left running cannot be ended: %s", id->job, strerror(-r));
 }
 
+static int effect_restore(void *arg, const struct spool_id *id)
+{
+    struct effects *effects = arg;
+    struct error err = { 0 };
+    int r = launcher_restore_one(effects->parts.launcher, id, &err);
+    if (r < 0 && r != -ENOENT)
+        log_error("job %" PRIu64 ": %s", id->job, err.message);
+    return r;
+}
+
 static void unwatch(struct effects *effects, const struct spool_id *id)
 {
     struct watch *after = NULL;
@@ -385,6 +397,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .command = effect_command,
         .release = effect_release,
         .kill = effect_kill,
+        .restore = effect_restore,
         .set_terms = effect_set_terms,
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,

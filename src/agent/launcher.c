@@ -7,7 +7,6 @@
  */
 #include "agent/launcher.h"
 
-#include <dirent.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/exit_copies.h"
 #include "agent/fork_client.h"
 #include "agent/hostfile.h"
 #include "agent/launch_spec.h"
@@ -34,7 +34,6 @@
 
 #define SPOOL_DIR         "spool"
 #define LOG_DIR           "logs"
-#define COPY_SUFFIX       ".exit"
 #define EXIT_CODE_REFUSED 125
 
 struct launcher {
@@ -343,6 +342,9 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
     if (r < 0)
         return r;
     _cleanup_close_ int fd = open_entry(launcher, id, true);
+    if (fd >= 0)
+        (void)unlinkat(
+            fd, SPOOL_EXIT, 0); // of a refusal that came to no verdict: it would be the end of this
     r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
@@ -534,61 +536,27 @@ int launcher_set_terms(
 
 /* --- the end --- */
 
-static void copy_name(const char *name, char copy[SPOOL_NAME_SIZE + 8])
-{
-    (void)snprintf(copy, SPOOL_NAME_SIZE + 8, "%s" COPY_SUFFIX, name);
-}
-
 int launcher_discard(struct launcher *launcher, const struct spool_id *id)
 {
-    char name[SPOOL_NAME_SIZE], copy[SPOOL_NAME_SIZE + 8];
+    char name[SPOOL_NAME_SIZE];
     spool_name(id, name);
-    copy_name(name, copy);
     int r = launcher->confine->remove(launcher->cells, id);
+    if (r == 0)
+        r = exit_copy_remove(launcher->exits_fd, id);
     if (r < 0)
         return r;
-    if (unlinkat(launcher->exits_fd, copy, 0) < 0 && errno != ENOENT)
-        return -errno;
     (void)hostfile_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);
 }
 
-static int restore(
-    const struct launcher *launcher, const struct spool_id *id, const char *copy, struct error *err)
+int launcher_restore_one(struct launcher *launcher, const struct spool_id *id, struct error *err)
 {
-    struct launch_exit record;
-    struct error why = { 0 };
-    int r = file_read_record(launcher->exits_fd, copy, &launch_exit_record, &record, &why);
-    if (r < 0)
-        return error_set(err, r, "%s/%s: %s", launcher->exit_dir, copy, why.message);
-    _cleanup_close_ int fd = open_entry(launcher, id, true);
-    r = fd < 0 ? fd : file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
-    record_clear(&launch_exit_record, &record);
-    if (r == 0)
-        r = spool_settle(fd, VERDICT_GO);
-    return r < 0 ? error_set_errno(err, r, "cannot restore %s", copy) : 0;
+    return exit_copy_restore(launcher->exits_fd, launcher->spool_fd, id, err);
 }
 
 int launcher_restore(struct launcher *launcher, struct error *err)
 {
-    int fd = openat(launcher->exits_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *copies = fd < 0 ? NULL : fdopendir(fd);
-    if (copies == NULL)
-        return error_set_errno(err, -errno, "cannot read %s", launcher->exit_dir);
-    int r = 0;
-    for (struct dirent *entry; r == 0 && (entry = readdir(copies)) != NULL;) {
-        char name[SPOOL_NAME_SIZE];
-        struct spool_id id;
-        size_t length = strlen(entry->d_name);
-        if (length <= strlen(COPY_SUFFIX) || length - strlen(COPY_SUFFIX) >= sizeof(name) ||
-            strcmp(entry->d_name + length - strlen(COPY_SUFFIX), COPY_SUFFIX) != 0)
-            continue;
-        memcpy(name, entry->d_name, length - strlen(COPY_SUFFIX));
-        name[length - strlen(COPY_SUFFIX)] = '\0';
-        if (spool_parse_name(name, &id) && faccessat(launcher->spool_fd, name, F_OK, 0) < 0)
-            r = restore(launcher, &id, entry->d_name, err);
-    }
-    (void)closedir(copies);
-    return r;
+    int r = exit_copies_restore(launcher->exits_fd, launcher->spool_fd, err);
+    return r < 0 ? error_wrap(err, "%s", launcher->exit_dir) : 0;
 }

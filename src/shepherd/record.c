@@ -299,7 +299,9 @@ static bool await_fetch(const struct shepherd *shepherd)
     return true;
 }
 
-static void copy_record(const struct shepherd *shepherd)
+/* `is_published`: it is in the spool too, and who has fetched it there did not see the copy, which has nobody
+ * else to remove it. */
+static void copy_record(const struct shepherd *shepherd, bool is_published)
 {
     char name[SPOOL_NAME_SIZE + 8];
     (void)snprintf(name, sizeof(name), "%s.exit", shepherd->name);
@@ -307,8 +309,7 @@ static void copy_record(const struct shepherd *shepherd)
     if (shepherd->exit_copy_fd < 0 ||
         file_write(shepherd->exit_copy_fd, name, record->bytes, record->length, true) < 0)
         return;
-    /* Fetched while we wrote: the copy has nobody to remove it. */
-    if (is_spool_gone(shepherd))
+    if (is_published && is_spool_gone(shepherd))
         (void)unlinkat(shepherd->exit_copy_fd, name, 0);
 }
 
@@ -336,11 +337,11 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     (void)fcntl(shepherd->spool_fd, F_NOTIFY, DN_DELETE | DN_MULTISHOT);
     int r = write_exit(shepherd);
     if (r < 0) {
-        copy_record(shepherd);
+        copy_record(shepherd, false);
         return SHEPHERD_UNUSABLE;
     }
     shepherd_hint(shepherd, "exit");
     if (!await_fetch(shepherd))
-        copy_record(shepherd);
+        copy_record(shepherd, true);
     return SHEPHERD_DONE;
 }

@@ -371,6 +371,12 @@ static int set_terms(void *arg, const struct spool_id *id, const struct spool_te
     return 0;
 }
 
+/* No entry of a living agent is removed here. */
+static int restore(void *arg, const struct spool_id *id)
+{
+    return -ENOENT;
+}
+
 static void kill_left_overs(void *arg, const struct spool_id *id)
 {
 }
@@ -453,6 +459,7 @@ void node_start_agent(struct node *node)
         .arm = arm,
         .hang_up = hang_up,
         .renew = renew,
+        .restore = restore,
     };
     node->life++;
     node->frozen_until_ms = 0;

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -110,6 +111,30 @@ def test_a_dead_shepherd_loses_no_exit_code(make_instance, gate, bell):
     done = instance.wait(job)
     assert (done['exit_code'], done['ended_by']) == (11, 'exit'), done
     assert instance.output(job) == 'out\n'
+
+
+def remove_entry(instance, job):
+    shutil.rmtree(f'{instance.run_dir}/spool/{job}.1.0.0')
+
+
+def test_a_job_whose_spool_entry_was_removed_keeps_its_exit_status(make_instance, gate):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'read x < {gate.path}; exit 33'])
+    instance.wait(job, 'running')
+    remove_entry(instance, job)
+    gate.open()
+    assert instance.wait(job)['exit_code'] == 33
+    assert instance.run_job(['true'], gpus=1)[0]['exit_code'] == 0
+
+
+def test_a_job_whose_spool_entry_was_removed_can_be_cancelled(make_instance, gate):
+    instance = make_instance()
+    job = instance.post_job(['sh', '-c', f'read x < {gate.path}'])
+    instance.wait(job, 'running')
+    remove_entry(instance, job)
+    instance.mgpu('cancel', str(job), check=True)
+    assert instance.wait(job)['state'] == 'cancelled'
+    assert instance.run_job(['true'], gpus=1)[0]['exit_code'] == 0
 
 
 def test_daemon_agent_and_shepherd_together(make_instance, gate, bell):

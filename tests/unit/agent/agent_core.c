@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/agent_core.h"
+#include "job/state.h"
 
 #define TOKEN    77
 #define SENT_MAX 64
@@ -29,9 +30,11 @@ struct node {
     uint64_t saved_epoch;
     unsigned tells;
     int64_t armed_at;
-    int releases;
-    uint32_t port;       // of the last of them
-    uint32_t ready_port; // of the last READY
+    int releases, restores;
+    bool has_copy;             // of its exit record
+    struct launch_exit exited; // the last EXITED, without its texts
+    uint32_t port;             // of the last of them
+    uint32_t ready_port;       // of the last READY
     uint16_t sent[SENT_MAX];
     size_t sent_count;
     char text[EVENT_TEXT_MAX]; // of the last RETURNED
@@ -48,6 +51,8 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     node->sent[node->sent_count++] = type->id;
     if (type->id == MESSAGE_READY)
         node->ready_port = ((const struct message_ready *)message)->port;
+    if (type->id == MESSAGE_EXITED)
+        node->exited = *(const struct launch_exit *)message;
     if (type->id == MESSAGE_RETURNED)
         (void)snprintf(
             node->text, sizeof(node->text), "%s", ((const struct message_returned *)message)->text);
@@ -131,6 +136,18 @@ static void node_kill(void *arg, const struct spool_id *which)
     node->kills++;
 }
 
+static int node_restore(void *arg, const struct spool_id *which)
+{
+    struct node *node = arg;
+    node->restores++;
+    if (!node->has_copy)
+        return -ENOENT;
+    node->spool.verdict = VERDICT_GO;
+    node->spool.has_exit = true;
+    node->spool.exit = (struct launch_exit){ .job = 5, .end = END_EXIT, .exit_code = 33 };
+    return 0;
+}
+
 static int node_remove(void *arg, const struct spool_id *which)
 {
     struct node *node = arg;
@@ -197,7 +214,7 @@ static struct node *node_new(uint64_t epoch)
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
-        node_open_guest, node_arm, .tell = node_tell, .release = node_release };
+        node_open_guest, node_arm, .tell = node_tell, .release = node_release, .restore = node_restore };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -412,6 +429,87 @@ static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
     assert_int_equal(node->adopts, 1);
     agent_core_look(node->core, 1, &id); // "I am here"
     assert_int_equal(node->commands, 2);
+    node_free(node);
+}
+
+/* Somebody has removed it; the shepherd is a process that was seen before. */
+static void lose_entry(struct node *node)
+{
+    node->spool = (struct attempt_sight){ .is_alive = true, .is_watched = true };
+    agent_core_look(node->core, 0, &id);
+}
+
+static struct node *node_running(void)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    assert_sent(node, MESSAGE_STARTED);
+    return node;
+}
+
+static void what_ran_without_an_entry_is_never_returned(void **state)
+{
+    struct node *node = node_running();
+    lose_entry(node);
+    assert_int_equal(node->sent_count, 0);
+    shepherd_dies(node, 0);
+    assert_sent(node, MESSAGE_EXITED);
+    assert_int_equal(node->exited.end, END_UNKNOWN);
+    assert_int_equal(node->exited.token, TOKEN);
+    assert_int_equal(node->exited.is_executed, 1);
+    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
+static void a_durable_copy_tells_how_it_ended(void **state)
+{
+    struct node *node = node_running();
+    lose_entry(node);
+    node->has_copy = true;
+    shepherd_dies(node, 0);
+    assert_sent(node, MESSAGE_EXITED);
+    assert_int_equal(node->exited.exit_code, 33);
+    node_free(node);
+}
+
+static void without_an_entry_it_is_killed_when_it_is_to_stop(void **state)
+{
+    struct node *node = node_running();
+    lose_entry(node);
+    node->has_copy = true; // written when it was killed
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->kills, 1);
+    assert_int_equal(node->sent_count, 0);
+    shepherd_dies(node, 0);
+    assert_sent(node, MESSAGE_EXITED);
+    assert_int_equal(node->exited.end, END_CANCELLED);
+    node_free(node);
+}
+
+static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state)
+{
+    struct node *node = node_running();
+    lose_entry(node);
+    node->spool.is_populated = true;
+    shepherd_dies(node, 0);
+    assert_int_equal(node->kills, 1);
+    assert_int_equal(node->sent_count, 0);
+    node->spool.is_populated = false;
+    agent_core_look(node->core, 200, &id);
+    assert_sent(node, MESSAGE_EXITED);
+    node_free(node);
+}
+
+static void a_hello_says_that_it_runs(void **state)
+{
+    struct node *node = node_running();
+    lose_entry(node);
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_int_equal(node->known, 1);
+    assert_int_equal(node->phase, PHASE_RUNNING);
     node_free(node);
 }
 
@@ -699,6 +797,11 @@ int main(void)
         cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
         cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
         cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
+        cmocka_unit_test(what_ran_without_an_entry_is_never_returned),
+        cmocka_unit_test(a_durable_copy_tells_how_it_ended),
+        cmocka_unit_test(without_an_entry_it_is_killed_when_it_is_to_stop),
+        cmocka_unit_test(what_is_left_of_it_is_killed_before_the_end_is_reported),
+        cmocka_unit_test(a_hello_says_that_it_runs),
         cmocka_unit_test(a_second_stop_is_told_too),
         cmocka_unit_test(a_command_nobody_hears_is_sent_again),
         cmocka_unit_test(a_shepherd_that_dies_before_its_verdict_is_tried_three_times),

@@ -446,6 +446,21 @@ static void an_exit_record_survives_the_loss_of_the_spool(void **state)
     assert_int_equal(access(copy, F_OK), -1);
 }
 
+static void an_entry_that_an_agent_had_only_begun_to_restore_is_restored(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    struct launcher_process process = stage_and_start(node);
+    await_end(&process);
+    assert_int_equal(spool_remove(launcher_spool_fd(node->launcher), "42.1.0.0"), 0);
+    assert_int_equal(mkdirat(launcher_spool_fd(node->launcher), "42.1.0.0", 0700), 0);
+    assert_int_equal(launcher_restore(node->launcher, &err), 0);
+    read_exit(node);
+    assert_int_equal(node->exit.exit_code, 17);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(launcher_restore_one(node->launcher, &node->id, &err), -ENOENT);
+}
+
 /* More processes than Linux can count are refused by the kernel. */
 static void a_step_that_cannot_be_limited_is_not_staged(void **state)
 {
@@ -592,6 +607,7 @@ int main(void)
         CASE(a_dead_shepherd_is_replaced_by_an_adopter),
         CASE(a_living_step_is_not_discarded),
         CASE(an_exit_record_survives_the_loss_of_the_spool),
+        CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored),
         CASE(a_step_that_cannot_be_limited_is_not_staged),
         CASE(a_cell_that_was_made_anew_is_limited_again),
         CASE(each_user_gets_a_log_directory_of_his_own),

@@ -387,6 +387,25 @@ static void an_unwanted_record_is_copied_after_a_second(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
+static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void **state)
+{
+    struct fixture *f = *state;
+    char path[160], name[SPOOL_NAME_SIZE];
+    f->spec.exit_copy_dir = xstrdup(f->home);
+    fixture_script(f, "echo ready; while ! test -e gate; do sleep 0.05; done; exit 33");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    (void)snprintf(path, sizeof(path), "%s/..", f->dir);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    spool_name(&f->id, name);
+    assert_int_equal(spool_remove(fd, name), 0);
+    (void)close(fd);
+    fixture_touch(f, "gate");
+    assert_int_equal(fixture_wait(f), SHEPHERD_UNUSABLE);
+    (void)snprintf(path, sizeof(path), "%s/%s.exit", f->home, name);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
 {
     struct fixture *f = *state;
@@ -486,6 +505,7 @@ int main(void)
         CASE(nogo_wins_and_nothing_is_executed),
         CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
         CASE(an_unwanted_record_is_copied_after_a_second),
+        CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job),
         CASE(the_last_lines_of_a_command_that_failed_are_kept),
         CASE(a_command_that_succeeds_leaves_no_last_lines),
         CASE(what_a_setup_said_before_it_failed_is_kept),
