@@ -6,6 +6,9 @@
  * own ticks, so that a machine that slept is no hang.
  *
  *      WATCHED ──silent, end of stream, nonsense──> DISMISSED ──process gone──> GONE
+ *
+ * A process that outlives the agent leaves at the end of its socket, or, if the driver holds it, by a timer:
+ * a SIGKILL while the driver initialises a GPU has left GPUs unusable.
  */
 #include "agent/gpu_child.h"
 
@@ -16,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/child.h"
@@ -33,11 +37,11 @@ struct gpu_child {
     struct gpu_stage *stage;
     struct child *process;
     int fd;
-    struct event *readable, *tick;
+    struct event *readable, *tick, *grace;
     struct buffer input;
     uint64_t steps;   // seen on the page
     int64_t still_ms; // for how long they have not changed
-    int64_t tick_ms;
+    int64_t tick_ms, open_ms;
 };
 
 static void close_socket(struct gpu_child *child)
@@ -107,8 +111,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_child *child = arg;
     uint64_t steps = atomic_load(&child->stage->steps);
-    int64_t most_ms = *gpu_child_key(child) == '\0' && !gpu_child_is_open(child) ? child->timing->first_ms
-                                                                                 : child->timing->silent_ms;
+    int64_t most_ms = gpu_child_is_open(child) ? child->timing->silent_ms : child->open_ms;
     child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
     child->steps = steps;
     if (child->still_ms >= most_ms)
@@ -127,29 +130,76 @@ static void on_end(void *arg, int status)
     child->events.on_gone(child->events.arg, child);
 }
 
+static void on_grace(evutil_socket_t fd, short what, void *arg)
+{
+    struct gpu_child *child = arg;
+    if (child->process != NULL)
+        (void)process_signal(child_pidfd(child->process), SIGKILL);
+}
+
+static struct timeval to_timeval(int64_t ms)
+{
+    return (struct timeval){ ms / 1000, ms % 1000 * 1000 };
+}
+
+/* --- in the helper process --- */
+
+static struct {
+    timer_t timer; // ends the process
+    const struct gpu_stage *stage;
+    struct itimerspec opening, open;
+} leaving;
+
+/* The agent is gone. The end of the socket is noticed between two calls of the driver. */
+static void on_orphaned(int signal_number)
+{
+    bool is_open = atomic_load(&leaving.stage->is_open) != 0;
+    (void)timer_settime(leaving.timer, 0, is_open ? &leaving.open : &leaving.opening, NULL);
+}
+
+static struct itimerspec to_timer(int64_t ms)
+{
+    return (struct itimerspec){ .it_value = { ms / 1000, ms % 1000 * 1000000 } };
+}
+
+static void prepare_to_leave(const struct gpu_helper_timing *timing, const struct gpu_stage *stage)
+{
+    struct sigevent end = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+    const struct sigaction action = { .sa_handler = on_orphaned, .sa_flags = SA_RESTART };
+    leaving.stage = stage;
+    leaving.opening = to_timer(timing->first_ms);
+    leaving.open = to_timer(timing->leave_ms);
+    if (timer_create(CLOCK_MONOTONIC, &end, &leaving.timer) == 0 && sigaction(SIGHUP, &action, NULL) == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGHUP);
+    else
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static void run(const struct gpu_spec *spec, const struct gpu_helper_timing *timing, struct gpu_stage *stage)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prepare_to_leave(timing, stage);
     (void)prctl(PR_SET_NAME, "mgpu-gpus");
     _exit(gpu_probe_run(CHILD_FD, spec, stage, timing->period_ms, timing->silent_ms));
 }
 
 static void watch(struct gpu_child *child, struct event_base *base, int pidfd)
 {
-    int64_t shortest_ms = child->timing->silent_ms < child->timing->first_ms ? child->timing->silent_ms
-                                                                             : child->timing->first_ms;
+    int64_t shortest_ms =
+        child->timing->silent_ms < child->open_ms ? child->timing->silent_ms : child->open_ms;
     child->tick_ms = shortest_ms / TICKS_SILENT > TICK_MIN_MS ? shortest_ms / TICKS_SILENT : TICK_MIN_MS;
-    const struct timeval tick = { child->tick_ms / 1000, child->tick_ms % 1000 * 1000 };
+    const struct timeval tick = to_timeval(child->tick_ms);
     (void)fcntl(child->fd, F_SETFL, O_NONBLOCK);
     child->process = child_watch(base, pidfd, on_end, child);
     child->readable = event_new(base, child->fd, EV_READ | EV_PERSIST, on_readable, child);
     child->tick = event_new(base, -1, EV_PERSIST, on_tick, child);
+    child->grace = evtimer_new(base, on_grace, child);
     (void)event_add(child->readable, NULL);
     (void)event_add(child->tick, &tick);
 }
 
 struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
-    const struct gpu_helper_timing *timing, struct gpu_stage *stage, const struct gpu_child_events *events)
+    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_stage *stage,
+    const struct gpu_child_events *events)
 {
     int pair[2], pidfd;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -168,6 +218,7 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
     struct gpu_child *child = xcalloc(1, sizeof(*child));
     child->events = *events;
     child->timing = timing;
+    child->open_ms = open_ms;
     child->stage = stage;
     child->fd = pair[0];
     watch(child, base, pidfd);
@@ -179,11 +230,11 @@ bool gpu_child_ask(struct gpu_child *child)
     return child->fd >= 0 && send(child->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-void gpu_child_dismiss(struct gpu_child *child, bool is_killed)
+void gpu_child_dismiss(struct gpu_child *child)
 {
+    const struct timeval grace = to_timeval(child->timing->leave_ms);
     close_socket(child);
-    if (is_killed && child->process != NULL)
-        (void)process_signal(child_pidfd(child->process), SIGKILL);
+    (void)event_add(child->grace, &grace);
 }
 
 const char *gpu_child_key(const struct gpu_child *child)
@@ -201,9 +252,14 @@ void gpu_child_free(struct gpu_child *child)
 {
     if (child == NULL)
         return;
-    gpu_child_dismiss(child, true);
+    close_socket(child);
+    if (child->process != NULL) { // one that is stopped has to go on to leave
+        (void)process_signal(child_pidfd(child->process), SIGHUP);
+        (void)process_signal(child_pidfd(child->process), SIGCONT);
+    }
     child_free(child->process);
     event_free(child->tick);
+    event_free(child->grace);
     gpu_stage_free(child->stage);
     free(child);
 }

@@ -12,8 +12,10 @@ struct gpu_child;
 
 struct gpu_helper_timing {
     int64_t period_ms;      // between samples
-    int64_t first_ms;       // most time for the driver to start
+    int64_t told_ms;        // after so long without a report the owner is told that none has come
+    int64_t first_ms;       // most time for the driver to start, and for it to open each GPU
     int64_t silent_ms;      // later, a helper that begins nothing new for so long hangs
+    int64_t leave_ms;       // for a helper that is not needed any more, before it is killed
     int64_t retry_first_ms; // before a helper that ended is replaced, or an ailing GPU is tried again
     int64_t retry_max_ms;   // doubled each time up to this
 };
@@ -29,13 +31,16 @@ struct gpu_child_events {
     void *arg;
 };
 
-/* Forks. The stage becomes the child's; NULL when no process can be had, and then it is freed. */
+/* Forks. The driver may take `open_ms` to start, and as long for each GPU. The stage becomes the child's;
+ * NULL when no process can be had, and then it is freed. */
 struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
-    const struct gpu_helper_timing *timing, struct gpu_stage *stage, const struct gpu_child_events *events);
+    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_stage *stage,
+    const struct gpu_child_events *events);
 
-/* Asks nothing more of it. With `is_killed` it is sent SIGKILL, which a process inside the driver need not
- * follow; on_gone comes when it has. */
-void gpu_child_dismiss(struct gpu_child *child, bool is_killed);
+/* Closes its socket, so that it leaves between two calls of the driver; killed in the middle of one it could
+ * leave a GPU behind that needs a reset. One that has not left after leave_ms is sent SIGKILL, which a
+ * process inside the driver need not follow. on_gone comes when it is gone. */
+void gpu_child_dismiss(struct gpu_child *child);
 
 /* Has it look at its GPUs at once; they count such questions in `answers`. False when it cannot be asked. */
 bool gpu_child_ask(struct gpu_child *child);
@@ -46,5 +51,5 @@ const char *gpu_child_key(const struct gpu_child *child);
 /* True once the driver has started. */
 bool gpu_child_is_open(const struct gpu_child *child);
 
-/* Kills it without waiting for its end. NULL is fine. */
+/* Has it leave by itself, as at the end of this process, and forgets it. NULL is fine. */
 void gpu_child_free(struct gpu_child *child);

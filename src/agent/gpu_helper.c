@@ -29,7 +29,13 @@
 #include "base/strings.h"
 
 const struct gpu_helper_timing gpu_helper_defaults = {
-    .period_ms = 1000, .first_ms = 10000, .silent_ms = 5000, .retry_first_ms = 1000, .retry_max_ms = 60000
+    .period_ms = 1000,
+    .told_ms = 10000,
+    .first_ms = 60000,
+    .silent_ms = 5000,
+    .leave_ms = 2000,
+    .retry_first_ms = 1000,
+    .retry_max_ms = 60000,
 };
 
 #define NEVER_MS  INT64_MAX
@@ -59,8 +65,7 @@ struct gpu_helper {
     char suspect[GPU_KEY_SIZE]; // where the last helper ended
     struct ailment *ailments;
     size_t n_ailments;
-    struct event *timer;
-    int64_t born_ms;           // boot clock
+    struct event *timer, *told;
     int64_t pause_ms, due_ms;  // of the next current helper
     unsigned failures;         // without a report in between
     bool is_heard, is_settled; // a report was passed on; none will follow
@@ -76,6 +81,7 @@ static void schedule(struct gpu_helper *helper);
 
 static void report(struct gpu_helper *helper)
 {
+    (void)evtimer_del(helper->told);
     struct gpu_report whole = helper->last;
     whole.gpus = *gpu_roster_gpus(helper->roster);
     helper->is_heard = true;
@@ -156,15 +162,24 @@ static void review_ailments(struct gpu_helper *helper)
 
 /* --- processes --- */
 
-static void dismiss(struct gpu_helper *helper, struct gpu_child *child, bool is_killed)
+static void dismiss(struct gpu_helper *helper, struct gpu_child *child)
 {
-    gpu_child_dismiss(child, is_killed);
+    gpu_child_dismiss(child);
     helper->dismissed[helper->n_dismissed++] = child;
 }
 
 static bool has_room(const struct gpu_helper *helper)
 {
     return (helper->current != NULL) + (helper->trial != NULL) + helper->n_dismissed < GPU_HELPERS_MAX;
+}
+
+/* The driver gets long to initialise its GPUs; less where one is known to ail, so that the others do not wait
+ * for it when it hangs even as it is opened. */
+static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
+{
+    const struct gpu_helper_timing *timing = &helper->timing;
+    bool is_short = !is_trial && helper->n_ailments > 0 && timing->told_ms < timing->first_ms;
+    return is_short ? timing->told_ms : timing->first_ms;
 }
 
 /* With all GPUs but those that hang. A trial is made `with` one that ails, and without any other that does:
@@ -178,7 +193,8 @@ static struct gpu_child *start_child(
         if (with == NULL ? helper->ailments[i].is_hung : strcmp(helper->ailments[i].key, with) != 0)
             is_fine = gpu_stage_leave_out(stage, helper->ailments[i].key);
     if (is_fine)
-        return gpu_child_start(helper->base, &helper->spec, &helper->timing, stage, events);
+        return gpu_child_start(
+            helper->base, &helper->spec, &helper->timing, opening_ms(helper, with != NULL), stage, events);
     gpu_stage_free(stage);
     return NULL;
 }
@@ -221,15 +237,30 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     schedule(helper);
 }
 
+/* GPUs are left out, so that the current helper may have none. */
+static bool has_hung(const struct gpu_helper *helper)
+{
+    for (size_t i = 0; i < helper->n_ailments; i++)
+        if (helper->ailments[i].is_hung)
+            return true;
+    return false;
+}
+
 static void on_current_report(void *arg, struct gpu_child *child, struct gpu_report *fresh)
 {
     struct gpu_helper *helper = arg;
-    helper->is_settled = fresh->is_final != 0;
+    bool is_final = fresh->is_final != 0, is_empty = fresh->is_on && fresh->gpus.count == 0;
+    int64_t pause_ms = helper->pause_ms;
+    helper->is_settled = is_final && helper->spec.kind != GPU_SPEC_AUTO;
     take_report(helper, fresh);
-    if (!helper->is_settled)
+    if (!is_final && !(is_empty && !has_hung(helper)))
         return;
+    /* A driver may be installed later, or learn to open its GPUs. */
     helper->current = NULL;
-    dismiss(helper, child, false);
+    dismiss(helper, child);
+    helper->due_ms = clock_boot_ms() + pause_ms;
+    helper->pause_ms = lengthen(helper, pause_ms);
+    schedule(helper);
 }
 
 /* The GPU to put the failure down to. One that a helper ended at must see that happen twice, because helpers
@@ -253,15 +284,12 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
     bool is_known = gpu_roster_hang(helper->roster, key, why);
     log_warning("GPU %s: %s; it is left out and tried again", key, why);
     helper->due_ms = clock_boot_ms();
-    bool is_late = helper->due_ms - helper->born_ms > helper->timing.first_ms;
     if (++helper->failures > HANGS_MAX)
         report_all_lost(helper, "the GPU driver does not answer");
     if (!has_room(helper))
         report_all_lost(helper, "too many GPU helper processes hang in the driver");
     else if (is_known && helper->is_heard)
         report(helper);
-    else if (!helper->is_heard && is_late)
-        report_all_lost(helper, "the GPU driver does not answer for some of its GPUs");
 }
 
 /* One failure after reports is no more than a pause: only when the next helper fails too, or nothing can be
@@ -284,7 +312,7 @@ static void on_current_failure(void *arg, struct gpu_child *child, const char *w
     struct gpu_helper *helper = arg;
     const char *culprit = find_culprit(helper, child, is_silent);
     helper->current = NULL;
-    dismiss(helper, child, true);
+    dismiss(helper, child);
     if (culprit != NULL)
         leave_out(helper, child, culprit, is_silent);
     else
@@ -299,7 +327,7 @@ static void end_trial(struct gpu_helper *helper, bool is_silent)
     struct gpu_child *child = helper->trial;
     struct ailment *ailment = find_ailment(helper, helper->trial_key);
     helper->trial = NULL;
-    dismiss(helper, child, true);
+    dismiss(helper, child);
     if (is_silent && !gpu_child_is_open(child) && *gpu_child_key(child) == '\0')
         helper->starting = child;
     if (ailment == NULL)
@@ -362,7 +390,7 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
     helper->current = child;
     helper->trial = NULL;
     if (before != NULL)
-        dismiss(helper, before, true);
+        dismiss(helper, before);
     gpu_roster_change_source(helper->roster, before != NULL);
     ask_again(helper);
     take_report(helper, fresh);
@@ -462,6 +490,16 @@ static void schedule(struct gpu_helper *helper)
     (void)evtimer_add(helper->timer, &time);
 }
 
+/* Whoever waits for a first word gets one, while the driver takes its time to open its GPUs. */
+static void on_told(evutil_socket_t fd, short what, void *arg)
+{
+    struct gpu_helper *helper = arg;
+    free(helper->last.fix);
+    helper->last.fix = xstrdup("it may still be opening its GPUs, which takes seconds for each unless "
+                               "nvidia-persistenced runs; see whether nvidia-smi answers");
+    report_all_lost(helper, "the GPU driver does not answer yet");
+}
+
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
     const struct gpu_helper_timing *timing, struct gpu_roster *roster, gpu_helper_fn *on_report, void *arg)
 {
@@ -474,8 +512,10 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->on_report = on_report;
     helper->arg = arg;
     helper->pause_ms = timing->retry_first_ms;
-    helper->born_ms = clock_boot_ms();
+    const struct timeval told = { timing->told_ms / 1000, timing->told_ms % 1000 * 1000 };
     helper->timer = evtimer_new(base, on_timer, helper);
+    helper->told = evtimer_new(base, on_told, helper);
+    (void)evtimer_add(helper->told, &told);
     settle_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL)
@@ -497,6 +537,14 @@ uint64_t gpu_helper_ask(struct gpu_helper *helper)
     return helper->asked;
 }
 
+void gpu_helper_repeat(struct gpu_helper *helper)
+{
+    if (!helper->is_heard)
+        return;
+    helper->last.is_sample = 0;
+    report(helper);
+}
+
 void gpu_helper_free(struct gpu_helper *helper)
 {
     if (helper == NULL)
@@ -506,6 +554,7 @@ void gpu_helper_free(struct gpu_helper *helper)
     for (size_t i = 0; i < helper->n_dismissed; i++)
         gpu_child_free(helper->dismissed[i]);
     event_free(helper->timer);
+    event_free(helper->told);
     record_clear(&gpu_report_record, &helper->last);
     free(helper->ailments);
     free(helper);

@@ -20,8 +20,8 @@ struct gpu_helper;
 extern const struct gpu_helper_timing gpu_helper_defaults;
 
 /* Called with every report, and whenever GPUs become lost, with all GPUs that were ever seen. The first call
- * comes at the latest when the driver has been silent for first_ms and silent_ms. The report is the
- * helper's, its GPUs are the roster's. */
+ * comes after told_ms at the latest, however long the driver takes to start. The report is the helper's, its
+ * GPUs are the roster's. */
 typedef void gpu_helper_fn(void *arg, const struct gpu_report *report);
 
 /* Forks the first helper. The roster is borrowed. */
@@ -31,6 +31,9 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
 /* Has the GPUs looked at at once; returns the number that the `answers` of each GPU reaches when that was
  * done, unless it is lost by then. When nothing can be asked, the next helper's first report answers. */
 uint64_t gpu_helper_ask(struct gpu_helper *helper);
+
+/* Passes the last report on once more, as one between two samples, if there was one. */
+void gpu_helper_repeat(struct gpu_helper *helper);
 
 /* Ends the helper processes. NULL is fine. */
 void gpu_helper_free(struct gpu_helper *helper);

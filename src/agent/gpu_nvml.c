@@ -43,6 +43,8 @@ struct nvml {
     struct nvml_gpu *gpus;     // in PCI order
     struct nvml_gpu *left_out; // not asked for anything more
     size_t n_left_out;
+    size_t n_closed;            // listed, but not handed out
+    int closed_code;            // NVML's for the last of these
     struct nvml_events *events; // of the GPUs, by their position; NULL: none will come
     size_t count;
 };
@@ -87,8 +89,12 @@ static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_
     if (*ret_is_left_out)
         return true;
     gpu_stage_enter(nvml->stage, gpu->key);
-    if (nvml->api.handle(gpu->nvml_index, &gpu->device) != NVML_SUCCESS)
+    int code = nvml->api.handle(gpu->nvml_index, &gpu->device);
+    if (code != NVML_SUCCESS) {
+        nvml->n_closed++;
+        nvml->closed_code = code;
         return false;
+    }
     gpu->has_pci = nvml->api.pci != NULL && nvml->api.pci(gpu->device, &pci) == NVML_SUCCESS;
     if (!gpu->has_pci)
         return true;
@@ -270,6 +276,16 @@ static void nvml_look(void *state, size_t i, struct gpu_state *gpu)
     nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }
 
+static void nvml_remark(void *state, char *text, size_t size)
+{
+    const struct nvml *nvml = state;
+    if (nvml->n_closed > 0)
+        (void)snprintf(text, size, "%zu cannot be opened: %s", nvml->n_closed,
+            nvml_api_describe(&nvml->api, nvml->closed_code));
+    else if (nvml->count + nvml->n_left_out == 0)
+        (void)snprintf(text, size, "the driver lists none");
+}
+
 const struct gpu_backend gpu_nvml = {
     .name = "nvml",
     .open = nvml_open,
@@ -278,5 +294,6 @@ const struct gpu_backend gpu_nvml = {
     .describe = nvml_describe,
     .sample = nvml_sample,
     .look = nvml_look,
+    .remark = nvml_remark,
     .close = nvml_close,
 };

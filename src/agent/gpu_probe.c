@@ -101,7 +101,7 @@ static void describe(struct probe *probe, const struct error *err)
     describe_gpus(probe);
     size_t count = report->gpus.count + (probe->stage != NULL ? probe->stage->n_left_out : 0);
     report->backend = xstrdup(probe->backend->name);
-    report->is_on = count > 0;
+    report->is_on = probe->backend != &gpu_none;
     report->is_final = probe->backend == &gpu_none;
     if (err->code != 0)
         report->text = xstrdup(err->message);

@@ -11,8 +11,8 @@
 
 struct gpu_report {
     char *backend;           // "nvml", "sim", "none"
-    uint32_t is_on;          // 1: the backend works
-    uint32_t is_final;       // 1: nothing will ever change, no further report follows
+    uint32_t is_on;          // 1: the backend works, even if none of its GPUs does
+    uint32_t is_final;       // 1: there is no backend, and the process says no more
     char *text;              // what it means, in words
     char *fix;               // what to do when it is off, or NULL
     struct record_list gpus; // struct gpu_state

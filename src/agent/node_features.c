@@ -33,7 +33,7 @@ static void describe_cgroup(const struct feature_facts *facts, struct node_featu
 
 static void describe_gpu(const struct feature_facts *facts, struct node_feature *feature)
 {
-    feature->is_on = facts->gpus->is_on;
+    feature->is_on = facts->gpus->is_on != 0 && facts->gpus->gpus.count > 0;
     feature->text = xstrdup(facts->gpus->text);
     feature->fix = xstrdup(facts->gpus->fix);
 }

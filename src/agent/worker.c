@@ -354,7 +354,7 @@ static int open_effects(struct worker *worker, struct error *err)
     return r < 0 ? r : effects_load(worker->effects, err);
 }
 
-/* The next report of the GPUs, a second away at most, makes the HELLO. */
+/* What was last reported of the GPUs makes the HELLO, or the first report if there was none. */
 static void take_link(struct worker *worker, int fd)
 {
     if (worker->link != NULL)
@@ -365,6 +365,8 @@ static void take_link(struct worker *worker, int fd)
     worker->gpu_repeats = 0;
     buffer_clear(&worker->last_gpus);
     effects_set_link(worker->effects, worker->link);
+    if (worker->gpus != NULL)
+        gpu_helper_repeat(worker->gpus);
 }
 
 static void on_control(evutil_socket_t fd, short what, void *arg)

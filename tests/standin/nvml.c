@@ -13,22 +13,26 @@
  *   process I KIND PID MIB   a process on GPU I; KIND is compute, graphics or mps; MIB -1: not available
  *   processes BYTES          elements of the lists of processes have BYTES bytes (see driver 535.54)
  *   xid I NUMBER             an event of GPU I; those that a set has not seen yet are waited for in order
- *   lost I                   GPU I has fallen off the bus; a set of events that it belongs to tells nothing
- * more code I CODE              each measuring call for GPU I returns CODE, such as 999 handle I CODE GPU I
- * cannot be opened: its handle is not given out mig I CURRENT PENDING    MIG mode of GPU I; not supported
- * where this line is missing compute I MODE           compute mode of GPU I: 0 default, 2 prohibited, 3 one
- * process recovery I ACTION        what GPU I needs: 0 nothing, 1 a reset, 2 a reboot, 3 and 4 to be drained
+ *   lost I                   GPU I has fallen off the bus; sets of events with it tell nothing more
+ *   code I CODE              each measuring call for GPU I returns CODE, such as 999
+ *   handle I CODE            GPU I cannot be opened: its handle is not given out
+ *   mig I CURRENT PENDING    MIG mode of GPU I; not supported where this line is missing
+ *   compute I MODE           compute mode of GPU I: 0 default, 2 prohibited, 3 one process
+ *   recovery I ACTION        what GPU I needs: 0 nothing, 1 a reset, 2 a reboot, 3 and 4 a drain
  *   numa I NODE              memory of GPU I is a NUMA node of the machine
  *   delay MS                 a measuring call takes MS milliseconds
  *   delay_gpu I MS           one for GPU I takes MS
- *   open I MS                the first handle of GPU I takes MS in each process: the driver initialises the
- * GPU serial 1                 calls that take time wait for each other, in all processes link I J an NVLink
- * from GPU I to GPU J; J may be no GPU: a switch. J 99: where it leads to is not known order I J ... NVML
- * lists the GPUs in this order, and others not at all; handles stay good hang 1                   measuring
- * calls never return hang_gpu I               those for GPU I never return hang_all I               no call
- * for GPU I returns, not even that for its handle hang_init 1              nvmlInit never returns crash_gpu I
- * measuring GPU I ends the process fail FUNCTION CODE       that function returns CODE still 1 the file is
- * never read again by this process, for benchmarks
+ *   open I MS                the first handle of GPU I takes MS in each process
+ *   serial 1                 calls that take time wait for each other, in all processes
+ *   link I J                 an NVLink from GPU I to GPU J; J may be no GPU: a switch; 99: not known
+ *   order I J ...            NVML lists the GPUs in this order, and others not at all; handles stay good
+ *   hang 1                   measuring calls never return
+ *   hang_gpu I               those for GPU I never return
+ *   hang_all I               no call for GPU I returns while this line is there, not even for its handle
+ *   hang_init 1              nor does nvmlInit with this one
+ *   crash_gpu I              measuring GPU I ends the process
+ *   fail FUNCTION CODE       that function returns CODE
+ *   still 1                  the file is never read again by this process, for benchmarks
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
@@ -310,6 +314,16 @@ static void hang(void)
         (void)pause();
 }
 
+/* Until the line is gone, so that the driver recovers under its callers. */
+static struct machine hang_at(size_t i)
+{
+    const struct timespec pause_time = { .tv_nsec = POLL_NS };
+    struct machine machine = look();
+    for (; i < GPUS_MAX && machine.gpus[i].is_hanging_all; machine = look())
+        (void)nanosleep(&pause_time, NULL);
+    return machine;
+}
+
 /* As the driver takes its time: with `serial`, for one caller after the other. */
 static void spend(const struct machine *machine, unsigned int ms)
 {
@@ -330,9 +344,10 @@ static int find_in(
     size_t i = (size_t)device - 1;
     if (i >= machine->count)
         return NOT_FOUND;
-    if (machine->gpus[i].is_hanging_all ||
-        (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging)))
+    if (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging))
         hang();
+    if (machine->gpus[i].is_hanging_all)
+        (void)hang_at(i);
     if (is_measuring && machine->gpus[i].is_crashing)
         (void)raise(SIGKILL);
     *gpu = machine->gpus[i];
@@ -376,8 +391,7 @@ static int give_handle(unsigned int index, void **device)
     if (index >= (machine.has_order ? machine.n_listed : machine.count))
         return NOT_FOUND;
     unsigned int i = machine.has_order ? machine.order[index] : index;
-    if (i < GPUS_MAX && machine.gpus[i].is_hanging_all)
-        hang();
+    machine = hang_at(i);
     if (i < GPUS_MAX && machine.gpus[i].handle_code != 0)
         return machine.gpus[i].handle_code;
     if (i < GPUS_MAX && !is_open[i])
@@ -390,8 +404,9 @@ static int give_handle(unsigned int index, void **device)
 static int start(void)
 {
     struct machine machine = look();
-    if (machine.is_init_hanging)
-        hang();
+    const struct timespec pause_time = { .tv_nsec = POLL_NS };
+    for (; machine.is_init_hanging; machine = look())
+        (void)nanosleep(&pause_time, NULL);
     return machine.init;
 }
 

@@ -36,6 +36,14 @@ def lone(someone):
 
 # --- what runs there ---
 
+def test_a_node_without_gpus_is_back_when_the_controller_is(lone):
+    node = lone.add('n1', gpus='none').join()
+    lone.await_node('n1', lambda found: found['state'] == 'up', node)
+    lone.box.kill()
+    lone.box.start()
+    lone.await_node('n1', lambda found: found['state'] == 'up', node)
+
+
 def test_a_job_runs_on_a_remote_node_and_its_output_is_followed(cluster, gate):
     box = cluster.box
     job = box.submit('-g', '4', '--', *gate.command('echo on $MGPU_NODE; echo $CUDA_VISIBLE_DEVICES; exit 3'))

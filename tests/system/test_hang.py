@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import harness
 from nvml import Nvml
 
 MORE_MS = 100   # a start on another GPU may come so much later while one hangs
@@ -113,11 +114,15 @@ def test_numbers_stay_over_a_new_agent_and_another_order(box, nvml, gate):
 
 @pytest.mark.parametrize('how', ['hang_all 1', 'hang_gpu 1'])
 def test_a_new_agent_does_not_wait_for_a_gpu_that_hung_before(box, nvml, how):
+    nvml.say('hang_gpu 1')
+    nvml.write()
+    box.await_gpus(lambda gpus: states(gpus) == ['free', 'lost', 'free'])
+    nvml.unsay('hang_gpu 1')
     nvml.say(how)
     nvml.write()
-    if how.startswith('hang_all'):
+    if how.startswith('hang_all'):  # it hangs even when it is opened: known once a helper has waited for it
         box.kill_gpu_helper()
-    box.await_gpus(lambda gpus: states(gpus) == ['free', 'lost', 'free'])
+        harness.await_text(box.log_path, 'GPU #1: the driver does not answer')
     began = time.monotonic()
     box.kill_agent()
     box.await_gpus(lambda gpus: states(gpus) == ['free', 'lost', 'free'])
@@ -140,6 +145,31 @@ def test_without_an_answer_of_the_driver_there_are_no_gpus_and_jobs_run(make_ins
     box.await_gpus(lambda gpus: states(gpus) == ['free'] * 3)
     assert '3 GPUs found by nvml' in box.mgpu('doctor').out
     assert box.run_job(['true'], gpus=3)[0]['exit_code'] == 0
+
+
+def test_a_driver_that_opens_no_gpu_keeps_no_job_without_one_away(make_instance, nvml):
+    nvml.say('handle 0 999')
+    nvml.say('handle 1 999')
+    nvml.say('handle 2 999')
+    nvml.write()
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    assert box.run_job(['true'], gpus=0)[0]['exit_code'] == 0
+    assert box.gpus() == []
+    assert '0 GPUs found by nvml; 3 cannot be opened: Unknown Error' in box.mgpu('doctor').out
+    nvml.lines.clear()
+    nvml.write()
+    box.await_gpus(lambda gpus: states(gpus) == ['free'] * 3)
+
+
+def test_a_driver_that_is_installed_later_is_found(make_instance, nvml):
+    nvml.say('init 9')
+    nvml.write()
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    assert box.gpus() == []
+    assert 'kernel module is not loaded' in box.mgpu('doctor').out
+    nvml.unsay('init 9')
+    nvml.write()
+    box.await_gpus(lambda gpus: states(gpus) == ['free'] * 3)
 
 
 def test_gpus_without_a_sensible_uuid_are_left_out(make_instance, nvml):

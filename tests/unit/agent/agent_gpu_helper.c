@@ -32,7 +32,15 @@ static void on_report(void *arg, const struct gpu_report *report)
 
 static struct gpu_helper *start(struct watcher *watcher, const char *spec_text)
 {
-    const struct gpu_helper_timing timing = { 10, 2000, 1000, 10, 50 };
+    static const struct gpu_helper_timing timing = {
+        .period_ms = 10,
+        .told_ms = 2000,
+        .first_ms = 2000,
+        .silent_ms = 1000,
+        .leave_ms = 50,
+        .retry_first_ms = 10,
+        .retry_max_ms = 50,
+    };
     struct gpu_spec spec;
     assert_int_equal(gpu_spec_parse(spec_text, &spec, NULL), 0);
     watcher->base = event_base_new();

@@ -453,8 +453,15 @@ static void on_report(void *arg, const struct gpu_report *report)
 /* Runs the loop until the watcher leaves it; a deadline keeps a failing test from hanging. */
 static struct gpu_helper *run(struct watcher *watcher, struct gpu_helper *helper)
 {
-    const struct gpu_helper_timing timing = { 20, watcher->first_ms != 0 ? watcher->first_ms : 400, 200, 20,
-        100 };
+    const struct gpu_helper_timing timing = {
+        .period_ms = 20,
+        .told_ms = 20000,
+        .first_ms = watcher->first_ms != 0 ? watcher->first_ms : 400,
+        .silent_ms = 200,
+        .leave_ms = 50,
+        .retry_first_ms = 20,
+        .retry_max_ms = 100,
+    };
     const struct timeval deadline = { 20, 0 };
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     if (helper == NULL) {

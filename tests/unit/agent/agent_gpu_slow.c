@@ -4,13 +4,20 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 
 /* A whole sample of three GPUs fits into silent_ms, one call after the other. */
 static const struct gpu_helper_timing timing = {
-    .period_ms = 20, .first_ms = 3000, .silent_ms = 1500, .retry_first_ms = 20, .retry_max_ms = 200
+    .period_ms = 20,
+    .told_ms = 500,
+    .first_ms = 8000,
+    .silent_ms = 1500,
+    .leave_ms = 3000,
+    .retry_first_ms = 20,
+    .retry_max_ms = 200,
 };
 
 /* Three GPUs whose used memory is `mib`, `mib` + 1 and `mib` + 2. */
@@ -82,12 +89,88 @@ static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
     end(&watcher);
 }
 
+/* Without nvidia-persistenced the driver initialises a GPU when it is opened first. Who waits is told so. */
+static void gpus_that_take_long_to_open_are_not_lost(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, THREE_GPUS "open 0 1600\nopen 1 100\nopen 2 1600\n");
+    pid_t helper = first_child();
+    await(&watcher, "");
+    assert_string_equal(watcher.text, "the GPU driver does not answer yet");
+    await(&watcher, "abc");
+    assert_int_equal(first_child(), helper);
+    assert_int_equal(watcher.losses, 0);
+    end(&watcher);
+}
+
+/* The agent goes; what the helper does at that moment is not cut off. */
+static void end_in_order(struct watcher *watcher)
+{
+    pid_t helper = first_child();
+    int status = 0;
+    gpu_helper_free(watcher->helper);
+    watcher->helper = NULL;
+    if (helper > 0)
+        assert_int_equal(waitpid(helper, &status, 0), helper);
+    assert_true(WIFEXITED(status));
+    end(watcher);
+}
+
+/* It is killed only when it has been given time to leave. */
+static void a_helper_that_is_not_needed_any_more_ends_its_call_first(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    machine_uses(1, "delay 20\n");
+    await_time(&watcher, 100);
+    end_in_order(&watcher);
+    watcher = (struct watcher){ .timing = &timing };
+    begin(&watcher, THREE_GPUS "open 0 1000\n");
+    await_time(&watcher, 100);
+    end_in_order(&watcher);
+}
+
+/* --- drivers without a GPU that can be used --- */
+
+static void gpus_that_cannot_be_opened_are_told_and_tried_again(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, THREE_GPUS "handle 0 999\nhandle 1 999\nhandle 2 999\n");
+    await(&watcher, "");
+    assert_string_equal(watcher.text, "0 GPUs found by nvml; 3 cannot be opened: Unknown Error");
+    machine_is(THREE_GPUS);
+    await(&watcher, "abc");
+    assert_string_equal(watcher.text, "3 GPUs found by nvml");
+    machine_is(THREE_GPUS "handle 0 999\nhandle 1 999\nhandle 2 999\n");
+    kill_children();
+    await(&watcher, "---");
+    machine_is(THREE_GPUS);
+    await(&watcher, "abc");
+    end(&watcher);
+}
+
+static void a_driver_that_comes_later_is_found(void **state)
+{
+    struct watcher watcher = { .timing = &timing };
+    begin(&watcher, "init 9\n" THREE_GPUS);
+    await(&watcher, "");
+    assert_non_null(strstr(watcher.text, "kernel module is not loaded"));
+    machine_is(THREE_GPUS);
+    await(&watcher, "abc");
+    end(&watcher);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_slow_gpus_are_refreshed_and_none_is_lost),
         cmocka_unit_test(a_helper_whose_gpus_are_all_slow_is_not_replaced),
         cmocka_unit_test(a_look_is_answered_with_values_that_were_read_after_it),
+        cmocka_unit_test(gpus_that_take_long_to_open_are_not_lost),
+        cmocka_unit_test(a_helper_that_is_not_needed_any_more_ends_its_call_first),
+        cmocka_unit_test(gpus_that_cannot_be_opened_are_told_and_tried_again),
+        cmocka_unit_test(a_driver_that_comes_later_is_found),
     };
     return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }

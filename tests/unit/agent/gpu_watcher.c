@@ -59,7 +59,13 @@ static void on_report(void *arg, const struct gpu_report *report)
 }
 
 const struct gpu_helper_timing watcher_timing = {
-    .period_ms = 20, .first_ms = 600, .silent_ms = 300, .retry_first_ms = 20, .retry_max_ms = 200
+    .period_ms = 20,
+    .told_ms = 5000,
+    .first_ms = 600,
+    .silent_ms = 300,
+    .leave_ms = 50,
+    .retry_first_ms = 20,
+    .retry_max_ms = 200,
 };
 
 void begin(struct watcher *watcher, const char *machine)
