@@ -105,7 +105,7 @@ static int count_connection(struct serve *serve, uint32_t uid, enum user_share *
 int connection_count_as(struct connection *connection, uint32_t uid, struct error *err)
 {
     struct serve *serve = connection->serve;
-    enum user_share share;
+    enum user_share share = SHARE_CONNECTIONS;
     if (connection->counted_uid != USER_UNKNOWN)
         return 0;
     int r = count_connection(serve, uid, &share, err);
@@ -380,7 +380,7 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
 {
     struct identity who = ask_kernel(fd, kind);
     uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
-    enum user_share share;
+    enum user_share share = SHARE_CONNECTIONS;
     struct error err = { 0 };
     if (count_connection(serve, uid, &share, &err) < 0) {
         turn_away(fd, &err);

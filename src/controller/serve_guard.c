@@ -13,19 +13,21 @@
 
 #include "base/memory.h"
 
-/* The length of the host in "HOST:PORT" or "[V6]:PORT" or "HOST". */
+/* The length of the host in "HOST:PORT", "[V6]:PORT" or "HOST"; 0: it is none of these. */
 static size_t host_length(const char *text)
 {
-    if (text[0] == '[') {
-        const char *end = strchr(text, ']');
-        return end != NULL ? (size_t)(end - text) + 1 : strlen(text);
-    }
-    return strcspn(text, ":");
+    const char *end = text[0] == '[' ? strchr(text, ']') : text + strcspn(text, ":");
+    if (end == NULL)
+        return 0;
+    end += *end == ']';
+    size_t digits = *end == ':' ? strspn(end + 1, "0123456789") : 0;
+    bool is_whole = *end == '\0' || (*end == ':' && end[1 + digits] == '\0');
+    return is_whole ? (size_t)(end - text) : 0;
 }
 
-static bool is_same_host(const char *text, const char *host, size_t length)
+static bool is_word(const char *text, const char *word, size_t length)
 {
-    return strlen(host) == length && strncasecmp(text, host, length) == 0;
+    return strlen(word) == length && strncasecmp(text, word, length) == 0;
 }
 
 static bool is_ours(const char *host, const char *listen)
@@ -33,10 +35,48 @@ static bool is_ours(const char *host, const char *listen)
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
     size_t length = host_length(host);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (is_same_host(host, names[i], length))
+        if (is_word(host, names[i], length))
             return true;
-    return listen != NULL && host_length(listen) == length && length > 0 &&
+    return listen != NULL && length > 0 && host_length(listen) == length &&
            strncasecmp(host, listen, length) == 0;
+}
+
+/* "http://HOST:PORT" of a page that came from here. */
+static bool is_same_site(const char *origin, const char *host)
+{
+    static const char scheme[] = "http://";
+    size_t length = strlen(scheme);
+    return host != NULL && strncasecmp(origin, scheme, length) == 0 && strcasecmp(origin + length, host) == 0;
+}
+
+int guard_check_forwarding(const struct http_message *message, struct error *err)
+{
+    static const char *const names[] = { "forwarded", "x-forwarded-for", "x-forwarded-host",
+        "x-forwarded-proto", "x-real-ip", "via" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (http_message_header(message, names[i]) == NULL)
+            continue;
+        (void)error_set(err, -EPERM,
+            "this came through a proxy (it has the header %s): the kernel tells whose the proxy is, not who "
+            "asks",
+            names[i]);
+        return error_hint(err, "through a proxy, send a token made with `mgpu token create` to the TCP port");
+    }
+    return 0;
+}
+
+int guard_check_body(const struct http_message *message, struct error *err)
+{
+    static const char *const types[] = { "application/json", "application/x-www-form-urlencoded" };
+    const char *type = http_message_header(message, "content-type");
+    if (type == NULL || message->body.length == 0)
+        return 0;
+    size_t length = strcspn(type, "; \t");
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (is_word(type, types[i], length))
+            return 0;
+    (void)error_set(err, -EMEDIUMTYPE, "the body is %.80s, and not JSON", type);
+    return error_hint(err, "send Content-Type: application/json");
 }
 
 int guard_check_message(const struct http_message *message, const char *listen, struct error *err)
@@ -54,8 +94,7 @@ int guard_check_message(const struct http_message *message, const char *listen, 
     const char *origin = http_message_header(message, "origin");
     if (origin == NULL)
         return 0;
-    const char *scheme_end = strstr(origin, "://");
-    if (scheme_end == NULL || host == NULL || strcasecmp(scheme_end + 3, host) != 0)
+    if (!is_same_site(origin, host))
         return error_set(err, -EPERM, "requests from pages of other sites ('%.80s') are refused", origin);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request over TCP must not be: one that a browser was tricked into. */
+/* What a request must not be: one that a browser or a proxy was tricked into. */
 #pragma once
 
 #include "base/error.h"
@@ -11,3 +11,12 @@
  * -EPERM; a missing Host with HTTP/1.1: -EPROTO.
  */
 int guard_check_message(const struct http_message *message, const char *listen, struct error *err);
+
+/* Of a request without a token: -EPERM when a proxy says that it passes it on for somebody. */
+int guard_check_forwarding(const struct http_message *message, struct error *err);
+
+/*
+ * -EMEDIUMTYPE when the body says that it is something else than JSON. What `curl -d` says of every body
+ * passes; a form of a page cannot write JSON in that type.
+ */
+int guard_check_body(const struct http_message *message, struct error *err);

@@ -41,6 +41,7 @@ struct request {
     bool has_element; // the path says "42.3": `job` is an array until serve_element.c has found the element
     uint32_t element;
     char name[SERVE_NAME_SIZE]; // word in the path, when the route has one
+    bool is_vouched;            // by the kernel on the unix socket, or by a token or credential
     bool is_patient;            // waits for something that may take long
     bool is_chunked;            // the stream is sent in chunks
     struct buffer headers;      // further lines of the answer's head

@@ -23,6 +23,10 @@
 #include "wire/json_record.h"
 #include "wire/requests.h"
 
+#define PLAIN_TCP_HINT                                                                                       \
+    "over TCP nobody is an administrator or operator without a token: use the unix socket, or `mgpu token "  \
+    "create`"
+
 #define ID_WORD   "{id}"
 #define NAME_WORD "{name}"
 #define JOBS_PATH "/api/v1/jobs/"
@@ -292,13 +296,22 @@ static void hand_over(struct request *request)
         request->route->handle(request);
 }
 
+/* Whoever reaches a forwarder (ssh -L, a proxy) that an administrator runs is that administrator to the
+ * kernel. */
+static enum role role_here(const struct request *request)
+{
+    enum role role = rights_role(request->serve, request->who.uid);
+    bool is_high = role == ROLE_ADMIN || role == ROLE_OPERATOR;
+    return is_high && !request->is_vouched ? ROLE_USER : role;
+}
+
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
     struct error err = { 0 };
     uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
     if (request->who.is_known)
-        request->who.role = rights_role(request->serve, uid);
+        request->who.role = role_here(request);
     int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
     if (r == 0 && request->who.is_known)
         r = connection_count_as(request->connection, uid, &err);
@@ -310,7 +323,7 @@ static void run_route(struct request *request)
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
         r = error_set(&err, -EPERM, "your role, %s, does not permit this; it takes %s",
             role_name(request->who.role), role_name(role_needed(request->route->action)));
-        (void)error_hint(&err, "%s", CORE_ROLES_HINT);
+        (void)error_hint(&err, "%s", request->is_vouched ? CORE_ROLES_HINT : PLAIN_TCP_HINT);
     }
     if (r == 0)
         r = check_query(request, &err);
@@ -332,6 +345,11 @@ void route_dispatch(struct request *request)
     /* A page of another site has no token, and nobody is known on a remote connection by anything else. */
     if (!is_unix && !connection_is_remote(request->connection))
         r = guard_check_message(&request->message, request->serve->controller->options.listen, &err);
+    const char *authorization = is_unix ? NULL : http_message_header(&request->message, "authorization");
+    if (r == 0 && authorization == NULL)
+        r = guard_check_forwarding(&request->message, &err);
+    if (r == 0)
+        r = guard_check_body(&request->message, &err);
     if (r == 0)
         r = query_parse(request->message.target, &request->path, &request->query, &err);
     if (r < 0) {
@@ -348,8 +366,8 @@ void route_dispatch(struct request *request)
         reply_no_route(request);
         return;
     }
-    const char *authorization = http_message_header(&request->message, "authorization");
-    if (is_unix || authorization == NULL)
+    request->is_vouched = is_unix || authorization != NULL;
+    if (authorization == NULL)
         run_route(request);
     else if (munge_is_scheme(authorization))
         munge_identify(request, authorization, run_route);

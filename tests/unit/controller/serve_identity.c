@@ -100,6 +100,15 @@ static void a_foreign_host_or_origin_is_refused(void **state)
         harness, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n", 403);
     assert_refused(
         harness, "GET /healthz HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1\r\n\r\n", 200);
+    static const char *const hosts[] = { "127.0.0.1:9823@evil", "localhost:", "localhost:80x",
+        "localhost:80:81", "[::1", "[::1]x", "[::1]@evil", ":80", "" };
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        _cleanup_free_ char *ask = xasprintf("GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\n", hosts[i]);
+        assert_refused(harness, ask, strcmp(hosts[i], "localhost:") == 0 ? 200 : 403);
+    }
+    assert_refused(
+        harness, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: ftp://localhost\r\n\r\n", 403);
+    assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: localhost\r\n\r\n", 403);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n", 200);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200);
     harness->controller.options.listen = (char[]){ "box.example:9123" };
@@ -254,6 +263,72 @@ static int connect_with_token(struct harness *harness, const char *path)
     return fd;
 }
 
+static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
+{
+    static const char *const asks[] = { "GET /api/v1/journal", "GET /api/v1/tokens?all=1",
+        "POST /api/v1/nodes/here/drain" };
+    struct harness *harness = *state;
+    harness->controller.admin_uid = getuid();
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        _cleanup_free_ char *plain =
+            xasprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", asks[i]);
+        _cleanup_free_ char *vouched = xasprintf(
+            "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n",
+            asks[i], answer_string(&made, "token"));
+        struct answer answer = ask_tcp(harness, plain);
+        assert_int_equal(answer.status, 403);
+        assert_true(i == 1 || answer_has(&answer, "without a token"));
+        answer_clear(&answer);
+        assert_refused(harness, vouched, 200);
+        answer = client_ask(harness, plain); // on the unix socket
+        assert_int_equal(answer.status, 200);
+        answer_clear(&answer);
+    }
+    answer_clear(&made);
+}
+
+static void what_a_proxy_passes_on_needs_a_token(void **state)
+{
+    static const char *const headers[] = { "Forwarded: for=192.0.2.4", "X-Forwarded-For: 192.0.2.4",
+        "X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.4", "Via: 1.1 proxy" };
+    struct harness *harness = *state;
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        _cleanup_free_ char *plain =
+            xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", headers[i]);
+        _cleanup_free_ char *vouched = xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+                                                 "Authorization: Bearer %s\r\n\r\n",
+            headers[i], answer_string(&made, "token"));
+        assert_refused(harness, plain, 403);
+        assert_refused(harness, vouched, 200);
+        struct answer answer = client_ask(harness, plain);
+        assert_int_equal(answer.status, 403);
+        answer_clear(&answer);
+    }
+    answer_clear(&made);
+}
+
+static void a_body_that_says_it_is_not_json_is_refused(void **state)
+{
+    static const struct {
+        const char *type;
+        unsigned status;
+    } cases[] = { { "text/plain", 415 }, { "multipart/form-data; boundary=x", 415 },
+        { "application/jsonp", 415 }, { "application/json", 201 }, { "Application/JSON; charset=utf-8", 201 },
+        { "application/x-www-form-urlencoded", 201 } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_free_ char *ask =
+            xasprintf("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
+                      "Content-Length: 18\r\n\r\n{\"command\":\"true\"}",
+                cases[i].type);
+        assert_refused(*state, ask, cases[i].status);
+        struct answer answer = client_ask(*state, ask);
+        assert_int_equal(answer.status, cases[i].status);
+        answer_clear(&answer);
+    }
+}
+
 static void tokens_of_others_are_for_administrators(void **state)
 {
     struct harness *harness = *state;
@@ -349,6 +424,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_token_requests_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(who_is_not_known_gets_only_what_is_public, start, stop),
         cmocka_unit_test_setup_teardown(a_job_of_somebody_else_is_not_to_be_touched, start, stop),
+        cmocka_unit_test_setup_teardown(without_a_token_nobody_is_an_administrator_over_tcp, start, stop),
+        cmocka_unit_test_setup_teardown(what_a_proxy_passes_on_needs_a_token, start, stop),
+        cmocka_unit_test_setup_teardown(a_body_that_says_it_is_not_json_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(tokens_of_others_are_for_administrators, start, stop),
         cmocka_unit_test_setup_teardown(a_revoked_token_loses_its_connections_at_once, start, stop),
         cmocka_unit_test_setup_teardown(
