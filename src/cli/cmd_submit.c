@@ -12,6 +12,7 @@
 #include "cli/job_file.h"
 #include "cli/plan.h"
 #include "cli/script.h"
+#include "cli/slurm_notes.h"
 #include "cli/submit.h"
 #include "cli/sweep.h"
 #include "job/spec.h"
@@ -71,6 +72,8 @@ static int add_script(
     const struct submit_options *options = call->options;
     if (r == 0 && !options->is_in_place)
         r = script_read(script, call, err);
+    if (r == 0 && !call->is_quiet)
+        slurm_notes_tell(script, options->ask);
     if (r == 0)
         r = script_command(script, options->directory, argc, argv, &command, err);
     return r < 0 ? r : add_command(call, command, name, script->text, plan, err);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/slurm_notes.h"
 #include "cli/talk.h"
 #include "cli/words.h"
 #include "job/ask.h"
@@ -105,13 +106,14 @@ static int read_gpus_per_node(struct sbatch *sbatch, const char *value, char **r
     (void)ret;
     free(sbatch->model);
     sbatch->model = NULL;
+    sbatch->has_gpus_per_node = true;
     return split_gpus("--gpus-per-node", value, &sbatch->gpus_per_node, &sbatch->model, err);
 }
 
 static int read_gres(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
     if (strcmp(value, "none") == 0)
-        return 0;
+        return read_gpus_per_node(sbatch, "0", ret, err);
     if (strncmp(value, "gres:", 5) == 0)
         value += 5;
     if (strchr(value, ',') != NULL || strncmp(value, "gpu", 3) != 0 || (value[3] != '\0' && value[3] != ':'))
@@ -226,8 +228,12 @@ static int read_export(struct sbatch *sbatch, const char *value, char **ret, str
 
 static void leave_out(struct sbatch *sbatch, const char *option)
 {
-    buffer_printf(&sbatch->left_out, "%s%.60s (line %u)", sbatch->left_out.length > 0 ? ", " : "", option,
-        sbatch->line);
+    const char *note = slurm_option_note(option);
+    if (note == NULL)
+        buffer_printf(&sbatch->left_out, "%s%.60s (line %u)", sbatch->left_out.length > 0 ? ", " : "", option,
+            sbatch->line);
+    else if (!sbatch->call->is_quiet)
+        talk_line("line %u: %s is ignored: %s", sbatch->line, option, note);
 }
 
 /* One task is what a job is. */
@@ -401,11 +407,11 @@ static int settle_gpus(struct sbatch *sbatch, struct error *err)
     char each[24];
     bool is_many = sbatch->nodes > 1;
     int64_t count = sbatch->gpus_per_node * (is_many ? sbatch->nodes : 1);
-    if (count == 0)
+    if (!sbatch->has_gpus_per_node)
         return 0;
     _cleanup_free_ char *gpus = join_gpus(count, sbatch->model);
     int r = call_find_option(sbatch->call, "gpus")->set(sbatch->call, gpus, err);
-    if (r < 0 || !is_many)
+    if (r < 0 || !is_many || count == 0)
         return r;
     (void)snprintf(each, sizeof(each), "%" PRId64, sbatch->gpus_per_node);
     return call_find_option(sbatch->call, "gpus-per-node")->set(sbatch->call, each, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options of #SBATCH lines that mean something here, set as those of submit. What means nothing here is told
- * once; what would mean something but cannot be said here (--dependency=singleton) is refused.
+ * once, and why where that changes what runs; what would mean something but cannot be said here
+ * (--dependency=singleton) is refused.
  */
 #pragma once
 
@@ -16,10 +17,11 @@ struct sbatch {
     struct call *call;
     unsigned line;                // that is being read
     int64_t nodes, gpus_per_node; // 0: not said
-    char *model;                  // of the GPUs per node
-    char *mail_on;                // what mail is sent of; NULL: nothing
-    char *mail_user;              // to whom; NULL: the submitter
-    struct buffer left_out;       // "--partition (line 3), ..."
+    bool has_gpus_per_node;
+    char *model;            // of the GPUs per node
+    char *mail_on;          // what mail is sent of; NULL: nothing
+    char *mail_user;        // to whom; NULL: the submitter
+    struct buffer left_out; // "--partition (line 3), ..."
 };
 
 /* The options of one line, which is that text. */

@@ -60,8 +60,10 @@ static int each_line(const char *text, bool is_of_head, take_line_fn *take, void
 
 static int look_for_options(void *arg, const char *line, unsigned number, struct error *err)
 {
+    struct script *script = arg;
     (void)number, (void)err;
-    *(bool *)arg |= after_mark(line, OPTION_MARK) != NULL || after_mark(line, SBATCH_MARK) != NULL;
+    script->is_slurm |= after_mark(line, SBATCH_MARK) != NULL;
+    script->has_options |= script->is_slurm || after_mark(line, OPTION_MARK) != NULL;
     return 0;
 }
 
@@ -100,7 +102,7 @@ bool script_open(struct script *script, const char *word)
     script->head = read_head(word, &script->is_executable);
     if (script->head == NULL)
         return false;
-    (void)each_line(script->head, true, look_for_options, &script->has_options, NULL);
+    (void)each_line(script->head, true, look_for_options, script, NULL);
     if (script->has_options)
         return true;
     if (strchr(word, '/') == NULL && is_in_path(word))

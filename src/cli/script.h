@@ -20,6 +20,7 @@ struct script {
     char *head;       // its first bytes
     char *text;       // all of it, when it is sent along; NULL: it is run where it is
     bool is_executable, has_options;
+    bool is_slurm; // it has #SBATCH lines
 };
 
 /*

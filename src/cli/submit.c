@@ -199,6 +199,14 @@ void submit_tell_left_out(const struct call *call, unsigned left_out)
         talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
 }
 
+void submit_tell_notes(const struct call *call, unsigned left_out)
+{
+    const struct submit_options *options = call->options;
+    submit_tell_left_out(call, left_out);
+    if (options->is_mem_named && !call->is_quiet)
+        talk_line("--mem is memory on each GPU, which may then be shared (-m); host memory is -M");
+}
+
 int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
     call->client.patience_ms = SUBMIT_PATIENT_MS;
@@ -244,7 +252,7 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
         r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
-    submit_tell_left_out(call, left_out);
+    submit_tell_notes(call, left_out);
     return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);
 }
 

@@ -21,6 +21,7 @@ struct submit_options {
 
     bool is_held, is_dry;
     bool is_tty, is_never_tty; // -T, --no-tty
+    bool is_mem_named;         // --mem was typed
     bool is_in_place;          // of submit: the file of a script is run, not its text
     struct strings after;      // the values of --after: names need the server to become numbers
     struct strings env;        // NAME=value, over the environment of this process
@@ -52,6 +53,9 @@ int submit_request(
 int submit_renew_key(json_t *request, struct error *err);
 
 void submit_tell_left_out(const struct call *call, unsigned left_out);
+
+/* That, and what may mean something else than its author thinks. */
+void submit_tell_notes(const struct call *call, unsigned left_out);
 
 /* Sends a request; the answer is the job. Repeats itself, with the same key, while it is not known to have
  * arrived. */

@@ -53,6 +53,13 @@ static int set_gpu_mem(void *target, const char *value, struct error *err)
     return set(target, "gpu_mem", "-m", value, err);
 }
 
+/* The name that Slurm has for host memory. */
+static int set_mem(void *target, const char *value, struct error *err)
+{
+    options_of(target)->is_mem_named = ((struct call *)target)->layer == NULL;
+    return set(target, "gpu_mem", "--mem", value, err);
+}
+
 static int set_cpus(void *target, const char *value, struct error *err)
 {
     return set(target, "cpus", "-c", value, err);
@@ -358,7 +365,7 @@ const struct option_row submit_rows[] = {
     { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
     { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared; not enforced: 8G",
         set_gpu_mem },
-    { 0, "mem", "SIZE", NULL, set_gpu_mem },
+    { 0, "mem", "SIZE", NULL, set_mem },
     { 'c', "cpus", "N", "CPUs needed on each node: 8, 2.5", set_cpus },
     { 'M', "ram", "SIZE", "host memory needed on each node: 64G; bare = MiB", set_memory },
     { 'N', "nodes", "N", "exactly so many nodes (as few as possible)", set_nodes },

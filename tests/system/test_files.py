@@ -121,6 +121,25 @@ def test_lines_for_slurm(box, place):
     assert 'left out, because it means nothing here: --partition (line 6), -A (line 6), --licenses (line 9)' in done.err
 
 
+def test_what_a_script_for_slurm_would_do_differently_is_told(box, place):
+    write(place, 'slurm.sh', '#!/bin/bash\n#SBATCH --error=err.txt --ntasks=4\n#SBATCH -C a100\nSLURM_TMP=1\n'
+                             'echo $SLURM_ARRAY_TASK_ID ${SLURM_JOB_ID} $SLURM_JOB_ID $SLURM_LOCALID $SLURM_TMP\n')
+    _, done = submit(box, place, '--hold', '--mem=4G', 'slurm.sh')
+    assert done.err.splitlines() == [
+        'mgpu: line 2: --error is ignored: standard error goes to the file of --output',
+        'mgpu: line 2: --ntasks is ignored: the command runs once on each node, not once per task',
+        'mgpu: line 3: -C is ignored: a GPU model is requested with --gpus=MODEL:N',
+        'mgpu: slurm.sh uses variables of Slurm, which are not set here: SLURM_ARRAY_TASK_ID (use MGPU_ARRAY_INDEX), '
+        'SLURM_JOB_ID (use MGPU_JOB_ID), SLURM_LOCALID',
+        'mgpu: slurm.sh requests no GPU and gets one, the default here; #SBATCH --gpus=0 for none',
+        'mgpu: --mem is memory on each GPU, which may then be shared (-m); host memory is -M'], done
+    _, done = submit(box, place, '--hold', '-q', '--mem=4G', 'slurm.sh')
+    assert done.err == '', done
+    write(place, 'none.sh', '#!/bin/bash\n#SBATCH --gres=gpu:0\ntrue\n')
+    ids, done = submit(box, place, '--hold', 'none.sh')
+    assert box.job(ids[0])['gpus'] == 0 and done.err == '', done
+
+
 # --- lists of commands ---
 
 def test_a_job_for_each_line(box, place):
