@@ -14,6 +14,7 @@
 #include "cli/script.h"
 #include "cli/slurm_notes.h"
 #include "cli/submit.h"
+#include "cli/submit_check.h"
 #include "cli/sweep.h"
 #include "job/spec.h"
 
@@ -53,6 +54,7 @@ static int add_command(struct call *call, json_t *command, const char *name, con
 {
     _cleanup_json_ json_t *request = NULL;
     const struct submit_options *options = call->options;
+    submit_check(call, script == NULL ? command : NULL);
     int r = submit_request(call, command, &request, &plan->left_out, err);
     if (r == 0 && name != NULL && strlen(name) <= SPEC_NAME_MAX && field_text(request, "name") == NULL)
         (void)json_object_set_new(request, "name", json_string(name));

@@ -549,6 +549,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.patience_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call);
+    follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
     if (!options->is_until_start)
         listen_to_log(&follow, 0);

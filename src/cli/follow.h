@@ -20,6 +20,7 @@ struct follow_options {
     enum ctrl_c ctrl_c;
     /* Return as soon as the job has started: *ret_job is what is known then. */
     bool is_until_start;
+    uint64_t output_begin; // bytes that the file of -o held before the job
     json_t **ret_job;
     /* -ETIME when it is exhausted; the job goes on. NULL: it never is. */
     struct patience *patience;

@@ -107,7 +107,10 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
 {
     _cleanup_json_ json_t *started = NULL;
     struct follow_options follow = {
-        .ctrl_c = options->ctrl_c, .is_until_start = is_tty, .ret_job = &started
+        .ctrl_c = options->ctrl_c,
+        .is_until_start = is_tty,
+        .ret_job = &started,
+        .output_begin = options->output_begin,
     };
     int r = follow_job(call, job, &follow, err);
     if (r < 0 || started == NULL)

@@ -83,7 +83,7 @@ static char *read_head(const char *path, bool *ret_is_executable)
     return take_ptr(head);
 }
 
-static bool is_in_path(const char *word)
+bool script_is_in_path(const char *word)
 {
     const char *path = getenv("PATH");
     _cleanup_free_ char *copy = xstrdup(path == NULL ? "" : path);
@@ -105,7 +105,7 @@ bool script_open(struct script *script, const char *word)
     (void)each_line(script->head, true, look_for_options, script, NULL);
     if (script->has_options)
         return true;
-    if (strchr(word, '/') == NULL && is_in_path(word))
+    if (strchr(word, '/') == NULL && script_is_in_path(word))
         return false;
     return script->is_executable || strncmp(script->head, INTERPRETER_MARK, strlen(INTERPRETER_MARK)) == 0;
 }

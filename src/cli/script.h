@@ -30,6 +30,9 @@ struct script {
  */
 bool script_open(struct script *script, const char *word);
 
+/* A program of that name can be executed from PATH. */
+bool script_is_in_path(const char *word);
+
 /* A call_layer_fn: sets the options of its lines; `arg` is the struct script. The error has file and line. */
 int script_apply(struct call *call, void *arg, struct error *err);
 

@@ -26,6 +26,7 @@
 #include "cli/session.h"
 #include "cli/option_text.h"
 #include "cli/show_json.h"
+#include "cli/submit_check.h"
 #include "cli/talk.h"
 #include "cli/why_text.h"
 
@@ -193,6 +194,17 @@ int submit_request(
     return r;
 }
 
+uint64_t submit_output_size(const struct submit_options *options)
+{
+    struct stat st;
+    if (options->output == NULL || strchr(options->output, '%') != NULL)
+        return 0;
+    bool is_below = options->output[0] != '/' && options->directory != NULL;
+    _cleanup_free_ char *path =
+        xasprintf("%s%s%s", is_below ? options->directory : "", is_below ? "/" : "", options->output);
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
 void submit_tell_left_out(const struct call *call, unsigned left_out)
 {
     if (left_out > 0 && !call->is_quiet)
@@ -252,6 +264,7 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
         r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
+    submit_check(call, command);
     submit_tell_notes(call, left_out);
     return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);
 }

@@ -52,6 +52,9 @@ int submit_request(
 /* A copy of a request is a job of its own with another key. */
 int submit_renew_key(json_t *request, struct error *err);
 
+/* How many bytes the file of -o holds now, which the job appends to; 0 where that is not one file. */
+uint64_t submit_output_size(const struct submit_options *options);
+
 void submit_tell_left_out(const struct call *call, unsigned left_out);
 
 /* That, and what may mean something else than its author thinks. */

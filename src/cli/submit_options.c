@@ -419,7 +419,7 @@ const struct option_row submit_rows[] = {
         set_image_mount },
     { 0, "image-runtime", "podman|apptainer", "what runs the container (what the node has)",
         set_image_runtime },
-    { 'o', "output", "FILE", "file for the output; %j is the job id, %n its name", set_output },
+    { 'o', "output", "FILE", "file for the output, appended to; %j is the job id, %n its name", set_output },
     { 'T', "tty", NULL, "run it on a terminal of its own, which mgpu attach joins", set_tty },
     { 0, "no-tty", NULL, "not on a terminal, wherever this is typed", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },

@@ -11,7 +11,8 @@ struct terminal_options {
     const char *detach_keys; // NULL: the default
     enum ctrl_c ctrl_c;
     bool is_interactive;
-    uint32_t rank; // of a job on several nodes: on which
+    uint32_t rank;         // of a job on several nodes: on which
+    uint64_t output_begin; // bytes that the file of -o held before the job
 };
 
 int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err);

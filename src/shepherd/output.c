@@ -65,7 +65,9 @@ int output_open(const char *path, bool is_default, enum launch_step *ret_step)
             return fail(ret_step, STEP_LOG_DIRECTORY, -r);
         set_aside(path);
     }
-    _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT, 0600);
+    /* What jobs print is their user's business; a file that the user named is made as a shell would make it.
+     */
+    _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT, is_default ? 0600 : 0666);
     if (fd < 0)
         return fail(ret_step, errno == ENXIO || errno == EISDIR ? STEP_LOG_KIND : STEP_LOG, errno);
     struct stat st;

@@ -176,3 +176,42 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     done = box.wait(polite)
     assert done['state'] == 'cancelled' and 'bye' in box.output(polite), done
     assert box.wait(stubborn)['state'] == 'cancelled'
+
+
+@pytest.mark.parametrize(('words', 'warning'), [
+    (['./nosuch.py'], 'there is no file ./nosuch.py here'),
+    (['./plain.sh'], './plain.sh is not executable: chmod +x ./plain.sh'),
+    (['plain.sh'], 'plain.sh is not in PATH; to run the file of that name: chmod +x plain.sh, and ./plain.sh as the command'),
+    (['nosuch.py'], 'no program nosuch.py is in PATH here'),
+    (['./folder'], './folder is a directory'),
+    (['-C', 'missing', 'true'], 'there is no directory missing here, and without it the job cannot start: mkdir -p missing'),
+    (['-o', 'missing/%j.out', 'true'], 'there is no directory missing here, and without it the job cannot write its output'),
+    (['-C', 'folder', 'inside'], 'inside is not in PATH; the file of that name in the directory of the job is ./inside'),
+])
+def test_what_will_fail_is_told_at_submit(box, place, words, warning):
+    os.mkdir(f'{place}/folder')
+    for name, mode in (('plain.sh', 0o644), ('folder/inside', 0o755)):
+        with open(f'{place}/{name}', 'w', encoding='ascii') as out:
+            out.write('echo ran\n')
+        os.chmod(f'{place}/{name}', mode)
+    done = box.mgpu('submit', '--hold', '-g', '0', '--', *words, cwd=place) if words[0][0] != '-' else \
+        box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place)
+    assert done.code == 0 and f'warning: {warning}' in done.err and done.err.count('\n') == 1, done
+    assert box.mgpu('submit', '-q', '--hold', '-g', '0', *words, cwd=place).err == ''
+
+
+@pytest.mark.parametrize('words', [['true'], ['sh', '-c', 'nosuch'], ['nosuch | cat'], ['-E', 'PATH=/x', 'nosuch'],
+                                   ['-C', 'missing', '--chdir-fallback', 'tmp', './x'], ['-e', 'PATH=/x', 'nosuch']])
+def test_what_may_work_is_submitted_without_a_warning(box, place, words):
+    done = box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place)
+    assert done.code == 0 and done.err == '', done
+
+
+def test_run_shows_only_what_this_job_appends_to_its_output(box, ana, place):
+    path = f'{place}/old.log'
+    for word in ('one', 'two'):
+        done = box.mgpu('run', '-g', '0', '-o', 'old.log', '--', 'echo', word, cwd=place, user=ana, check=True)
+        assert done.out == f'{word}\n', done
+    with open(path, encoding='ascii') as source:
+        assert source.read() == 'one\ntwo\n'
+    assert os.stat(path).st_mode & 0o777 == 0o644

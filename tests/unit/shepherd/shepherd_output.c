@@ -35,12 +35,23 @@ static void a_new_log_belongs_to_its_user_alone(void **state)
 {
     enum launch_step step;
     struct stat st;
-    _cleanup_close_ int fd = output_open(in_home(*state, "new.log"), false, &step);
+    _cleanup_close_ int fd = output_open(in_home(*state, "new.log"), true, &step);
     assert_true(fd >= 0);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK), O_APPEND);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+}
+
+static void a_named_log_has_the_mode_that_the_umask_leaves(void **state)
+{
+    enum launch_step step;
+    struct stat st;
+    mode_t before = umask(027);
+    _cleanup_close_ int fd = output_open(in_home(*state, "named.log"), false, &step);
+    (void)umask(before);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0640);
 }
 
 static void a_named_log_is_appended_to(void **state)
@@ -105,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_new_log_belongs_to_its_user_alone),
+        CASE(a_named_log_has_the_mode_that_the_umask_leaves),
         CASE(a_named_log_is_appended_to),
         CASE(a_default_log_makes_its_directories_and_starts_empty),
         CASE(links_fifos_and_directories_are_refused),

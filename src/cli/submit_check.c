@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/submit_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/script.h"
+#include "cli/submit.h"
+#include "cli/talk.h"
+
+#define SHOWN_MAX 200
+
+static char *shown(const char *text)
+{
+    return text_escape(text, SHOWN_MAX);
+}
+
+/* As the job will see it, from its directory. */
+static char *from_directory(const struct submit_options *options, const char *path)
+{
+    if (path[0] == '/' || options->directory == NULL)
+        return xstrdup(path);
+    return xasprintf("%s/%s", options->directory, path);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* True: it is there. */
+static bool check_directory(const struct submit_options *options)
+{
+    if (options->directory == NULL || is_directory(options->directory))
+        return true;
+    _cleanup_free_ char *name = shown(options->directory);
+    if (options->fallback == NULL)
+        talk_line("warning: there is no directory %s here, and without it the job cannot start: mkdir -p %s",
+            name, name);
+    return false;
+}
+
+static void check_output(const struct submit_options *options)
+{
+    const char *slash = options->output == NULL ? NULL : strrchr(options->output, '/');
+    if (slash == NULL || slash == options->output)
+        return;
+    _cleanup_free_ char *parent = xstrndup(options->output, (size_t)(slash - options->output));
+    _cleanup_free_ char *path = from_directory(options, parent), *name = shown(path);
+    if (strchr(parent, '%') == NULL && !is_directory(path))
+        talk_line("warning: there is no directory %s here, and without it the job cannot write its output: "
+                  "mkdir -p %s",
+            name, name);
+}
+
+/* The path of a program that is named by it. */
+static void check_path(const struct submit_options *options, const char *word)
+{
+    _cleanup_free_ char *path = from_directory(options, word), *name = shown(path);
+    struct stat st;
+    if (stat(path, &st) < 0 && errno == ENOENT)
+        talk_line("warning: there is no file %s here", name);
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        talk_line("warning: %s is a directory", name);
+    else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
+        talk_line("warning: %s is not executable: chmod +x %s", name, name);
+}
+
+/* A program that is looked for in PATH, which a setup may change. */
+static void check_name(const struct submit_options *options, const char *word)
+{
+    _cleanup_free_ char *setup = setup_text_make(&options->setup), *name = shown(word);
+    _cleanup_free_ char *file = from_directory(options, word);
+    struct stat st;
+    for (size_t i = 0; i < options->env.count; i++)
+        if (strncmp(options->env.items[i], "PATH=", 5) == 0)
+            return;
+    if (setup != NULL || options->env_files != NULL || script_is_in_path(word))
+        return;
+    if (stat(file, &st) < 0 || !S_ISREG(st.st_mode))
+        talk_line("warning: no program %s is in PATH here", name);
+    else if (access(file, X_OK) == 0)
+        talk_line("warning: %s is not in PATH; the file of that name in the directory of the job is ./%s",
+            name, name);
+    else
+        talk_line(
+            "warning: %s is not in PATH; to run the file of that name: chmod +x %s, and ./%s as the command",
+            name, name, name);
+}
+
+void submit_check(const struct call *call, const json_t *command)
+{
+    const struct submit_options *options = call->options;
+    if (call->is_quiet || call->client.host != NULL)
+        return;
+    bool has_directory = check_directory(options);
+    if (!has_directory && options->fallback == NULL)
+        return;
+    check_output(options);
+    const char *word = json_string_value(json_array_get(command, 0));
+    if (!has_directory || word == NULL || word[0] == '\0' || options->image.name != NULL)
+        return;
+    if (strchr(word, '/') != NULL)
+        check_path(options, word);
+    else
+        check_name(options, word);
+}
