@@ -13,6 +13,8 @@
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/jobs_each.h"
+#include "cli/show_json.h"
+#include "cli/tail_cause.h"
 #include "cli/usage_text.h"
 #include "job/state.h"
 #include "job/xid.h"
@@ -127,6 +129,9 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
     }
     print_resources(pages, job, usage);
     const char *advice = advice_of(job);
+    _cleanup_free_ char *cause = tail_cause(job);
+    if (cause != NULL)
+        (void)printf("%s\n", cause);
     if (advice != NULL)
         (void)printf("%s\n", advice);
     if (json_array_size(json_object_get(usage, "timeline")) > 0) {
@@ -140,6 +145,17 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
     }
 }
 
+/* The job, and what this program makes of its end. */
+static void print_json(json_t *job)
+{
+    _cleanup_free_ char *outcome = job_outcome(job), *cause = tail_cause(job);
+    const char *advice = advice_of(job);
+    (void)json_object_set_new(job, "outcome", outcome != NULL ? json_string(outcome) : json_null());
+    (void)json_object_set_new(job, "cause", cause != NULL ? json_string(cause) : json_null());
+    (void)json_object_set_new(job, "advice", advice != NULL ? json_string(advice) : json_null());
+    show_json_page(job, stdout);
+}
+
 static int explain(struct call *call, const char *id, void *arg, struct error *err)
 {
     struct jobs_pages *pages = arg;
@@ -151,6 +167,10 @@ static int explain(struct call *call, const char *id, void *arg, struct error *e
     if (!job_is_done(job)) {
         (void)error_set(err, -EALREADY, "job %s is not over", id);
         return error_hint(err, "mgpu show %s", id);
+    }
+    if (call->is_json) {
+        print_json(job);
+        return 0;
     }
     jobs_begin_page(pages);
     print_story(pages, job);

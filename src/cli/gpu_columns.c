@@ -51,6 +51,13 @@ static char *render_memory(const struct view *view, const json_t *gpu, enum colo
     return xasprintf("%.1f/%.1f %.0f%%", used / GIB, all / GIB, all > 0 ? used / all * 100 : 0);
 }
 
+static char *bare_memory(const json_t *gpu)
+{
+    return field_is_known(gpu, "memory_used_bytes")
+               ? xasprintf("%.0f", field_number(gpu, "memory_used_bytes", 0))
+               : xstrdup("");
+}
+
 static char *render_temperature(const struct view *view, const json_t *gpu, enum color *color)
 {
     (void)view, (void)color;
@@ -222,7 +229,7 @@ static const struct list_column columns[] = {
     { "job", "JOB", "the jobs that have it", NULL, false, 0, render_jobs },
     { "user", "USER", "and their owners", NULL, false, 2, render_users },
     { "util", "UTIL", "how busy it is", "utilization", true, 0, render_utilization },
-    { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory },
+    { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory, bare_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
     { "power", "W", "power it draws", "power_w", true, 0, render_power },
     { "idle", "IDLE", "for how long its jobs have computed nothing on it", "idle_s", true, 0, render_idle },

@@ -84,14 +84,38 @@ static char *render_peak(const struct view *view, const json_t *job, enum color 
                                                       : size_text(job, "max_rss_bytes");
 }
 
+static char *bare_number(const json_t *object, const char *member)
+{
+    return field_is_known(object, member) ? xasprintf("%.0f", field_number(object, member, 0)) : xstrdup("");
+}
+
+static char *bare_gpu_peak(const json_t *job)
+{
+    return bare_number(json_object_get(job, "usage"), "gpu_memory_peak_bytes");
+}
+
+static char *bare_peak(const json_t *job)
+{
+    const json_t *usage = json_object_get(job, "usage");
+    return field_is_known(usage, "memory_peak_bytes") ? bare_number(usage, "memory_peak_bytes")
+                                                      : bare_number(job, "max_rss_bytes");
+}
+
+static char *bare_busy(const json_t *row)
+{
+    double measured = field_number(row, "gpu_seconds_measured", 0);
+    return measured > 0 ? xasprintf("%.4f", field_number(row, "gpu_seconds_used", 0) / measured)
+                        : xstrdup("");
+}
+
 static const struct list_column own_columns[] = {
     { "end", "END", "how it ended, in a word", "ended_by", false, 0, render_end },
     { "gpu_hours", "GPU-H", "GPU-hours it held", "gpu_seconds", true, 0, render_held },
-    { "used", "USED", "how busy its GPUs were", "gpu_seconds_used", true, 0, render_used },
+    { "used", "USED", "how busy its GPUs were", NULL, true, 0, render_used, bare_busy },
     { "used_hours", "USED GPU-H", "GPU-hours it used", "gpu_seconds_used", true, 0, render_used_hours },
     { "wasted", "WASTED", "GPU-hours it held and did not use", "gpu_seconds_wasted", true, 0, render_wasted },
-    { "gpu_peak", "GPU PEAK", "most memory on one GPU", NULL, true, 0, render_gpu_peak },
-    { "memory", "MEM PEAK", "most host memory", NULL, true, 0, render_peak },
+    { "gpu_peak", "GPU PEAK", "most memory on one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
+    { "memory", "MEM PEAK", "most host memory", NULL, true, 0, render_peak, bare_peak },
     { 0 },
 };
 #define N_OWN (sizeof(own_columns) / sizeof(own_columns[0]) - 1)
@@ -188,7 +212,7 @@ static char *render_p95(const struct view *view, const json_t *row, enum color *
         { "used", "USED", "GPU-hours they used", "gpu_seconds_used", true, 0, render_used_hours },           \
         { "wasted", "WASTED", "GPU-hours they held and did not use", "gpu_seconds_wasted", true, 0,          \
             render_wasted },                                                                                 \
-        { "busy", "BUSY", "how busy their GPUs were", NULL, true, 0, render_used },                          \
+        { "busy", "BUSY", "how busy their GPUs were", NULL, true, 0, render_used, bare_busy },               \
         { "wait", "WAIT", "how long half of them waited at most", "wait_seconds_median", true, 0,            \
             render_median },                                                                                 \
         { "wait95", "WAIT 95%", "how long 95 of 100 waited at most", "wait_seconds_p95", true, 0,            \

@@ -364,6 +364,22 @@ static char *render_left(const struct view *view, const json_t *job, enum color 
     return xstrdup(text);
 }
 
+static char *bare_time(const json_t *job)
+{
+    const char *known = field_is_known(job, "run_seconds") ? "run_seconds" : "wait_seconds";
+    bool has_waited = !job_is_done(job) || field_is_known(job, "run_seconds");
+    return has_waited ? xasprintf("%.3f", field_number(job, known, 0)) : xstrdup("");
+}
+
+/* Of a job that waits `eta` has the moment. */
+static char *bare_left(const json_t *job)
+{
+    double limit = field_number(job, "time_limit_s", 0), ran = field_number(job, "run_seconds", 0);
+    if (limit <= 0 || job_is_done(job) || !field_is_known(job, "started_at"))
+        return xstrdup("");
+    return xasprintf("%.3f", ran >= limit ? 0 : limit - ran);
+}
+
 static char *render_eta(const struct view *view, const json_t *job, enum color *color)
 {
     (void)color;
@@ -445,9 +461,9 @@ const struct list_column job_columns[] = {
         render_name },
     { "state", "STATE", "what it does now; with its place in the queue", "state", false, 0, render_state },
     { "gpus", "GPUS", "number of GPUs, or the part of one", "gpus", true, 0, render_gpus },
-    { "time", "TIME", "how long it runs, ran or waits", NULL, false, 0, render_time },
+    { "time", "TIME", "how long it runs, ran or waits", NULL, false, 0, render_time, bare_time },
     { "left", "LEFT", "what its time limit leaves; of a waiting job about when it starts", NULL, false, 0,
-        render_left },
+        render_left, bare_left },
     { "where", "WHERE", "node and GPUs it has or had", NULL, false, 0, render_where },
     { "why", "WHY / COMMAND",
         "why it waits, what it runs or how it ended; a warning, when it is on a GPU of others", NULL, false,

@@ -76,6 +76,8 @@ static char *render(
 static char *plain(const struct view *view, const struct list_column *column, const json_t *row)
 {
     enum color ignored = COLOR_NONE;
+    if (column->bare != NULL)
+        return column->bare(row);
     if (column->field == NULL)
         return render(view, column, row, &ignored);
     const json_t *value = json_object_get(row, column->field);

@@ -30,6 +30,9 @@ struct list_column {
     unsigned shrink; // as in table.h
     /* Text safe to print, for the caller to free; may set a colour. NULL: the field as it is. */
     char *(*render)(const struct view *view, const json_t *row, enum color *color);
+    /* The value that CSV and sorting use where no one member has it: seconds, bytes or a fraction; "" when it
+     * is not known. NULL: `field`. */
+    char *(*bare)(const json_t *row);
 };
 
 struct list_kind {

@@ -360,6 +360,39 @@ def test_postmortem_tells_how_a_job_ended(box):
     assert f'job {job}' in page and 'exit 3' in page and f'mgpu logs {job}' in page
 
 
+def test_postmortem_as_json_has_the_job_and_what_is_made_of_its_end(box):
+    job = box.submit('sh', '-c', 'exit 3')
+    box.wait(job)
+    page = box.mgpu('postmortem', job, '--json', check=True).json
+    assert (page['id'], page['exit_code'], page['outcome'], page['cause']) == (job, 3, 'exit 3', None), page
+
+
+@pytest.mark.parametrize(('script', 'sentence'), [
+    ('echo begin; echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"; echo bye; exit 1',
+     'The memory of a GPU was used up: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'),
+    ('echo "CUDA is fine"; exit 1', None)])
+def test_postmortem_knows_a_gpu_that_was_out_of_memory(box, script, sentence):
+    job = box.submit('sh', '-c', script)
+    box.wait(job)
+    page = box.mgpu('postmortem', job, check=True).out
+    assert sentence is None and 'used up' not in page or sentence in page, page
+
+
+def test_postmortem_says_what_a_failed_setup_reported(box):
+    job = box.submit('-E', 'echo "no environment called foo"; false', 'true')
+    assert box.wait(job)['ended_by'] == 'setup_failed'
+    assert 'Its setup reported: no environment called foo\n' in box.mgpu('postmortem', job, check=True).out
+
+
+def test_csv_has_one_unit_in_each_column(box):
+    job = box.submit('-t', '1h', '--', 'true')
+    box.wait(job)
+    for verb in (['ps', '-a'], ['history', '-a'], ['gpus']):
+        for row in csv.DictReader(io.StringIO(box.mgpu(*verb, '-o', 'csv', check=True).out)):
+            for column in ('time', 'left', 'wait', 'run', 'mem', 'memory', 'gpu_peak', 'used', 'gpu_hours'):
+                assert re.fullmatch(r'[\d.]*', row.get(column) or ''), (verb, column, row[column])
+
+
 def test_postmortem_of_a_job_that_is_not_over_is_exit_6(box, gate):
     job = box.post_job(gate.command(), gpus=1)
     answer = box.mgpu('postmortem', job)

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tail_cause.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/field.h"
+
+#define LINE_SHOWN_MAX 300
+
+/* How frameworks and drivers say that the memory of a GPU is used up. */
+static const char *const out_of_gpu_memory[] = {
+    "CUDA out of memory",         // PyTorch
+    "HIP out of memory",          // PyTorch on AMD GPUs
+    "CUDA_ERROR_OUT_OF_MEMORY",   // the driver, TensorFlow
+    "cudaErrorMemoryAllocation",  // the runtime
+    "CUDA error: out of memory",  // the runtime, PyTorch
+    "hipErrorOutOfMemory",        // the runtime on AMD GPUs
+    "RESOURCE_EXHAUSTED: Out of", // JAX
+    "OOM when allocating tensor", // TensorFlow
+};
+
+static bool has_any(const char *line)
+{
+    for (size_t i = 0; i < sizeof(out_of_gpu_memory) / sizeof(out_of_gpu_memory[0]); i++)
+        if (strstr(line, out_of_gpu_memory[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* The last line for which `is_it` holds, escaped; NULL: there is none. */
+static char *last_line(const char *text, bool (*is_it)(const char *line))
+{
+    _cleanup_free_ char *copy = xstrdup(text);
+    char *rest = copy, *found = NULL;
+    for (char *line = NULL; (line = strsep(&rest, "\n")) != NULL;)
+        if (is_it(line))
+            found = line;
+    return found == NULL ? NULL : text_escape(found, LINE_SHOWN_MAX);
+}
+
+/* mgpu's own line only repeats the exit status. */
+static bool is_of_setup(const char *line)
+{
+    return line[strspn(line, " \t\r")] != '\0' && strncmp(line, "mgpu: ", 6) != 0;
+}
+
+char *tail_cause(const json_t *job)
+{
+    const char *tail = field_text(json_object_get(job, "usage"), "tail");
+    if (tail == NULL)
+        return NULL;
+    if (field_is(job, "ended_by", "setup_failed")) {
+        _cleanup_free_ char *line = last_line(tail, is_of_setup);
+        return line == NULL ? NULL : xasprintf("Its setup reported: %s", line);
+    }
+    _cleanup_free_ char *line = last_line(tail, has_any);
+    if (line == NULL)
+        return NULL;
+    bool is_shared = field_integer(job, "gpu_mem", 0) > 0 || field_integer(job, "gpu_share", 0) > 0;
+    return xasprintf("The memory of a GPU was used up: %s\n%s", line,
+        is_shared
+            ? "It shared the GPU; -m is accounted, not enforced. Ask for more with -m, or for the whole GPU."
+            : "Let it use less, such as smaller batches, or ask for more GPUs or a model with more memory.");
+}
