@@ -112,6 +112,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
             .gid = job->gid,
             .priority = ask->priority,
             .is_preemptible = ask->preemptible,
+            .had_turn = job_had_turn(job),
             .limit_ms = ask->time_limit_ms,
             .stem = core_stem(job),
         },

@@ -34,10 +34,13 @@ static bool has_code(const struct job_event *end)
     }
 }
 
+/* A job that takes turns with others is switched as often as it takes, unless it named a number. */
 static bool may_requeue(const struct job *job)
 {
-    uint32_t max = job->ask->max_requeues != 0 ? job->ask->max_requeues : ASK_REQUEUES;
-    return job->restarts - job->retries < max;
+    uint32_t max = job->ask->max_requeues;
+    if (max == 0 && job->ask->requeue_on_timeout)
+        return true;
+    return job->restarts - job->retries < (max != 0 ? max : ASK_REQUEUES);
 }
 
 static bool is_loss(enum job_end end)

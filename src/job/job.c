@@ -11,6 +11,12 @@
 #include "job/array.h"
 #include "job/idle.h"
 
+bool job_had_turn(const struct job *job)
+{
+    uint32_t cause = job_run(job)->requeue_cause;
+    return job->queued_ms != 0 && (cause == REQUEUE_TIME_LIMIT || cause == REQUEUE_ASKED);
+}
+
 const struct job_run *job_run(const struct job *job)
 {
     static const struct job_run none = { 0 };
@@ -177,6 +183,7 @@ static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 {
     if (cause == REQUEUE_PREEMPTED)
         return;
+    job_make_run(job)->requeue_cause = cause;
     job->restarts++;
     job->retries += cause == REQUEUE_FAILED;
     job->queued_ms = wall_ms;

@@ -67,7 +67,7 @@ struct job_run {
     char *log_path;
     int64_t suspended_ms;   // wall clock: since when it stands still; 0: it does not
     int64_t idle_told_ms;   // wall clock: since when idle_level is not IDLE_NONE; 0: it is
-    uint32_t requeue_cause; // why it goes back to the queue: enum requeue_cause
+    uint32_t requeue_cause; // why it goes back to the queue, or last went: enum requeue_cause
     /* When it is over. */
     uint32_t signal;
     int64_t run_ms;
@@ -82,6 +82,9 @@ void job_freep(struct job **job);
 
 /* To be read: what it has, or all zero. */
 const struct job_run *job_run(const struct job *job);
+
+/* It went back to the end of the queue: its time was up, or a user asked for it. */
+bool job_had_turn(const struct job *job);
 /* To be written: made when the job has none. */
 struct job_run *job_make_run(struct job *job);
 void job_run_free(struct job_run *run);

@@ -33,6 +33,10 @@ enum preempting {
 
 /* Ranks are in milliseconds; rows of another priority are a multiple of this away. */
 #define RANK_TIER_MS 0x1p46
+/* Behind every rank of a policy: jobs whose turn is over, in the order in which it ended; behind those the
+ * preemptible ones. */
+#define RANK_TURN_OVER             0x1p60
+#define RANK_TURN_OVER_PREEMPTIBLE 0x1p61
 
 struct policy {
     const char *name;

@@ -34,6 +34,7 @@ struct class_key {
     uint32_t uid, gid;
     int32_t priority;
     bool is_preemptible;
+    bool had_turn;       // sent to the end of the queue: behind all jobs that waited then
     int64_t limit_ms;    // time limit, 0: none
     int64_t estimate_ms; // given from outside (a simulator's estimate), 0: learnt from history
     uint64_t stem;       // hash of what it runs: alike jobs of a user take alike times
@@ -83,6 +84,8 @@ struct queue_class {
     unsigned kind;          // place of its need in queue->kinds, QUEUE_KINDS: it has none
     uint64_t kinds;         // bits of the kinds in the subtree
     int64_t least_horizon_ms;
+    int64_t oldest_ms;       // submit time of the oldest head in this subtree
+    int64_t oldest_fixed_ms; // likewise without preemptible ones, which give way to all others anyway
     bool has_fresh;
     struct queue_class *chain; // in its bucket
 };
@@ -120,8 +123,14 @@ void queue_refresh(struct queue *queue, struct queue_class *class); // members b
 void queue_park(struct queue *queue, struct queue_class *class);
 void queue_unpark(struct queue *queue, struct queue_class *class); // fresh again
 
+/* Since when the job in the tree waits that waits longest; INT64_MAX: there is none. Preemptible jobs count
+ * for preemptible jobs only. */
+int64_t queue_oldest_ms(const struct queue *queue, bool is_preemptible);
+
 /* In order of rank. */
 struct queue_class *queue_first(const struct queue *queue);
+struct queue_class *queue_first_from(
+    const struct queue *queue, double rank); // the first of at least that rank
 struct queue_class *queue_next(const struct queue_class *class);
 
 /* Something came free: what there is for jobs of any length, and what only for jobs that end before

@@ -36,6 +36,8 @@ static void join_child(struct queue_class *class, const struct queue_class *chil
     class->has_fresh = class->has_fresh || child->has_fresh;
     class->kinds |= child->kinds;
     class->least_horizon_ms = LESS_OF(class->least_horizon_ms, child->least_horizon_ms);
+    class->oldest_ms = LESS_OF(class->oldest_ms, child->oldest_ms);
+    class->oldest_fixed_ms = LESS_OF(class->oldest_fixed_ms, child->oldest_fixed_ms);
     struct node_need *least = &class->least;
     const struct node_need *other = &child->least;
     least->whole = LESS_OF(least->whole, other->whole);
@@ -57,6 +59,8 @@ static void sum_up(struct queue_class *class)
     class->least = class->need;
     class->kinds = 1ULL << class->kind;
     class->least_horizon_ms = class->horizon_ms;
+    class->oldest_ms = class->first != NULL ? class->first->submit_ms : INT64_MAX;
+    class->oldest_fixed_ms = class->key.is_preemptible ? INT64_MAX : class->oldest_ms;
     join_child(class, class->left);
     join_child(class, class->right);
 }
@@ -221,6 +225,24 @@ struct queue_class *queue_first(const struct queue *queue)
     return class;
 }
 
+struct queue_class *queue_first_from(const struct queue *queue, double rank)
+{
+    struct queue_class *found = NULL, *class = queue->root;
+    while (class != NULL) {
+        bool is_behind = class->rank >= rank;
+        found = is_behind ? class : found;
+        class = is_behind ? class->left : class->right;
+    }
+    return found;
+}
+
+int64_t queue_oldest_ms(const struct queue *queue, bool is_preemptible)
+{
+    if (queue->root == NULL)
+        return INT64_MAX;
+    return is_preemptible ? queue->root->oldest_ms : queue->root->oldest_fixed_ms;
+}
+
 struct queue_class *queue_next(const struct queue_class *class)
 {
     if (class->right != NULL) {
@@ -327,6 +349,7 @@ static int check_sums(const struct queue_class *class, struct error *err)
     const struct node_need *a = &fresh.least, *b = &class->least;
     if (fresh.size != class->size || fresh.jobs != class->jobs || fresh.has_fresh != class->has_fresh ||
         fresh.kinds != class->kinds || fresh.least_horizon_ms != class->least_horizon_ms ||
+        fresh.oldest_ms != class->oldest_ms || fresh.oldest_fixed_ms != class->oldest_fixed_ms ||
         a->whole != b->whole || a->share != b->share || a->part != b->part || a->gpu_mem != b->gpu_mem ||
         a->cpu_milli != b->cpu_milli || a->memory != b->memory || a->gpus != b->gpus ||
         a->models != b->models)

@@ -164,6 +164,7 @@ void sched_leave_queue(struct sched *sched, struct sched_job *job)
     } else if (was_head) {
         sched_rank_head(sched, class);
     }
+    sched_begin_turns(sched);
     sched->is_dirty |= sched->n_holds > 0 || sched->settings.policy->backfill == BACKFILL_NONE;
 }
 

@@ -138,6 +138,9 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
 void sched_rank_head(struct sched *sched, struct queue_class *class); // its head has changed
 void sched_rerank_all(struct sched *sched);
 void sched_rerank_timer(struct sched *sched);
+/* Jobs that were sent to the end of the queue and have waited longest by now are ranked by the policy again.
+ */
+void sched_begin_turns(struct sched *sched);
 /* Of a job of this class that has run for so long; `wanted`: bits of ESTIMATE_. */
 void sched_class_estimate(const struct sched *sched, const struct class_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret);

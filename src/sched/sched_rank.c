@@ -108,6 +108,20 @@ static bool reservations_matter(const struct sched *sched)
     return sched->n_holds > 0 || sched->settings.policy->backfill == BACKFILL_NONE;
 }
 
+/*
+ * A job that was sent to the end of the queue (its time was up) stands behind all jobs that waited then,
+ * whatever their limits and priorities. So such jobs take turns, each as long as its time limit. Once no
+ * other job has waited longer, the policy ranks it.
+ */
+static double rank_of(const struct sched *sched, const struct queue_class *class,
+    const struct policy_view *view, int64_t submit_ms)
+{
+    bool is_turn_over =
+        class->key.had_turn && queue_oldest_ms(&sched->queue, class->key.is_preemptible) < submit_ms;
+    double behind = class->key.is_preemptible ? RANK_TURN_OVER_PREEMPTIBLE : RANK_TURN_OVER;
+    return is_turn_over ? behind + (double)submit_ms : sched->settings.policy->rank(view);
+}
+
 void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t submit_ms)
 {
     const struct policy *policy = sched->settings.policy;
@@ -123,7 +137,7 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     view_of(sched, class, submit_ms, &view);
     int64_t changes = policy->rank_changes != NULL ? policy->rank_changes(&view) : TIME_NEVER;
     timers_set(&sched->timers, changes, TIMER_CLASS, class, &class->timer);
-    double rank = policy->rank(&view);
+    double rank = rank_of(sched, class, &view, submit_ms);
     if (class->length == 0) {
         class->rank = rank;
         return;
@@ -142,6 +156,18 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
 void sched_rank_head(struct sched *sched, struct queue_class *class)
 {
     sched_rank_class(sched, class, class->first->submit_ms);
+}
+
+void sched_begin_turns(struct sched *sched)
+{
+    static const double behind[] = { RANK_TURN_OVER, RANK_TURN_OVER_PREEMPTIBLE };
+    for (size_t i = 0; i < 2; i++) {
+        int64_t oldest_ms = queue_oldest_ms(&sched->queue, i == 1);
+        struct queue_class *class;
+        while ((class = queue_first_from(&sched->queue, behind[i])) != NULL &&
+               class->key.is_preemptible == (i == 1) && class->first->submit_ms <= oldest_ms)
+            sched_rank_head(sched, class);
+    }
 }
 
 static void rerank_user(struct sched *sched, const struct account *account)

@@ -32,6 +32,7 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
         .gid = job->gid,
         .priority = job->ask->priority,
         .is_preemptible = job->ask->preemptible,
+        .had_turn = job_had_turn(job),
         .limit_ms = job->ask->time_limit_ms,
         .stem = stem,
     };
@@ -229,7 +230,7 @@ static int stop_run(struct replay *replay, const struct job *job, struct error *
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
         (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
-            job->queued_ms != replay->at_ms))
+            look.key->had_turn == job_had_turn(job) && job->queued_ms != replay->at_ms))
         return 0;
     const struct job_ask *asked = own->ask;
     struct job_ask ask = *asked;

@@ -224,12 +224,44 @@ def test_S0_18_without_memory(box):
     assert box.wait(number)['gpu_mem'] is None
 
 
-def test_S0_19_S0_36_time_is_up(box, place):
-    """It goes to the end of the queue, under its number, and runs again."""
+def starts(box, *jobs):
+    """The jobs in the order of the starts of their attempts."""
+    times = [(event['at'], job) for job in jobs for event in box.job(job)['events'] if event['type'] == 'started']
+    return [job for _, job in sorted(times)]
+
+
+def test_S0_19_time_is_up(box, place):
+    """It runs again, under its number."""
     script = f'if [ -e {place}/again ]; then exit 0; fi; touch {place}/again; sleep 1000'
     alias, number = srun(box, '--gpu-ids', '0', '--time-limit', '1', '--', 'sh', '-c', script)
     job = box.wait(number)
     assert job['state'] == 'done' and job['restarts'] == 1 and job['alias'] == alias
+
+
+@pytest.mark.root
+def test_S0_36_it_goes_behind_everybody_who_waits(box, bo, gate):
+    """Whatever their limits are: ten minutes of another user come before the next second of this one."""
+    _, brief = srun(box, '--gpu-ids', '0', '--time-limit', '1', '--', 'sleep', '1000')
+    box.wait(brief, 'running')
+    _, lengthy = srun(box, '--gpu-ids', '0', '--time-limit', '600', '--', *gate.command(), user=bo)
+    _, unlimited = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(lengthy, 'running')
+    assert box.job(brief)['state'] == 'queued' and box.job(brief)['restarts'] == 1
+    gate.open()
+    box.wait(unlimited, 'running')
+    gate.open()
+    box.await_news(lambda: box.job(brief)['restarts'] == 2)
+    assert starts(box, brief, lengthy, unlimited) == [brief, lengthy, unlimited, brief]
+
+
+@pytest.mark.root
+def test_S0_36_jobs_with_unequal_limits_take_turns(box, bo):
+    _, brief = srun(box, '--gpu-ids', '0', '--time-limit', '1', '--', 'sleep', '1000')
+    _, lengthy = srun(box, '--gpu-ids', '0', '--time-limit', '2', '--', 'sleep', '1000', user=bo)
+    assert box.await_news(lambda: (box.job(brief)['restarts'] or 0) >= 3)
+    order = starts(box, brief, lengthy)
+    assert order == [brief, lengthy] * (len(order) // 2) + [brief] * (len(order) % 2), order
+    assert box.job(brief)['state'] != 'failed' and box.job(lengthy)['state'] != 'failed'
 
 
 def test_S0_20_setup(box):

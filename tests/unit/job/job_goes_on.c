@@ -84,20 +84,33 @@ static void tries_are_counted(void **state)
     assert_true(job_goes_on_after(&job, &event, 0));
 }
 
-static void requeues_after_the_time_limit_are_bounded_on_their_own(void **state)
+static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number(void **state)
 {
     struct job job = { .state = JOB_RUNNING,
-        .restarts = ASK_REQUEUES + 1,
+        .restarts = 1000,
         .retries = 2,
         .ask = &(struct job_ask){ .requeue_on_timeout = true } };
     struct job_event event = ended(END_TIME_LIMIT, 143);
     assert_true(job_goes_on_after(&job, &event, 0));
     assert_int_equal(event.cause, REQUEUE_TIME_LIMIT);
     assert_int_equal(event.retry_ms, 0);
+    job.ask = &(struct job_ask){ .requeue_on_timeout = true, .max_requeues = 20 };
+    job.restarts = 21; // of which two were retries
+    assert_true(job_goes_on_after(&job, &event, 0));
     job.restarts++;
     assert_false(job_goes_on_after(&job, &event, 0));
-    job.ask = &(struct job_ask){ .requeue_on_timeout = true, .max_requeues = 20 };
+}
+
+static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
+{
+    struct job job = { .state = JOB_RUNNING,
+        .restarts = ASK_REQUEUES + 1,
+        .retries = 2,
+        .ask = &(struct job_ask){ .requeue_on_node_lost = true } };
+    struct job_event event = ended(END_NODE_LOST, 125);
     assert_true(job_goes_on_after(&job, &event, 0));
+    job.restarts++;
+    assert_false(job_goes_on_after(&job, &event, 0));
 }
 
 static void the_wait_doubles_and_differs(void **state)
@@ -123,7 +136,8 @@ int main(void)
         cmocka_unit_test(a_job_that_was_stopped_is_not_tried_again),
         cmocka_unit_test(a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node),
         cmocka_unit_test(tries_are_counted),
-        cmocka_unit_test(requeues_after_the_time_limit_are_bounded_on_their_own),
+        cmocka_unit_test(a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number),
+        cmocka_unit_test(requeues_after_a_lost_node_have_a_bound_of_their_own),
         cmocka_unit_test(the_wait_doubles_and_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
