@@ -116,16 +116,26 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return gpu_spec_parse(value, &options->gpus, err);
 }
 
+/* "auto" is NULL: the backend knows the usual names. */
+static int set_library(char **path, const char *value, const char *what, struct error *err)
+{
+    if (strcmp(value, "auto") != 0)
+        return set_absolute(path, value, what, err);
+    free(*path);
+    *path = NULL;
+    return 0;
+}
+
 static int set_nvml_library(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
-    return set_absolute(&options->nvml_library, value, "--nvml-library", err);
+    return set_library(&options->nvml_library, value, "--nvml-library", err);
 }
 
 static int set_rocm_library(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
-    return set_absolute(&options->rocm_library, value, "--rocm-library", err);
+    return set_library(&options->rocm_library, value, "--rocm-library", err);
 }
 
 static int set_device_dir(void *target, const char *value, struct error *err)
@@ -195,8 +205,8 @@ static int set_join_only(void *target, const char *value, struct error *err)
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
-    int64_t number;
-    int r = parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
+    int64_t number = pids_max_default();
+    int r = strcmp(value, "auto") == 0 ? 0 : parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
     if (r < 0)
         return r;
     options->pids_max = (uint32_t)number;
@@ -251,26 +261,26 @@ const struct option_row agent_option_rows[] = {
     { 0, "uplink-fd", "N", "serve the controller on connections that come over the socket N", set_uplink_fd },
     { 0, "link-fd", "N", "serve the controller on the connected socket N", set_link_fd },
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
-    { 0, "run-dir", "DIR", "sockets and spool (default: /run/mgpu)", set_run_dir },
-    { 0, "state-dir", "DIR", "what outlives a reboot (default: /var/lib/mgpu)", set_state_dir },
-    { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL] (default: auto)", set_gpus },
-    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver (default: libnvidia-ml.so.1)",
-        set_nvml_library },
-    { 0, "rocm-library", "PATH", "ROCm's library for AMD GPUs (default: librocm_smi64.so)",
-        set_rocm_library },
+    { 0, "run-dir", "DIR", "sockets and spool (default: that of mgpud)", set_run_dir },
+    { 0, "state-dir", "DIR", "what outlives a reboot (default: that of mgpud)", set_state_dir },
+    { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
+    { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
+        set_nvml_library, "auto" },
+    { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
+        set_rocm_library, "auto" },
     { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
         set_device_dir },
-    { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests (default: /sys)", set_sysfs_root },
-    { 0, "sendmail", "PATH", "the program that sends mail (default: /usr/sbin/sendmail)", set_sendmail },
+    { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
+    { 0, "sendmail", "PATH", "the program that sends mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
         set_log_dir },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: the agent's own)", set_cgroup },
-    { 0, "pids-max", "N", "processes and threads that one job may have; 0: any number", set_pids_max },
+    { 0, "pids-max", "auto|N", "processes and threads of one job; 0: any number; auto: at most 32768",
+        set_pids_max, "auto" },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
     { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
-    { 0, "user-check", "name|number", "how users are compared with those of mgpud (default: name)",
-        set_user_check },
+    { 0, "user-check", "name|number", "how users are compared with those of mgpud", set_user_check, "name" },
     { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
     { 'h', "help", NULL, "show this help", set_help },
     { 0, "version", NULL, "show the version", set_version },
@@ -316,8 +326,6 @@ static void set_defaults(struct agent_options *options)
     if (options->node == NULL)
         options->node = xstrdup(name);
     set_default_directories(options);
-    if (options->sendmail == NULL)
-        options->sendmail = xstrdup("/usr/sbin/sendmail");
     if (options->shepherd == NULL)
         options->shepherd = find_shepherd();
     options->gpus.nvml_library = options->nvml_library;
@@ -371,10 +379,10 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv, st
 {
     const struct option_row *const tables[] = { agent_option_rows, NULL };
     int operands;
-    *options = (struct agent_options){
-        .link_fd = -1, .keep_fd = -1, .uplink_fd = -1, .pids_max = pids_max_default()
-    };
-    int r = options_parse_seen(argc, argv, tables, options, note_option, false, &operands, err);
+    *options = (struct agent_options){ .link_fd = -1, .keep_fd = -1, .uplink_fd = -1 };
+    int r = options_preset(tables, options, err);
+    if (r == 0)
+        r = options_parse_seen(argc, argv, tables, options, note_option, false, &operands, err);
     hide_token(options, argc, argv);
     if (r < 0)
         return r;

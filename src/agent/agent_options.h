@@ -25,9 +25,9 @@ struct agent_options {
     char *nvml_library; // NULL: the driver's own
     char *rocm_library; // NULL: where ROCm puts it
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
-    char *sysfs_root;   // NULL: /sys
-    char *sendmail;     // absolute
-    char *cgroup;       // where cells are made; NULL: below the agent's own
+    char *sysfs_root;
+    char *sendmail; // absolute
+    char *cgroup;   // where cells are made; NULL: below the agent's own
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: any number
     bool is_root_job_allowed;

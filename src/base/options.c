@@ -215,6 +215,17 @@ int options_parse(int argc, char **argv, const struct option_row *const *tables,
     return options_parse_seen(argc, argv, tables, target, NULL, stop_at_operand, ret_operands, err);
 }
 
+int options_preset(const struct option_row *const *tables, void *target, struct error *err)
+{
+    for (size_t t = 0; tables[t] != NULL; t++)
+        for (const struct option_row *row = tables[t]; row->name != NULL; row++) {
+            int r = row->preset != NULL ? row->set(target, row->preset, err) : 0;
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
 /* "  -g, --gpus N" without the help text. */
 static void describe(const struct option_row *row, struct buffer *out)
 {

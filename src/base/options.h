@@ -19,8 +19,14 @@ struct option_row {
      * a value left out. */
     int (*set)(void *target, const char *value, struct error *err);
     const char
-        *preset; // the value it has when nobody gives one, for the help; NULL: none, or not always the same
+        *preset; // the value that it has when none is given, as text; NULL: none, or not always the same
 };
+
+/*
+ * Sets each row that has a preset to it, by the same function and from the same text that the help shows. So
+ * a program that calls this before it reads its options has the defaults that it shows, and no others.
+ */
+int options_preset(const struct option_row *const *tables, void *target, struct error *err);
 
 /* Called for each option that was read and taken; `value` is NULL for a flag. */
 typedef void option_seen_fn(void *target, const struct option_row *row, const char *value);

@@ -198,7 +198,9 @@ int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct e
         command->clear(call->options);
     memset(call->options, 0, command->options_size);
     list_tables(command, tables);
-    int r = defaults_apply(call, err);
+    int r = options_preset(tables, call, err);
+    if (r == 0)
+        r = defaults_apply(call, err);
     if (r == 0)
         r = layer(call, arg, err);
     if (r == 0)
@@ -212,7 +214,9 @@ static int run_verb(
     const struct option_row *tables[TABLES_MAX] = { 0 };
     int first = 0;
     list_tables(command, tables);
-    int r = defaults_apply(call, err);
+    int r = options_preset(tables, call, err);
+    if (r == 0)
+        r = defaults_apply(call, err);
     if (r < 0 && !command->is_silent)
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);

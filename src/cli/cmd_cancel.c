@@ -18,6 +18,7 @@
 #include "cli/selector.h"
 #include "cli/show_json.h"
 #include "cli/talk.h"
+#include "job/ask.h"
 
 #define LIVE_STATES "queued,starting,running,stopping"
 #define ASK_ABOVE   1U // more jobs than this are asked about on a terminal
@@ -104,7 +105,8 @@ static int set_states(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (10s)", set_grace },
+    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else mgpud's: " ASK_GRACE_DEFAULT ")",
+        set_grace },
     { 0, "all", NULL, "all of your jobs that have not ended", set_all },
     { 'u', "user", "USER", "that user's (for operators)", set_user },
     { 's', "state", "LIST", "your jobs in these states: queued,held,running,suspended", set_states },

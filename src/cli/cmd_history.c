@@ -18,7 +18,7 @@
 #include "cli/when.h"
 #include "wire/limits.h"
 
-#define LIMIT_DEFAULT 100
+#define LIMIT_DEFAULT "100"
 #define SUMS_SINCE    "7d"
 
 struct history_options {
@@ -110,7 +110,7 @@ static const struct option_row rows[] = {
     { 's', "state", "LIST", "only these: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
-    { 0, "limit", "N", "at most so many jobs, the newest", set_limit, "100" },
+    { 0, "limit", "N", "at most so many jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
     { 0, "by", "WHAT", "sums of the last week for each user, group, day or node", set_by },
     { 0 },
 };
@@ -137,7 +137,7 @@ static void build_path(const struct history_options *options, struct buffer *pat
     bool is_own = !options->is_everybody && options->user == NULL && options->by == NULL;
     _cleanup_free_ char *own = is_own ? selector_own_user() : NULL;
     _cleanup_free_ char *limit =
-        xasprintf("%" PRId64, options->limit > 0 ? options->limit : (int64_t)LIMIT_DEFAULT);
+        options->limit > 0 ? xasprintf("%" PRId64, options->limit) : xstrdup(LIMIT_DEFAULT);
     buffer_append_text(path, API_PATH "/history");
     append_filter(path, "user", options->is_everybody ? NULL : is_own ? own : options->user);
     append_filter(path, "name", options->name);

@@ -15,6 +15,7 @@
 #include "cli/jobs_each.h"
 #include "cli/selector.h"
 #include "cli/talk.h"
+#include "job/ask.h"
 
 /* --- signal --- */
 
@@ -109,7 +110,8 @@ static int set_grace(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row requeue_rows[] = {
-    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else 10s)", set_grace },
+    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else mgpud's: " ASK_GRACE_DEFAULT ")",
+        set_grace },
     { 0 },
 };
 

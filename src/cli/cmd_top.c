@@ -16,8 +16,7 @@
 #include "cli/top_keys.h"
 #include "cli/top_run.h"
 
-#define ONCE_ROWS    24
-#define ONCE_COLUMNS 80
+#define ONCE_SIZE "80x24" // columns and rows
 
 struct top_options {
     bool is_once, has_graph;
@@ -82,7 +81,7 @@ static int set_theme(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 0, "once", NULL, "print one picture as text and leave", set_once },
-    { 0, "size", "COLUMNSxROWS", "of that picture", set_size, "80x24" },
+    { 0, "size", "COLUMNSxROWS", "of that picture (default " ONCE_SIZE ")", set_size },
     { 0, "refresh", "SECONDS", "how often the GPUs are looked at, 1 to 60", set_refresh },
     { 0, "graph", "block|braille|ascii", "what bars and graphs are made of", set_graph },
     { 0, "theme", "default|mono|high-contrast|colour-blind", "the colours", set_theme },
@@ -115,11 +114,13 @@ static int show(struct call *call, const char *place, struct error *err)
 {
     const struct top_options *options = call->options;
     _cleanup_free_ struct top *top = xcalloc(1, sizeof(*top));
-    int height = options->rows > 0 ? (int)options->rows : ONCE_ROWS;
-    int width = options->columns > 0 ? (int)options->columns : ONCE_COLUMNS;
+    int r = options->rows > 0 ? 0 : set_size(call, ONCE_SIZE, err);
+    if (r < 0)
+        return r;
+    int height = (int)options->rows, width = (int)options->columns;
     top_init(top, call);
     choose(top, options);
-    int r = options->is_once ? top_print(top, height, width, place, err) : top_run(top, place, err);
+    r = options->is_once ? top_print(top, height, width, place, err) : top_run(top, place, err);
     if (r == -ENOTTY) {
         if (!call->is_quiet)
             talk_line("%s, so this is one picture", err->message);

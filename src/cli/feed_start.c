@@ -15,6 +15,7 @@
 #include "cli/talk.h"
 #include "job/ask.h"
 
+#define THRESHOLD     "0.8" // no preset: one that was not wished for says nothing of a mgpud that runs
 #define INTERVAL_MAX  86400
 #define ATTEMPTS_MAX  101
 #define WAIT_MAX      3600
@@ -122,8 +123,10 @@ static const struct option_row rows[] = {
     { 0, "llm-config", "PATH", "what models need", set_llm_config, "llm_config.json" },
     { 0, "state-file", "PATH", "what is known, for people too", set_state_file, "gpu_scheduler_state.json" },
     { 0, "screen", NULL, "run each job in a session of GNU Screen", set_screen },
-    { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job", set_mem_threshold, "0.8" },
-    { 0, "load-threshold", "PART", "a GPU busier than this gets no further job", set_load_threshold, "0.8" },
+    { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job (default " THRESHOLD ")",
+        set_mem_threshold },
+    { 0, "load-threshold", "PART", "a GPU busier than this gets no further job (default " THRESHOLD ")",
+        set_load_threshold },
     { 0, "monitor-interval", "S", "look at the jobs file at least so often", set_monitor_interval, "30" },
     { 0, "state-interval", "S", "look at the state file at least so often", set_state_interval, "20" },
     { 0, "max-assign-attempts", "N", "try so often to hand over or to start a job", set_attempts, "5" },
@@ -132,24 +135,6 @@ static const struct option_row rows[] = {
         "physical" },
     { 0 },
 };
-
-static void complete(struct feed_settings *settings)
-{
-    const struct {
-        const char **text, *value;
-    } texts[] = { { &settings->jobs_path, "jobs.txt" }, { &settings->llm_path, "llm_config.json" },
-        { &settings->state_path, "gpu_scheduler_state.json" } };
-    const struct {
-        int64_t *number, value;
-    } numbers[] = { { &settings->monitor_ms, 30000 }, { &settings->state_ms, 20000 },
-        { &settings->max_attempts, 5 }, { &settings->retry_wait_ms, 5000 } };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (*texts[i].text == NULL)
-            *texts[i].text = texts[i].value;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (*numbers[i].number == 0)
-            *numbers[i].number = numbers[i].value;
-}
 
 /* A mgpud that is there has thresholds of its own. */
 static void compare_thresholds(struct feed *feed, const json_t *config)
@@ -181,9 +166,9 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
     strings_add(words, "mgpud");
     strings_add(words, "--listen=none");
     strings_take(words, xasprintf("--share-max-memory=%s",
-                            settings->mem_threshold != NULL ? settings->mem_threshold : "0.8"));
+                            settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
-                            settings->load_threshold != NULL ? settings->load_threshold : "0.8"));
+                            settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
 }
@@ -258,7 +243,6 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
         .call = call, .settings = call->options, .hashes = json_object(), .news = json_object()
     };
     feed.events = (struct feed_events){ .take = feed_jobs_note_event, .arg = &feed };
-    complete(call->options);
     feed_daemon_init(&feed.daemon);
     int r = feed_log_open(&feed.log, call->is_quiet, err);
     if (r == 0)

@@ -107,7 +107,7 @@ static int add(struct call *call, int argc, char **argv, struct error *err)
     line.conda = xstrdup(options->conda);
     line.arguments = xstrdup(options->arguments);
     line.gpus = xstrdup(options->gpus);
-    const char *path = options->path != NULL ? options->path : JOBS_FILE;
+    const char *path = options->path;
     int r = feed_line_format(&line, &text, err);
     if (r < 0)
         return r;

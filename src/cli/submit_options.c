@@ -13,6 +13,7 @@
 #include "cli/environment.h"
 #include "cli/field.h"
 #include "cli/option_text.h"
+#include "job/ask.h"
 #include "job/spec.h"
 
 static struct submit_options *options_of(void *target)
@@ -373,7 +374,8 @@ const struct option_row submit_rows[] = {
     { 't', "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00; bare = seconds", set_time_limit },
     { 0, "time-limit", "TIME", NULL, set_time_limit },
     { 0, "signal", "SIGNAL[@TIME]", "warn it before its time is up: USR1@60 (60s)", set_signal },
-    { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (10s)", set_grace },
+    { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")",
+        set_grace },
     { 0, "on-timeout", "kill|requeue", "when its time is up: end it, or queue it again (kill)",
         set_on_timeout },
     { 0, "requeue-on", "node-lost|none", "queue it again when its node is lost or starts anew (none)",

@@ -45,17 +45,14 @@ static void build_command(const struct controller_options *options, int keep_fd,
         strings_take(command, xasprintf("--rocm-library=%s", options->rocm_library));
     if (options->device_dir != NULL)
         strings_take(command, xasprintf("--device-dir=%s", options->device_dir));
-    if (options->sysfs_root != NULL)
-        strings_take(command, xasprintf("--sysfs-root=%s", options->sysfs_root));
-    if (options->sendmail != NULL)
-        strings_take(command, xasprintf("--sendmail=%s", options->sendmail));
+    strings_take(command, xasprintf("--sysfs-root=%s", options->sysfs_root));
+    strings_take(command, xasprintf("--sendmail=%s", options->sendmail));
     strings_take(command, xasprintf("--node=%s", options->node));
     strings_take(command, xasprintf("--log-dir=%s", options->log_dir));
     strings_take(command, xasprintf("--shepherd=%s/mgpu-shepherd", options->program_dir));
     if (options->cgroup != NULL)
         strings_take(command, xasprintf("--cgroup=%s", options->cgroup));
-    if (options->pids_max != NULL)
-        strings_take(command, xasprintf("--pids-max=%s", options->pids_max));
+    strings_take(command, xasprintf("--pids-max=%s", options->pids_max));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
     if (options->is_verbose)

@@ -19,17 +19,6 @@
 #define MEMORY_STEP     (256ULL << 20)
 #define CROWD_BAND      10U // per cent below the limit at which a GPU is not crowded any more
 
-void outside_settings_init(struct outside_settings *settings)
-{
-    *settings = (struct outside_settings){
-        .policy = FOREIGN_AVOID,
-        .foreign_memory = 512ULL << 20,
-        .foreign_load = 5,
-        .share_memory = 80,
-        .share_load = 80,
-    };
-}
-
 /* --- policies of single GPUs --- */
 
 static struct cluster_change *find_policy(const struct core *core, const char *node, const char *uuid)

@@ -17,8 +17,6 @@ struct outside_settings {
     uint32_t share_load;        // per cent
 };
 
-void outside_settings_init(struct outside_settings *settings);
-
 /* What the samples of one GPU have shown so far. */
 struct gpu_watch {
     char *uuid;

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/agent_process.h"
+#include "controller/settings.h"
 #include "controller/sockets.h"
 
 #define OPEN_FILES_WANTED 16384U
@@ -64,7 +65,7 @@ static int open_tcp(struct controller *controller, struct prepared *prepared, st
     if (strcmp(options->listen, "none") == 0)
         return 0;
     int r = sockets_listen_tcp("--listen", options->listen, &prepared->tcp_fd, err);
-    if (r == 0 || options->is_listen_explicit)
+    if (r == 0 || settings_find_note(options, "listen") != NULL) // wished for, so that it is an error
         return r;
     log_warning("no API on TCP: %s", err->message);
     return 0;

@@ -11,16 +11,15 @@
 
 #define QUEUE_MAX       2000000U
 #define RECENT_DONE_MAX 5000U
-#define GRACE_MS        30000
 
 struct core_options reload_core_options(const struct controller *controller)
 {
     const struct controller_options *options = &controller->options;
-    return (struct core_options){
+    struct core_options core = {
         .admin_uid = controller->admin_uid,
         .queue_max = QUEUE_MAX,
         .recent_done_max = RECENT_DONE_MAX,
-        .grace_ms = GRACE_MS,
+        .grace_ms = options->grace_ms,
         .sched = options->sched,
         .outside = options->outside,
         .health = options->health,
@@ -32,6 +31,8 @@ struct core_options reload_core_options(const struct controller *controller)
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
     };
+    core.sched.preempt_grace_ms = options->grace_ms; // how long giving way takes
+    return core;
 }
 
 struct reloading {
@@ -76,6 +77,7 @@ static void take_up(struct controller_options *options, struct controller_option
     options->notices = after.notices;
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
+    options->grace_ms = after.grace_ms;
     options->keep_jobs_ms = after.keep_jobs_ms;
     options->keep_max = after.keep_max;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A setting is a row of the table below: command line, help text and configuration file all come from it. */
+/* A setting is a row of the table below: command line, help text, configuration file and the default that is
+ * in force all come from it. */
 #include "controller/settings.h"
 
 #include <dirent.h>
@@ -93,14 +94,12 @@ static int set_log_dir(void *target, const char *value, struct error *err)
 
 static int set_listen(void *target, const char *value, struct error *err)
 {
-    struct parsed *parsed = target;
     const char *colon = strrchr(value, ':');
     if (strcmp(value, "none") != 0 && (colon == NULL || colon == value || colon[1] == '\0')) {
         (void)error_set(err, -EINVAL, "--listen: '%.60s' is not HOST:PORT", value);
         return error_hint(err, "write 127.0.0.1:9123, or none");
     }
-    parsed->options->is_listen_explicit = true;
-    return replace(&parsed->options->listen, value);
+    return replace(&((struct parsed *)target)->options->listen, value);
 }
 
 static int set_nodes_listen(void *target, const char *value, struct error *err)
@@ -119,18 +118,26 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->gpus, value);
 }
 
-static int set_nvml_library(void *target, const char *value, struct error *err)
+/* "auto" is NULL: the backend knows the usual names. */
+static int set_library(char **field, const char *option, const char *value, struct error *err)
 {
     if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--nvml-library is empty");
-    return set_path(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
+        return error_set(err, -EINVAL, "%s is empty", option);
+    if (strcmp(value, "auto") != 0)
+        return set_path(field, option, value, err);
+    free(*field);
+    *field = NULL;
+    return 0;
+}
+
+static int set_nvml_library(void *target, const char *value, struct error *err)
+{
+    return set_library(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
 }
 
 static int set_rocm_library(void *target, const char *value, struct error *err)
 {
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--rocm-library is empty");
-    return set_path(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
+    return set_library(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
 }
 
 static int set_munge(void *target, const char *value, struct error *err)
@@ -197,8 +204,9 @@ static int set_cgroup(void *target, const char *value, struct error *err)
 
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
-    int64_t number;
-    int r = parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
+    int64_t number = 0;
+    bool is_auto = strcmp(value, "auto") == 0; // the node decides
+    int r = is_auto ? 0 : parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
     if (r == 0 && number > 0 && number < PIDS_MIN)
         return error_set(
             err, -ERANGE, "--pids-max: %d is less than the %d that any job needs", (int)number, PIDS_MIN);
@@ -271,9 +279,10 @@ static const struct option_row setting_rows[] = {
     { 0, "munge", "on|off", "believe credentials of MUNGE over TCP", set_munge, "off" },
     { 0, "munge-socket", "PATH", "where munged listens", set_munge_socket, "/run/munge/munge.socket.2" },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
-    { 0, "nvml-library", "PATH", "the library of the NVIDIA driver", set_nvml_library, "libnvidia-ml.so.1" },
-    { 0, "rocm-library", "PATH", "ROCm's library for what sysfs lacks of AMD GPUs", set_rocm_library,
-        "librocm_smi64.so" },
+    { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
+        set_nvml_library, "auto" },
+    { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
+        set_rocm_library, "auto" },
     { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
     { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
         set_device_dir },
@@ -281,8 +290,8 @@ static const struct option_row setting_rows[] = {
     { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
-    { 0, "pids-max", "N", "processes and threads that one job may have, 0 for any number", set_pids_max,
-        "32768" },
+    { 0, "pids-max", "auto|N", "processes and threads of one job; 0: any number; auto: at most 32768",
+        set_pids_max, "auto" },
     { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
     { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
         set_watch_terminals, "false" },
@@ -364,20 +373,17 @@ static char *user_directory(const char *variable, const char *home, const char *
 int settings_default(struct controller_options *options, bool is_root, struct error *err)
 {
     struct utsname host;
+    struct parsed parsed = { .options = options };
     *options = (struct controller_options){ 0 };
-    sched_settings_init(&options->sched);
-    outside_settings_init(&options->outside);
-    idle_policy_init(&options->idle);
-    options->notices.per_hour = NOTICES_PER_HOUR;
-    options->notices.time_ms = NOTICE_TIME_MS;
-    health_settings_init(&options->health);
-    options->listen = xstrdup(DEFAULT_LISTEN);
-    options->nodes_listen = xstrdup(DEFAULT_NODES_LISTEN);
-    options->gpus = xstrdup("auto");
-    options->user = xstrdup(DEFAULT_USER);
+    sched_settings_init(&options->sched); // of which some are no settings
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++) {
+        const struct option_row *const tables[] = { table->rows, NULL };
+        int r = options_preset(tables, &parsed, err);
+        if (r < 0)
+            return r;
+    }
     options->node = xstrdup(uname(&host) == 0 && host.nodename[0] != '\0' ? host.nodename : "localhost");
     options->log_dir = xstrdup("home");
-    keep_settings_init(options);
     options->program_dir = program_directory();
     if (is_root) {
         options->state_dir = xstrdup("/var/lib/mgpu");

@@ -9,8 +9,9 @@
 #include "base/options.h"
 #include "controller/controller.h"
 
-/* Fills every field of `options` for a start as root or as a normal user. -ENOENT: a rootless start without
- * HOME. */
+/* Fills every field of `options` for a start as root or as a normal user: from the defaults of the tables,
+ * which are those that people are shown, and the places that depend on who starts it. -ENOENT: a rootless
+ * start without HOME. */
 int settings_default(struct controller_options *options, bool is_root, struct error *err);
 
 /* What the command line asks for besides settings. */

@@ -5,8 +5,6 @@
 #include "base/parse.h"
 #include "controller/controller.h"
 
-#define KEEP_JOBS_MS (INT64_C(365) * 24 * 3600 * 1000)
-
 static int set_keep_jobs(void *target, const char *value, struct error *err)
 {
     struct controller_options *options = *(struct controller_options **)target;
@@ -21,12 +19,6 @@ static int set_keep_max(void *target, const char *value, struct error *err)
     if (r == 0)
         options->keep_max = (uint64_t)number;
     return r;
-}
-
-void keep_settings_init(struct controller_options *options)
-{
-    options->keep_jobs_ms = KEEP_JOBS_MS;
-    options->keep_max = 0;
 }
 
 const struct option_row keep_rows[] = {

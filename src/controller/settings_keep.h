@@ -4,8 +4,4 @@
 
 #include "base/options.h"
 
-struct controller_options;
-
 extern const struct option_row keep_rows[];
-
-void keep_settings_init(struct controller_options *options);

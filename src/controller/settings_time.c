@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each time is a duration, or "none". */
+/* Each time limit is a duration, or "none". */
 #include "controller/settings_time.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "controller/controller.h"
+#include "job/ask.h"
 
 static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
 {
@@ -35,8 +36,23 @@ static int set_default(void *target, const char *value, struct error *err)
     return set_time(&options->default_time_ms, "--default-time", value, err);
 }
 
+static int set_grace(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    int64_t ms = 0;
+    int r = parse_duration(value, "--grace", &ms, err);
+    if (r < 0)
+        return r;
+    if (ms > ASK_GRACE_MAX_MS)
+        return error_set(err, -ERANGE, "--grace: '%.40s' is more than 24 h", value);
+    options->grace_ms = ms;
+    return 0;
+}
+
 const struct option_row time_rows[] = {
     { 0, "max-time", "TIME|none", "the longest time limit that a job may have", set_max, "none" },
     { 0, "default-time", "TIME|none", "time limit of jobs that ask for none", set_default, "none" },
+    { 0, "grace", "TIME", "between SIGTERM and SIGKILL, unless the job or the cancel says otherwise",
+        set_grace, ASK_GRACE_DEFAULT },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -31,6 +31,7 @@
 #define ASK_WARN_MAX      64U
 #define ASK_WARN_MS       60000 // before the end, when only a signal is named
 #define ASK_GRACE_MAX_MS  (24LL * 3600 * 1000)
+#define ASK_GRACE_DEFAULT "30s" // of mgpud's --grace; in words, for help and the table of settings
 #define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
 
 struct job_ask {

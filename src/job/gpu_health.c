@@ -20,11 +20,6 @@ static const enum gpu_fault faults_of[XID_CLASSES] = {
     [XID_DEVICE] = GPU_FAULT_DEVICE,
 };
 
-void health_settings_init(struct health_settings *settings)
-{
-    *settings = (struct health_settings){ .recover_ms = 600000, .unclean_ms = 600000 };
-}
-
 const char *gpu_fault_name(enum gpu_fault fault)
 {
     return fault < GPU_FAULTS ? names[fault] : "invalid";

@@ -62,8 +62,6 @@ struct gpu_trouble {
 
 enum gpu_verdict { HEALTH_STAYS, HEALTH_DRAIN, HEALTH_RETURN };
 
-void health_settings_init(struct health_settings *settings);
-
 /* Looks at a GPU that has the fault `present`. *ret is what it has when it is drained. */
 enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_settings *settings,
     const struct gpu_trouble *present, const struct gpu_look *look, struct gpu_trouble *ret);

@@ -10,14 +10,8 @@
 
 #include "job/job.h"
 
-#define TOLD_MS       INT64_C(1800000)
 #define NOTICE_PART   4
 #define NOTICE_MAX_MS INT64_C(600000)
-
-void idle_policy_init(struct idle_policy *policy)
-{
-    *policy = (struct idle_policy){ .told_ms = TOLD_MS };
-}
 
 const char *idle_level_name(uint32_t level)
 {

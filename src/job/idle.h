@@ -26,9 +26,6 @@ struct idle_policy {
     bool is_ok_for_operators; // only they may ask for idle_ok
 };
 
-/* Told after 30 minutes, and nothing else. */
-void idle_policy_init(struct idle_policy *policy);
-
 /* "told", "yields", or NULL: none of them. */
 const char *idle_level_name(uint32_t level);
 

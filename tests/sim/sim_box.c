@@ -413,7 +413,11 @@ static void start_controller(struct box *box)
 {
     struct core_options options = { .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10 };
     sched_settings_init(&options.sched);
-    outside_settings_init(&options.outside);
+    options.outside = (struct outside_settings){ .policy = FOREIGN_AVOID,
+        .foreign_memory = 512ULL << 20,
+        .foreign_load = 5,
+        .share_memory = 80,
+        .share_load = 80 };
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
     options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };

@@ -3,6 +3,7 @@
 
 import ctypes.util
 import os
+import re
 import signal
 import subprocess
 import time
@@ -250,3 +251,31 @@ def test_munge_that_cannot_be_had_is_refused(make_instance, value, words):
     done = subprocess.run(box.command, stdin=subprocess.DEVNULL, check=False, capture_output=True, text=True,
                           env=box.environment(), timeout=LIMIT_S)
     assert done.returncode != 0 and words in done.stderr, done
+
+
+def test_the_grace_of_the_site_is_that_of_a_cancel_without_one(make_instance, place):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'grace: 1s\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path])
+    bell = harness.Bell(place)
+    try:
+        job = box.post_job(['sh', '-c', f'trap "" TERM; echo ready >{bell.path}; while :; do sleep 1; done'])
+        bell.wait()
+        box.mgpu('cancel', job, check=True)
+        ended = box.wait(job, timeout_s=15)  # less than the default
+    finally:
+        bell.close()
+    assert ended['state'] == 'cancelled' and ended['signal'] == signal.SIGKILL, ended
+
+
+def test_the_default_grace_is_the_same_everywhere_it_is_written(make_instance):
+    box = make_instance(gpus='none')
+    shown, origin = settings(box)['grace']
+    assert origin == 'default' and re.fullmatch(r'\d+s', shown), (shown, origin)
+    for verb in ('cancel', 'submit', 'requeue'):
+        text = box.mgpu(verb, '--help', check=True).out
+        assert re.search(rf'SIGKILL.*\b{shown}\b', text), text
+    for name in ('docs/api.md', 'man/verbs/cancel.scd', 'man/verbs/job-options.scd', 'man/mgpud.8.scd'):
+        with open(f'{harness.ROOT}/{name}', encoding='utf-8') as source:
+            text = source.read()
+        assert re.search(rf'SIGKILL[^\n]*\b{shown[:-1]} ?s\b|the two;[^\n]*\b{shown[:-1]} s\b', text), name

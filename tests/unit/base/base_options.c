@@ -210,6 +210,29 @@ static void help_lists_rows_but_no_aliases(void **state)
                               "  -G, --gpu-ids LIST  these GPUs\n");
 }
 
+static int set_word(void *target, const char *value, struct error *err)
+{
+    const char **word = target;
+    if (strcmp(value, "bad") == 0)
+        return error_set(err, -ERANGE, "no such word");
+    *word = value;
+    return 0;
+}
+
+static void presets_are_set_by_the_rows_that_show_them(void **state)
+{
+    static const struct option_row good[] = { { 0, "word", "WORD", "a word", set_word, "shown" },
+        { 0, "other", "WORD", "without a preset", set_word }, { 0 } };
+    static const struct option_row bad[] = { { 0, "word", "WORD", "a word", set_word, "bad" }, { 0 } };
+    const struct option_row *const one[] = { good, NULL }, *const both[] = { good, bad, NULL };
+    const char *word = NULL;
+    struct error err = { 0 };
+    (void)state;
+    assert_int_equal(options_preset(one, &word, &err), 0);
+    assert_string_equal(word, "shown");
+    assert_int_equal(options_preset(both, &word, &err), -ERANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +250,7 @@ int main(void)
         cmocka_unit_test(the_setter_decides_about_its_value),
         cmocka_unit_test(a_row_is_found_without_complaints),
         cmocka_unit_test(help_lists_rows_but_no_aliases),
+        cmocka_unit_test(presets_are_set_by_the_rows_that_show_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

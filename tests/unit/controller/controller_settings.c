@@ -15,6 +15,8 @@
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/parse.h"
+#include "controller/reload.h"
 #include "controller/settings.h"
 
 struct place {
@@ -83,26 +85,141 @@ static void every_default_is_a_value_that_its_setting_takes(void **state)
     assert_true(count > 20);
 }
 
-/* The text that is shown as the default must be the default. */
-static void the_defaults_that_are_told_are_those_in_force(void **state)
+enum kind { TEXT, NO_TEXT, POLICY, PLACEMENT, FOREIGN, BOOLEAN, COUNT, COUNT_64, MS, BYTES, PERCENT };
+
+/* A field that mgpud obeys, of core_options as the core gets them where it is the core that obeys. */
+struct in_force {
+    const char *key;
+    enum kind kind;
+    const void *field;
+};
+
+#define LIST_MAX 64
+
+static size_t list_fields(
+    const struct controller_options *o, const struct core_options *c, struct in_force *ret)
+{
+    const struct in_force fields[] = {
+        { "listen", TEXT, &o->listen },
+        { "nodes-listen", TEXT, &o->nodes_listen },
+        { "munge", BOOLEAN, &o->is_munge_on },
+        { "munge-socket", TEXT, &o->munge_socket },
+        { "gpus", TEXT, &o->gpus },
+        { "nvml-library", NO_TEXT, &o->nvml_library },
+        { "rocm-library", NO_TEXT, &o->rocm_library },
+        { "sysfs-root", TEXT, &o->sysfs_root },
+        { "sendmail", TEXT, &o->sendmail },
+        { "user", TEXT, &o->user },
+        { "pids-max", TEXT, &o->pids_max },
+        { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
+        { "watch-terminals", BOOLEAN, &o->may_watch_terminals },
+        { "verbose", BOOLEAN, &o->is_verbose },
+        { "policy", POLICY, &c->sched.policy },
+        { "placement", PLACEMENT, &c->sched.placement },
+        { "reservations", COUNT, &c->sched.reservations },
+        { "half-life", MS, &c->sched.half_life_ms },
+        { "age-cap", MS, &c->sched.age_cap_ms },
+        { "node-jobs", COUNT, &c->sched.node_jobs },
+        { "user-max-jobs", COUNT, &c->sched.user_limits.jobs },
+        { "user-max-gpus", COUNT, &c->sched.user_limits.gpu_milli },
+        { "user-max-gpu-hours", COUNT_64, &c->sched.user_limits.gpu_seconds },
+        { "group-max-jobs", COUNT, &c->sched.group_limits.jobs },
+        { "group-max-gpus", COUNT, &c->sched.group_limits.gpu_milli },
+        { "group-max-gpu-hours", COUNT_64, &c->sched.group_limits.gpu_seconds },
+        { "foreign", FOREIGN, &c->outside.policy },
+        { "foreign-memory", BYTES, &c->outside.foreign_memory },
+        { "foreign-load", PERCENT, &c->outside.foreign_load },
+        { "share-max-memory", PERCENT, &c->outside.share_memory },
+        { "share-max-load", PERCENT, &c->outside.share_load },
+        { "gpu-recover", MS, &c->health.recover_ms },
+        { "gpu-unclean", MS, &c->health.unclean_ms },
+        { "idle-warn", MS, &c->idle.told_ms },
+        { "idle-preemptible", MS, &c->idle.yields_ms },
+        { "idle-end", MS, &c->idle.end_ms },
+        { "idle-ok", BOOLEAN, &c->idle.is_ok_for_operators },
+        { "max-time", MS, &c->max_time_ms },
+        { "default-time", MS, &c->default_time_ms },
+        { "grace", MS, &c->grace_ms },
+        { "notices", BOOLEAN, &c->notices.is_off },
+        { "notices-per-hour", COUNT, &c->notices.per_hour },
+        { "notice-time", MS, &c->notices.time_ms },
+        { "keep-jobs", MS, &o->keep_jobs_ms },
+        { "keep-max", COUNT_64, &o->keep_max },
+        { "node-timeout", MS, &c->loss.timeout_ms },
+        { "node-lease", MS, &c->loss.lease_ms },
+    };
+    size_t count = sizeof(fields) / sizeof(fields[0]);
+    assert_true(count <= LIST_MAX);
+    memcpy(ret, fields, sizeof(fields));
+    return count;
+}
+
+/* True when the field has what the text says; read here in another way than by the setting itself. */
+static bool has_value(const struct in_force *field, const char *text)
+{
+    int64_t ms = 0;
+    uint64_t bytes = 0;
+    double part = strtod(text, NULL) * (strchr(text, '%') != NULL ? 1 : 100);
+    bool is_no = strcmp(text, "none") == 0 || strcmp(text, "never") == 0;
+    bool is_first = strcmp(text, "on") != 0 && strcmp(text, "allowed") != 0; // what the field is named for
+    switch (field->kind) {
+    case TEXT: return strcmp(*(char *const *)field->field, text) == 0;
+    case NO_TEXT: return *(char *const *)field->field == NULL && strcmp(text, "auto") == 0;
+    case POLICY: return *(const struct policy *const *)field->field == policy_find(text);
+    case PLACEMENT: return *(const struct placement *const *)field->field == placement_find(text);
+    case FOREIGN: return *(const enum foreign_policy *)field->field == foreign_policy_find(text);
+    case BOOLEAN: // all of them are false, and these texts say so
+        return !*(const bool *)field->field &&
+               (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);
+    case COUNT: return *(const uint32_t *)field->field == strtoul(text, NULL, 10);
+    case COUNT_64: // also a double: zero is the same
+        return *(const uint64_t *)field->field == strtoull(text, NULL, 10);
+    case MS:
+        return (is_no || parse_duration(text, "", &ms, NULL) == 0) && *(const int64_t *)field->field == ms;
+    case BYTES: return parse_size(text, "", &bytes, NULL) == 0 && *(const uint64_t *)field->field == bytes;
+    case PERCENT: return *(const uint32_t *)field->field == (uint32_t)(part + 0.5);
+    }
+    return false;
+}
+
+static void a_start_without_options_has_every_default_that_is_shown(void **state)
 {
     struct place *place = *state;
-    struct controller_options told;
-    struct error err = { 0 };
-    assert_int_equal(settings_default(&told, true, &err), 0);
+    const struct controller controller = { .options = place->options };
+    const struct core_options core = reload_core_options(&controller);
+    struct in_force fields[LIST_MAX];
+    size_t n_fields = list_fields(&controller.options, &core, fields), count = 0;
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
-        for (const struct option_row *row = table->rows; row->name != NULL; row++)
-            if (row->preset != NULL)
-                assert_int_equal(settings_set(&told, row->name, row->preset, "here", &err), 0);
-    const struct controller_options *real = &place->options;
-    assert_memory_equal(&told.sched, &real->sched, sizeof(told.sched));
-    assert_memory_equal(&told.outside, &real->outside, sizeof(told.outside));
-    assert_string_equal(told.listen, real->listen);
-    assert_string_equal(told.gpus, real->gpus);
-    assert_string_equal(told.user, real->user);
-    assert_int_equal(told.allow_root_jobs, real->allow_root_jobs);
-    assert_int_equal(told.is_verbose, real->is_verbose);
-    settings_clear(&told);
+        for (const struct option_row *row = table->rows; row->name != NULL; row++) {
+            size_t i = 0;
+            while (i < n_fields && strcmp(fields[i].key, row->name) != 0)
+                i++;
+            if (row->preset == NULL)
+                continue;
+            if (i == n_fields)
+                fail_msg("%s: which field is it? It belongs into the list above", row->name);
+            if (!has_value(&fields[i], row->preset))
+                fail_msg("%s: the default that is shown, %s, is not in force", row->name, row->preset);
+            count++;
+        }
+    assert_int_equal(count, n_fields);
+    assert_int_equal(core.sched.preempt_grace_ms, core.grace_ms);
+}
+
+/* The simulator begins with the same as mgpud. */
+static void the_scheduler_alone_has_the_same_defaults(void **state)
+{
+    struct place *place = *state;
+    struct sched_settings alone;
+    sched_settings_init(&alone);
+    assert_memory_equal(&alone, &place->options.sched, sizeof(alone));
+    assert_int_equal(alone.preempt_grace_ms, place->options.grace_ms);
+}
+
+static void a_default_is_not_taken_for_a_wish(void **state)
+{
+    struct place *place = *state;
+    assert_int_equal(place->options.n_notes, 0);
 }
 
 static void a_mistake_is_told_with_its_line(void **state)
@@ -235,7 +352,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(every_default_is_a_value_that_its_setting_takes),
-        CASE(the_defaults_that_are_told_are_those_in_force),
+        CASE(a_start_without_options_has_every_default_that_is_shown),
+        CASE(the_scheduler_alone_has_the_same_defaults),
+        CASE(a_default_is_not_taken_for_a_wish),
         CASE(a_mistake_is_told_with_its_line),
         CASE(anchors_are_followed_and_cannot_blow_up),
         CASE(a_file_too_long_or_no_file_is_refused),
