@@ -170,8 +170,8 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     struct spool_id id = ID_OF(launch);
     if (is_late_copy(core, launch))
         return 0;
-    if (launch->spec.count != 1 || launch->token == 0)
-        return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " has no request in it", id.job);
+    if (launch->token == 0)
+        return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " has no token in it", id.job);
     struct attempt *attempt = find_or_add(core, &id, launch->token);
     if (attempt == NULL)
         return 0;
@@ -306,7 +306,15 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
 
 static int on_tell(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    core->effects.tell(core->effects.arg, message);
+    const struct message_tell *tell = message;
+    if (tell->defect == NULL) {
+        core->effects.tell(core->effects.arg, message);
+        return 0;
+    }
+    _cleanup_free_ char *text = xstrdup(tell->defect);
+    agent_core_told(
+        core, &(struct message_told){
+                  .notice = tell->notice, .target = tell->target, .error = EBADMSG, .text = text });
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <event2/bufferevent.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "wire/frame.h"
 
@@ -21,6 +22,22 @@ static void close_link(struct agent_link *link, const struct error *err)
     link->on_closed(link->arg, err);
 }
 
+/* A launch and a notice are answered, so that they are not sent again; what else came only in part is as good
+ * as lost. Without WELCOME there is no link. */
+static int take_defective(struct agent_link *link, uint16_t id, void *message, struct error *err)
+{
+    const struct error why = *err;
+    if (id == MESSAGE_WELCOME || id == MESSAGE_REFUSED)
+        return why.code;
+    if (id == MESSAGE_LAUNCH)
+        ((struct message_launch *)message)->defect = why.message;
+    else if (id == MESSAGE_TELL)
+        ((struct message_tell *)message)->defect = why.message;
+    log_error("from the controller: %s: %s", message_type(id)->name, why.message);
+    *err = (struct error){ 0 };
+    return id == MESSAGE_LAUNCH || id == MESSAGE_TELL ? link->on_message(link->arg, id, message, err) : 0;
+}
+
 static void on_read(struct bufferevent *stream, void *arg)
 {
     struct agent_link *link = arg;
@@ -34,7 +51,8 @@ static void on_read(struct bufferevent *stream, void *arg)
         if (r < 0)
             (void)error_wrap(&err, "from the controller");
         if (r > 0) {
-            r = link->on_message(link->arg, type->id, message, &err);
+            r = r == FRAME_PARTLY ? take_defective(link, type->id, message, &err)
+                                  : link->on_message(link->arg, type->id, message, &err);
             frame_free(type, message);
         }
         if (r < 0) {

@@ -181,8 +181,11 @@ static const struct record_field *find_field(const struct record_type *type, uin
     return NULL;
 }
 
-static int decode_body(
-    const struct record_type *type, const uint8_t *bytes, size_t length, void *object, struct error *err);
+/* What a field that cannot be taken does to its record. */
+enum taking { TAKE_ALL, TAKE_PARTLY };
+
+static int decode_body(const struct record_type *type, enum taking taking, const uint8_t *bytes,
+    size_t length, void *object, struct error *err);
 
 static int decode_strings(const struct record_field *field, const uint8_t *bytes, size_t length,
     struct strings *strings, struct error *err)
@@ -208,11 +211,12 @@ static int decode_list(const struct record_field *field, const uint8_t *bytes, s
         if (n > length - at || list->count >= field->limit)
             return error_set(err, -EBADMSG, "field %s is over its limit", field->name);
         size_t size = field->sub->size;
-        list->items = xreallocarray(list->items, list->count + 1, size);
+        if ((list->count & (list->count - 1)) == 0) // it doubles at powers of two
+            list->items = xreallocarray(list->items, list->count == 0 ? 1 : 2 * list->count, size);
         void *item = (char *)list->items + list->count * size;
         memset(item, 0, size);
         list->count++;
-        int r = decode_body(field->sub, bytes + at, n, item, err);
+        int r = decode_body(field->sub, TAKE_ALL, bytes + at, n, item, err);
         if (r < 0)
             return r;
         at += n;
@@ -245,9 +249,33 @@ static int decode_field(
     }
 }
 
-static int decode_body(
-    const struct record_type *type, const uint8_t *bytes, size_t length, void *object, struct error *err)
+/* Frees what a field owns and leaves it as one that was not sent. */
+static void clear_field(const struct record_field *field, void *member)
 {
+    switch (field->kind) {
+    case RECORD_STRING:
+        free(*(char **)member);
+        *(char **)member = NULL;
+        return;
+    case RECORD_STRINGS:
+    case RECORD_ENV: strings_clear(member); return;
+    case RECORD_LIST: {
+        struct record_list *list = member;
+        for (size_t i = 0; i < list->count; i++)
+            record_clear(field->sub, (char *)list->items + i * field->sub->size);
+        free(list->items);
+        *list = (struct record_list){ 0 };
+        return;
+    }
+    default: store_number(field->kind, member, 0); return;
+    }
+}
+
+/* 1 when fields were left out: then `err` tells of the first. */
+static int decode_body(const struct record_type *type, enum taking taking, const uint8_t *bytes,
+    size_t length, void *object, struct error *err)
+{
+    int result = 0;
     for (size_t at = 0; at < length;) {
         if (length - at < FIELD_HEADER_SIZE)
             return error_set(err, -EBADMSG, "%s record is torn", type->name);
@@ -257,18 +285,23 @@ static int decode_body(
         if (n > length - at)
             return error_set(err, -EBADMSG, "%s record is torn", type->name);
         const struct record_field *field = find_field(type, tag);
-        if (field != NULL) {
-            int r = decode_field(field, bytes + at, n, (char *)object + field->offset, err);
-            if (r < 0)
-                return r;
+        void *member = field != NULL ? (char *)object + field->offset : NULL;
+        int r = field != NULL
+                    ? decode_field(field, bytes + at, n, member, result == 0 ? err : &(struct error){ 0 })
+                    : 0;
+        if (r < 0 && taking == TAKE_ALL)
+            return r;
+        if (r < 0) {
+            clear_field(field, member);
+            result = 1;
         }
         at += n;
     }
-    return 0;
+    return result;
 }
 
-int record_decode(
-    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err)
+static int decode(const struct record_type *type, enum taking taking, const void *bytes, size_t length,
+    void *object, struct error *err)
 {
     memset(object, 0, type->size);
     uint16_t id = 0;
@@ -281,28 +314,38 @@ int record_decode(
     size_t covered = length - RECORD_CRC_SIZE;
     if (crc32c(0, p, covered) != get_number(p + covered, 4))
         return error_set(err, -EBADMSG, "%s record has a wrong checksum", type->name);
-    int r = decode_body(type, p + RECORD_HEADER_SIZE, covered - RECORD_HEADER_SIZE, object, err);
+    int r = decode_body(type, taking, p + RECORD_HEADER_SIZE, covered - RECORD_HEADER_SIZE, object, err);
     if (r < 0)
         record_clear(type, object);
     return r;
 }
 
+int record_decode(
+    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err)
+{
+    return decode(type, TAKE_ALL, bytes, length, object, err);
+}
+
+int record_decode_partly(
+    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err)
+{
+    return decode(type, TAKE_PARTLY, bytes, length, object, err);
+}
+
+int record_check(const struct record_type *type, const void *object, struct error *err)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    _cleanup_free_ void *back = xcalloc(1, type->size);
+    record_encode(type, object, &bytes);
+    int r = record_decode(type, bytes.bytes, bytes.length, back, err);
+    record_clear(type, back);
+    return r;
+}
+
 void record_clear(const struct record_type *type, void *object)
 {
-    for (size_t i = 0; i < type->n_fields; i++) {
-        const struct record_field *field = &type->fields[i];
-        void *member = (char *)object + field->offset;
-        if (field->kind == RECORD_STRING) {
-            free(*(char **)member);
-        } else if (field->kind == RECORD_STRINGS || field->kind == RECORD_ENV) {
-            strings_clear(member);
-        } else if (field->kind == RECORD_LIST) {
-            struct record_list *list = member;
-            for (size_t k = 0; k < list->count; k++)
-                record_clear(field->sub, (char *)list->items + k * field->sub->size);
-            free(list->items);
-        }
-    }
+    for (size_t i = 0; i < type->n_fields; i++)
+        clear_field(&type->fields[i], (char *)object + type->fields[i].offset);
     memset(object, 0, type->size);
 }
 

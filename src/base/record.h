@@ -90,6 +90,17 @@ int record_decode(
     const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
 
 /*
+ * As record_decode(), but a field that cannot be taken (over its limit, of another width) is left out, as if
+ * it had not been sent: 1, and `err` tells of the first of them. 0 when all could be taken.
+ */
+int record_decode_partly(
+    const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
+
+/* Would record_decode() take what record_encode() makes of it? -EBADMSG and what is wrong when it would not.
+ */
+int record_check(const struct record_type *type, const void *object, struct error *err);
+
+/*
  * Looks at the head of a stream. Returns 0 with *ret_length = 0 while fewer than a whole header is there,
  * else the record's whole length and type id; -EBADMSG when this is no record or it is larger than
  * `max_length`.

@@ -2,6 +2,7 @@
 /* Lists keep a closing NULL at all times, so that they can be handed to execve as they are. */
 #include "base/strings.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/memory.h"
 
 #define NEAREST_WORD_MAX 40
+#define ELLIPSIS         "…"
 
 void strings_take(struct strings *strings, char *text)
 {
@@ -138,11 +140,13 @@ static size_t utf8_length(const unsigned char *p)
     return 0;
 }
 
-char *text_escape(const char *text, size_t limit)
+/* At most `limit` bytes of the text are read; the result has at most `size`. */
+static char *escape(const char *text, size_t limit, size_t size)
 {
     struct buffer out = { 0 };
     const unsigned char *p = (const unsigned char *)text, *end = p + strnlen(text, limit);
     bool cut = *end != '\0';
+    size_t room = 0; // bytes of the result behind which an ellipsis still fits
     while (p < end) {
         size_t n = utf8_length(p);
         /* C1 controls (U+0080 to U+009F) drive terminals as well as C0 ones do. */
@@ -156,10 +160,26 @@ char *text_escape(const char *text, size_t limit)
             buffer_append(&out, p, n);
             p += n;
         }
+        if (out.length <= size - strlen(ELLIPSIS))
+            room = out.length;
     }
+    cut = cut || out.length > size;
+    if (cut && out.length > room)
+        out.length = room;
     if (cut)
-        buffer_append_text(&out, "…");
+        buffer_append_text(&out, ELLIPSIS);
     return buffer_take(&out);
+}
+
+char *text_escape(const char *text, size_t limit)
+{
+    return escape(text, limit, SIZE_MAX);
+}
+
+char *text_escape_fit(const char *text, size_t size)
+{
+    assert(size >= strlen(ELLIPSIS));
+    return escape(text, size, size);
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -38,8 +38,13 @@ bool text_equal(const char *a, const char *b); // NULL equals only NULL
 char *text_quote_command(const struct strings *command);
 
 /* Text made safe for a terminal or a log line: control bytes and bad UTF-8 become \xNN; at most
- * `limit` bytes of input are kept, a cut is shown by an ellipsis. The caller frees it. */
+ * `limit` bytes of input are kept, a cut is shown by an ellipsis. The result can be longer than `limit`: an
+ * escape takes four bytes, an ellipsis three. The caller frees it. */
 char *text_escape(const char *text, size_t limit);
+
+/* The same, but it is the result that has at most `size` bytes (3 or more), escapes and ellipsis included:
+ * for texts that go where there is a limit. */
+char *text_escape_fit(const char *text, size_t size);
 
 /* The candidate nearest to `word` when it is near enough to be a slip of the fingers, else NULL.
  * `candidates` ends with NULL. Damerau-Levenshtein distance of at most a third of the word. */

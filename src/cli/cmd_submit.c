@@ -69,7 +69,7 @@ static int add_script(
 {
     _cleanup_json_ json_t *command = NULL;
     const char *slash = strrchr(script->path, '/');
-    _cleanup_free_ char *name = text_escape(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
+    _cleanup_free_ char *name = text_escape_fit(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
     int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     const struct submit_options *options = call->options;
     if (r == 0 && !options->is_in_place)

@@ -29,11 +29,10 @@ static struct kept_spec *encode(const struct job_spec *spec)
     return kept;
 }
 
-static void decode(const struct kept_spec *kept, struct job_spec *ret)
+/* False for one that is over a limit: it is sent without its request, and the agent refuses it. */
+static bool decode(const struct kept_spec *kept, struct job_spec *ret)
 {
-    struct error err;
-    if (record_decode(&job_spec_record, kept->bytes, kept->length, ret, &err) < 0)
-        abort(); // it was encoded here
+    return record_decode(&job_spec_record, kept->bytes, kept->length, ret, NULL) == 0;
 }
 
 /* An element runs what its array was asked to run. */
@@ -154,7 +153,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         return false;
     }
     struct job_spec submitted;
-    decode(owner->spec, &submitted);
+    bool is_whole = decode(owner->spec, &submitted);
     struct job_spec spec = submitted; // borrowed; edits since the submit count
     spec.ask = *job->ask;
     spec.name = job->name;
@@ -171,7 +170,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .array_job = job->array_job,
         .array_index = job->array_index,
         .lease_ms = job_run(job)->node_lease_ms,
-        .spec = { .items = &spec, .count = 1 },
+        .spec = { .items = &spec, .count = is_whole ? 1 : 0 },
     };
     launch.order = ++core->last_order;
     if (job_is_wide(job))

@@ -31,10 +31,11 @@ struct link {
     struct links *links;
     uint32_t id;
     struct bufferevent *stream;
-    bool is_up;    // said HELLO
-    char *node;    // who it is: proven from the start, or by HELLO; NULL: not known yet
-    char *address; // NULL: this machine
-    char *here;    // how that node reaches this machine; NULL: not known
+    bool is_up;      // said HELLO
+    bool has_defect; // a message of it could be taken only in part
+    char *node;      // who it is: proven from the start, or by HELLO; NULL: not known yet
+    char *address;   // NULL: this machine
+    char *here;      // how that node reaches this machine; NULL: not known
     struct link *next;
 };
 
@@ -140,6 +141,20 @@ static int on_message(
     return take_hello(link, message, err);
 }
 
+/* What is missing of a statement about an attempt are words. A sample is not believed in part: the next one
+ * comes soon. */
+static int take_defective(
+    struct link *link, const struct record_type *type, const void *message, struct error *err)
+{
+    if (!link->is_up)
+        return err->code;
+    if (!link->has_defect)
+        log_error("node %s: %s: %s; it is told of once", link->node, type->name, err->message);
+    link->has_defect = true;
+    *err = (struct error){ 0 };
+    return type->id == MESSAGE_GPUS ? 0 : on_message(link, type, message, err);
+}
+
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct link *link = arg;
@@ -152,7 +167,8 @@ static void on_readable(struct bufferevent *stream, void *arg)
             return;
         if (r > 0) {
             log_debug("link %u: %s", link->id, type->name);
-            r = on_message(link, type, message, &err);
+            r = r == FRAME_PARTLY ? take_defective(link, type, message, &err)
+                                  : on_message(link, type, message, &err);
             frame_free(type, message);
         }
         if (r < 0) {

@@ -258,7 +258,9 @@ static void on_readable(struct bufferevent *stream, void *arg)
         return;
     if (r > 0) {
         (void)bufferevent_disable(stream, EV_READ);
-        if (type->id == MESSAGE_JOIN)
+        if (r == FRAME_PARTLY)
+            r = err.code;
+        else if (type->id == MESSAGE_JOIN)
             r = on_join(joining, message, &err);
         else if (type->id == MESSAGE_PROBE)
             r = on_probe(joining, message, &err);

@@ -157,7 +157,7 @@ char *job_spec_display_name(const struct job_spec *spec)
         return xstrdup(spec->name);
     const char *word = spec->command.count > 0 ? spec->command.items[0] : "";
     const char *slash = strrchr(word, '/');
-    return text_escape(slash != NULL && slash[1] != '\0' ? slash + 1 : word, SPEC_NAME_MAX);
+    return text_escape_fit(slash != NULL && slash[1] != '\0' ? slash + 1 : word, SPEC_NAME_MAX);
 }
 
 uint64_t job_spec_hash(const struct job_spec *spec)

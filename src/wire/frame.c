@@ -47,15 +47,15 @@ int frame_take(struct bufferevent *stream, size_t max_length, const struct recor
     size_t length = 0;
     int r = find_message(input, max_length, &type, &length, err);
     if (r < 0 || length == 0)
-        return r;
+        return r < 0 ? r : FRAME_NONE;
     _cleanup_free_ void *message = xcalloc(1, type->size);
-    r = record_decode(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
+    r = record_decode_partly(type, evbuffer_pullup(input, (ev_ssize_t)length), length, message, err);
     if (r < 0)
         return r;
     (void)evbuffer_drain(input, length);
     *ret_type = type;
     *ret_message = take_ptr(message);
-    return 1;
+    return r == 0 ? FRAME_WHOLE : FRAME_PARTLY;
 }
 
 void frame_free(const struct record_type *type, void *message)

@@ -8,10 +8,17 @@
 #include "base/error.h"
 #include "base/record.h"
 
+enum frame_taken { FRAME_NONE, FRAME_WHOLE, FRAME_PARTLY };
+
 /*
- * Takes one whole frame off the front of what has come in. 1: *ret_type and *ret_message, which the caller
- * gives to frame_free(); 0: it is not all there yet; -EBADMSG: no frame, longer than `max_length`, or broken.
- * A sound frame of an unknown type is passed over.
+ * Takes one whole frame off the front of what has come in. FRAME_WHOLE: *ret_type and *ret_message, which the
+ * caller gives to frame_free(); FRAME_PARTLY: the same, but fields that are over their limits are missing,
+ * and `err` tells of the first of them; FRAME_NONE: it is not all there yet; -EBADMSG: no frame, longer than
+ * `max_length`, or broken. A sound frame of an unknown type is passed over.
+ *
+ * FRAME_PARTLY is a mistake of the sender's about one message. Ending the link for it would end it again
+ * after each new one, for what it is about is said again: the caller takes what it can do with such a
+ * message, says so, and goes on.
  */
 int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
     void **ret_message, struct error *err);

@@ -39,9 +39,10 @@
 #include "job/usage.h"
 #include "job/xid.h"
 
-#define LINK_PROTOCOL     1U
-#define BOOT_SPOOL_MARK   "+"        // in a boot id: behind it stands which spool of that boot it is
-#define LINK_MESSAGE_MAX  (3U << 20) // bytes of one frame
+#define LINK_PROTOCOL   1U
+#define BOOT_SPOOL_MARK "+" // in a boot id: behind it stands which spool of that boot it is
+#define LINK_MESSAGE_MAX                                                                                     \
+    (4U << 20) // bytes of one frame: what the API takes, for as many nodes as there may be
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
 #define GPU_PROCESSES_MAX 128U        // of one GPU
@@ -234,6 +235,7 @@ struct message_launch {
     uint32_t port;    // where the parts may meet, on the first of them; there the first free one from here on
     int64_t lease_ms; // it ends when the node has heard nothing for so long; 0: never
     int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
+    const char *defect; // not on the wire: why part of it is missing; it is not to be run. NULL: all is there
     /* Grows with every LAUNCH: one that is not above those before it, or WELCOME's, is a late copy and starts
      * nothing. 0: not told. */
     uint64_t order;
@@ -372,6 +374,7 @@ struct message_tell {
     char *json;         // for commands and URLs: the job
     struct strings env; // MGPU_* variables
     int64_t time_ms;    // it is ended after this time
+    const char *defect; // as in LAUNCH
 };
 
 struct message_told {

@@ -215,3 +215,16 @@ def test_run_shows_only_what_this_job_appends_to_its_output(box, ana, place):
     with open(path, encoding='ascii') as source:
         assert source.read() == 'one\ntwo\n'
     assert os.stat(path).st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize('name', ['x' * 135, '\x01' * 40, 'é' * 100], ids=('long', 'escapes', 'wide'))
+def test_a_program_with_a_name_of_any_length_runs_and_its_node_stays_up(box, place, name):
+    path = f'{place}/{name}'.encode('utf-8', 'surrogateescape')
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\nexit 7\n')
+    os.chmod(path, 0o755)
+    done, job = start(box, '--', os.fsdecode(path))
+    assert done.code == 7, done
+    assert len(job['name'].encode()) <= 128
+    assert box.mgpu('run', '--', 'true').code == 0
+    assert 'at most' not in box.log()

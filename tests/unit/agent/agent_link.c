@@ -6,11 +6,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/agent_link.h"
+#include "base/memory.h"
 
 struct end {
     struct event_base *base;
@@ -18,6 +20,7 @@ struct end {
     int peer; // the controller's side
     int messages, closed, answer;
     uint64_t epoch;
+    uint64_t defective; // the job of the last message that came only in part
     struct error why;
 };
 
@@ -27,6 +30,8 @@ static int on_message(void *arg, uint16_t id, const void *message, struct error 
     end->messages++;
     if (id == MESSAGE_WELCOME)
         end->epoch = ((const struct message_welcome *)message)->epoch;
+    if (id == MESSAGE_LAUNCH && ((const struct message_launch *)message)->defect != NULL)
+        end->defective = ((const struct message_launch *)message)->job;
     return end->answer == 0 ? 0 : error_set(err, end->answer, "refused");
 }
 
@@ -125,6 +130,34 @@ static void a_torn_checksum_closes_the_link(void **state)
     stop(&end);
 }
 
+/* Its job must hear of it; all others are served as before. */
+static void a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on(void **state)
+{
+    struct end end;
+    _cleanup_buffer_ struct buffer frames = { 0 };
+    char name[SPEC_NAME_MAX + 2];
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    struct job_spec spec = { .name = name };
+    struct message_launch launch = { .job = 5, .token = 7, .spec = { &spec, 1 } };
+    struct message_open_log log = { .path = NULL };
+    char *path = xcalloc(1, SPEC_PATH_MAX + 2);
+    memset(path, '/', SPEC_PATH_MAX + 1);
+    log.path = path;
+    start(&end);
+    record_encode(&message_launch_record, &launch, &frames);
+    record_encode(&message_open_log_record, &log, &frames);
+    encode_welcome(8, &frames);
+    assert_int_equal(write(end.peer, frames.bytes, frames.length), frames.length);
+    turn(&end);
+    assert_int_equal(end.closed, 0);
+    assert_int_equal(end.defective, 5);
+    assert_int_equal(end.messages, 2); // a log that cannot be opened is as good as one that nobody asked for
+    assert_int_equal(end.epoch, 8);
+    free(path);
+    stop(&end);
+}
+
 static void a_refused_message_closes_the_link(void **state)
 {
     struct end end;
@@ -184,6 +217,7 @@ int main(void)
         cmocka_unit_test(several_frames_in_one_piece_are_all_taken),
         cmocka_unit_test(nonsense_closes_the_link_with_a_sentence),
         cmocka_unit_test(a_torn_checksum_closes_the_link),
+        cmocka_unit_test(a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on),
         cmocka_unit_test(a_refused_message_closes_the_link),
         cmocka_unit_test(the_end_of_the_other_side_is_told_once),
         cmocka_unit_test(what_the_other_side_does_not_take_waits_in_order),

@@ -117,6 +117,27 @@ static void a_cut_is_shown_and_never_splits_a_character(void **state)
     assert_string_equal(split, "ab…");
 }
 
+/* Everything that grows when it is escaped, at every length around the limit. */
+static void a_text_made_to_fit_does_so_with_its_escapes(void **state)
+{
+    static const char *const units[] = { "a", "\x01", "\xff", "\xc2\x9b", "é", "€", "😀", "a\x01€" };
+    for (size_t unit = 0; unit < sizeof(units) / sizeof(units[0]); unit++) {
+        for (size_t size = 3; size < 40; size++) {
+            char text[256] = "";
+            for (size_t n = 0; n < 45; n++, strcat(text, units[unit])) {
+                _cleanup_free_ char *fit = text_escape_fit(text, size), *whole = text_escape(text, 256);
+                assert_true(strlen(fit) <= size);
+                if (strlen(whole) <= size)
+                    assert_string_equal(fit, whole);
+                else
+                    assert_string_equal(fit + strlen(fit) - strlen("…"), "…");
+                _cleanup_free_ char *again = text_escape(fit, 256); // no character and no escape was split
+                assert_string_equal(again, fit);
+            }
+        }
+    }
+}
+
 static void slips_of_the_fingers_find_the_word(void **state)
 {
     static const char *const words[] = { "run", "submit", "ps", "show", "logs", "wait", "cancel", "gpus",
@@ -143,6 +164,7 @@ int main(void)
         cmocka_unit_test(plain_words_are_not_quoted),
         cmocka_unit_test(nothing_that_drives_a_terminal_passes),
         cmocka_unit_test(a_cut_is_shown_and_never_splits_a_character),
+        cmocka_unit_test(a_text_made_to_fit_does_so_with_its_escapes),
         cmocka_unit_test(slips_of_the_fingers_find_the_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,22 @@ static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **st
     assert_null(strchr(name, '\x1b'));
 }
 
+/* Whatever the command is called: the name goes to the node in a field that has this limit. */
+static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
+{
+    struct job_spec *spec = *state;
+    static const char *const units[] = { "a", "\x01", "\xff", "€" };
+    for (size_t unit = 0; unit < sizeof(units) / sizeof(units[0]); unit++) {
+        char word[4 * 200 + 16] = "/bin/";
+        for (size_t n = 0; n < 200; n++) {
+            strcat(word, units[unit]);
+            set(&spec->command.items[0], word);
+            _cleanup_free_ char *name = job_spec_display_name(spec);
+            assert_in_range(strlen(name), 1, SPEC_NAME_MAX);
+        }
+    }
+}
+
 static void the_same_request_hashes_alike_whatever_its_key(void **state)
 {
     struct job_spec *spec = *state;
@@ -241,6 +257,7 @@ int main(void)
         with_spec(a_request_is_read_back_with_what_it_asks_for),
         with_spec(the_shown_name_is_the_commands_last_component),
         with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
+        with_spec(the_shown_name_is_never_longer_than_a_name_may_be),
         with_spec(the_same_request_hashes_alike_whatever_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,36 @@ static void an_unknown_message_that_is_broken_is_refused(void **state)
     assert_int_equal(take(pair, &bytes, &type), -EBADMSG);
 }
 
+/* Of one message too much was sent; what it is about is known all the same, and the link lives on. */
+static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void **state)
+{
+    struct pair *pair = *state;
+    const struct record_type *type = NULL;
+    void *message = NULL;
+    struct error err = { 0 };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
+    memset(text, 'x', EVENT_TEXT_MAX + 1);
+    struct message_returned returned = { 42, 1, 0, 3, 9, text };
+    const struct message_heartbeat beat = { .sent_ms = 7 };
+    record_encode(&message_returned_record, &returned, &bytes);
+    record_encode(&message_heartbeat_record, &beat, &bytes);
+    assert_int_equal(bufferevent_write(pair->ends[0], bytes.bytes, bytes.length), 0);
+    (void)event_base_loop(pair->base, EVLOOP_NONBLOCK);
+    assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_PARTLY);
+    assert_non_null(strstr(err.message, "field text has 1025 bytes; at most 1024"));
+    const struct message_returned *got = message;
+    assert_int_equal(got->job, 42);
+    assert_int_equal(got->task, 3);
+    assert_int_equal(got->token, 9);
+    assert_null(got->text);
+    frame_free(type, message);
+    assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
+    assert_ptr_equal(type, &message_heartbeat_record);
+    frame_free(type, message);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +248,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(messages_of_a_newer_version_are_passed_over, open_pair, close_pair),
         cmocka_unit_test_setup_teardown(
             a_message_of_a_newer_version_may_come_in_pieces, open_pair, close_pair),
+        cmocka_unit_test_setup_teardown(
+            a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, open_pair, close_pair),
         cmocka_unit_test_setup_teardown(an_unknown_message_that_is_broken_is_refused, open_pair, close_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
