@@ -25,7 +25,6 @@
 #include "agent/lease.h"
 #include "agent/scripts.h"
 #include "agent/spawn.h"
-#include "agent/users.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -38,7 +37,8 @@
 
 struct launcher {
     char *run_dir, *state_dir, *log_dir, *exit_dir, *shepherd, *node;
-    bool has_joined, is_root, is_root_job_allowed, is_number_enough;
+    bool has_joined;
+    struct job_users users;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
     const struct gpu_devices *devices; // NULL: not known
@@ -101,7 +101,7 @@ static void launcher_closep(struct launcher **launcher)
 static int open_directories(struct launcher *launcher, struct error *err)
 {
     /* Users pass through what is shared, and see nothing but their own. */
-    mode_t shared_mode = launcher->is_root ? 0711 : 0700;
+    mode_t shared_mode = launcher->users.is_root ? 0711 : 0700;
     _cleanup_close_ int state_fd = open_directory(launcher->state_dir, shared_mode, err);
     if (state_fd < 0)
         return state_fd;
@@ -135,11 +135,9 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .state_dir = xstrdup(options->state_dir),
         .exit_dir = xasprintf("%s/" LAUNCHER_EXIT_DIR, options->state_dir),
         .shepherd = xstrdup(options->shepherd),
-        .node = xstrdup(options->node),
+        .node = xstrdup(options->users.node),
         .has_joined = options->has_joined,
-        .is_root = options->is_root,
-        .is_root_job_allowed = options->is_root_job_allowed,
-        .is_number_enough = options->is_number_enough,
+        .users = options->users,
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
@@ -153,10 +151,12 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .logs_fd = -1,
         .shared_logs_fd = -1,
     };
+    launcher->users.node = launcher->node;
     if (options->log_dir != NULL)
         launcher->log_dir = xstrdup(options->log_dir);
     else
-        launcher->log_dir = options->is_root ? xstrdup("home") : xasprintf("%s/" LOG_DIR, options->state_dir);
+        launcher->log_dir =
+            options->users.is_root ? xstrdup("home") : xasprintf("%s/" LOG_DIR, options->state_dir);
     if (access(options->shepherd, X_OK) < 0)
         return error_set_errno(err, -errno, "cannot execute the shepherd %s", options->shepherd);
     int r = open_directories(launcher, err);
@@ -220,43 +220,13 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
     return r == VERDICT_GO ? LAUNCHER_REFUSED : LAUNCHER_STAGED;
 }
 
-/* A rootless instance may live where nobody has written its user down (containers). */
-static void make_own_user(uid_t uid, struct user *ret)
+static int check_launch(const struct message_launch *launch, struct error *err)
 {
-    const char *home = getenv("HOME");
-    *ret = (struct user){ .uid = uid,
-        .gid = getegid(),
-        .name = xasprintf("%u", uid),
-        .home = xstrdup(home != NULL ? home : "/"),
-        .shell = xstrdup("/bin/sh") };
-}
-
-/* -EPERM: this number is not the same user here as where mgpud is. */
-static int check_name(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
-{
-    if (launch->user == NULL || launcher->is_number_enough)
-        return 0;
-    return user_check_name(launch->uid, launch->user, launcher->node, err);
-}
-
-/* -ENOENT and -EPERM: this user can never run a job here. */
-static int find_user(const struct launcher *launcher, uid_t uid, struct user *ret, struct error *err)
-{
-    if (launcher->is_root && uid == 0 && !launcher->is_root_job_allowed) {
-        (void)error_set(err, -EPERM,
-            "jobs of root are not allowed on node %s: its mgpu-agent was started without --allow-root-jobs",
-            launcher->node);
-        return error_hint(err, "submit as a normal user");
-    }
-    if (!launcher->is_root && uid != geteuid())
-        return error_set(
-            err, -EPERM, "this instance belongs to uid %u and cannot run jobs of uid %u", geteuid(), uid);
-    int r = user_lookup(uid, ret, err);
-    if (r == -ENOENT && !launcher->is_root) {
-        make_own_user(uid, ret);
-        r = 0;
-    }
-    return r;
+    if (launch->defect != NULL)
+        return error_set(err, -EBADMSG, "its request cannot be read here: %s", launch->defect);
+    if (launch->spec.count != 1)
+        return error_set(err, -EBADMSG, "its request did not come with the order to start it");
+    return 0;
 }
 
 /* The user's own directory below a shared one. */
@@ -282,7 +252,7 @@ static int make_user_logs(int parent, uid_t uid, gid_t gid, struct error *err)
 
 static int make_logs(const struct launcher *launcher, const struct launch_spec *spec, struct error *err)
 {
-    if (!launcher->is_root || !spec->is_output_default)
+    if (!launcher->users.is_root || !spec->is_output_default)
         return 0;
     int parent = launcher->shared_logs_fd >= 0 ? launcher->shared_logs_fd : launcher->logs_fd;
     return make_user_logs(parent, spec->uid, spec->gid, err);
@@ -330,7 +300,7 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
     if (r == 0)
         r = write_script(launcher, id, spec, job->script, err);
     if (r == 0)
-        r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->is_root, err);
+        r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->users.is_root, err);
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
@@ -359,6 +329,17 @@ static bool is_staged(const struct launcher *launcher, const struct spool_id *id
            (fstatat(fd, SPOOL_SPEC, &st, AT_SYMLINK_NOFOLLOW) == 0 || spool_verdict(fd) == VERDICT_NOGO);
 }
 
+static int stage_lease(
+    const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    const struct spool_id id = launch_id(launch);
+    _cleanup_close_ int fd = open_entry(launcher, &id, true);
+    int r = fd < 0 ? fd : lease_stage(fd, launch);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id.job);
+    return LAUNCHER_STAGED;
+}
+
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
@@ -373,7 +354,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         .exit_dir = launcher->exit_dir,
         .script_dir = script_dir,
         .gpus = launcher->gpus,
-        .is_root = launcher->is_root,
+        .is_root = launcher->users.is_root,
         .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
@@ -381,17 +362,13 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     err = err != NULL ? err : &local;
     if (is_staged(launcher, &id))
         return LAUNCHER_STAGED;
-    if (check_name(launcher, launch, err) < 0)
+    if (check_launch(launch, err) < 0)
         return refuse(launcher, launch, err);
-    if (job->ask.lease_pid != 0) {
-        _cleanup_close_ int fd = open_entry(launcher, &id, true);
-        int staged = fd < 0 ? fd : lease_stage(fd, launch);
-        if (staged < 0)
-            return error_set_errno(
-                err, staged, "cannot write the spool of job %llu", (unsigned long long)id.job);
-        return LAUNCHER_STAGED;
-    }
-    int r = find_user(launcher, launch->uid, &user, err);
+    if (job->ask.lease_pid != 0) // as its owner nothing is run: it need not be known here
+        return job_user_check(&launcher->users, launch->uid, launch->user, err) < 0
+                   ? refuse(launcher, launch, err)
+                   : stage_lease(launcher, launch, err);
+    int r = job_user_find(&launcher->users, launch->uid, launch->user, &user, err);
     if (r == -EPERM || r == -ENOENT)
         return refuse(launcher, launch, err);
     if (r < 0)
@@ -404,6 +381,8 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     }
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, &spec);
+    if (r == 0)
+        r = record_check(&launch_spec_record, &spec, err); // the shepherd has to read it
     r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;

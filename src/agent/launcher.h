@@ -11,6 +11,7 @@
 
 #include "agent/confine.h"
 #include "agent/gpu_devices.h"
+#include "agent/job_user.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "wire/message.h"
@@ -23,11 +24,8 @@ struct launcher_options {
     const char *log_dir;   // "home": ~/.local/state/mgpu/logs of the user; else a directory, which gets one
                            // directory per uid; NULL: "home" for root, STATE/logs for a rootless instance
     const char *shepherd;  // path of mgpu-shepherd, which users must be able to execute
-    const char *node;      // name of this node
-    bool has_joined;       // mgpud is on another machine
-    bool is_root;          // false: only jobs of our own uid can be run
-    bool is_root_job_allowed;
-    bool is_number_enough;             // users are not compared by name with those of mgpud's machine
+    struct job_users users;
+    bool has_joined;                   // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as the agent found it
     uint32_t pids_max;                 // processes and threads of a job; 0: any number
     const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: nobody knows

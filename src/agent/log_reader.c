@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/users.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -33,26 +31,13 @@ struct log_file {
     uint64_t size;
 };
 
-/* Gives root up, and proves it. A rootless agent is already the only user it serves. */
-static int become_user(uid_t uid, struct error *err)
+/* The frame says whose log it is; that it is not root's is up to us. */
+static int become_owner(
+    const struct job_users *users, const struct message_open_log *request, struct error *err)
 {
-    uid_t real, effective, saved;
-    if (geteuid() != 0)
-        return geteuid() == uid
-                   ? 0
-                   : error_set(err, -EPERM, "this agent runs as uid %u and cannot read logs of uid %u",
-                         geteuid(), uid);
     _cleanup_user_ struct user user = { 0 };
-    int r = user_lookup(uid, &user, err);
-    if (r < 0)
-        return r;
-    if (setgroups(user.n_groups, user.groups) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
-        setresuid(uid, uid, uid) < 0)
-        return error_set_errno(err, -errno, "cannot become user %s", user.name);
-    if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid || saved != uid ||
-        (uid != 0 && setreuid((uid_t)-1, 0) == 0))
-        return error_set(err, -EPERM, "cannot become user %s: root could be regained", user.name);
-    return 0;
+    int r = job_user_find(users, request->uid, NULL, &user, err);
+    return r < 0 ? r : job_user_become(&user, user.gid, err);
 }
 
 static int check_file(int fd, const struct message_open_log *request, uint64_t *ret_size, struct error *err)
@@ -89,11 +74,12 @@ static int watch_file(struct log_file *file, const char *path, struct error *err
     return 0;
 }
 
-static int open_log(const struct message_open_log *request, struct log_file *file, struct error *err)
+static int open_log(const struct job_users *users, const struct message_open_log *request,
+    struct log_file *file, struct error *err)
 {
     if (request->path == NULL || request->path[0] != '/')
         return error_set(err, -EINVAL, "the path of the log is not absolute");
-    int r = become_user(request->uid, err);
+    int r = become_owner(users, request, err);
     if (r < 0)
         return r;
     file->fd = open(request->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -167,11 +153,11 @@ static int send_log(int socket_fd, const struct log_file *file, const struct mes
     return r == 0 ? send_range(socket_fd, file->fd, &offset, end) : r;
 }
 
-int log_reader_serve(int socket_fd, const struct message_open_log *request)
+int log_reader_serve(int socket_fd, const struct job_users *users, const struct message_open_log *request)
 {
     struct error err = { 0 };
     struct log_file file = { -1, -1, 0 };
-    int r = open_log(request, &file, &err);
+    int r = open_log(users, request, &file, &err);
     int sent = send_head(socket_fd, request->stream, file.size, &err);
     if (r == 0 && sent == 0)
         r = send_log(socket_fd, &file, request);
@@ -180,7 +166,8 @@ int log_reader_serve(int socket_fd, const struct message_open_log *request)
     return r < 0 || sent < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int log_reader_dial(const char *link_path, const struct message_open_log *request, bool is_too_many)
+int log_reader_dial(const char *link_path, const struct job_users *users,
+    const struct message_open_log *request, bool is_too_many)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -190,7 +177,7 @@ int log_reader_dial(const char *link_path, const struct message_open_log *reques
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || chdir("/") < 0)
         return EXIT_FAILURE;
     if (!is_too_many)
-        return log_reader_serve(fd, request);
+        return log_reader_serve(fd, users, request);
     struct error err = { 0 };
     (void)error_set(&err, -EBUSY, "the node reads as many logs as it may already; try again later");
     (void)send_head(fd, request->stream, 0, &err);

@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 
+#include "agent/job_user.h"
 #include "wire/message.h"
 
 /* Dials the controller and serves the request; returns the exit status of the process, which has changed its
  * identity for good. `is_too_many`: only says that the node reads as many logs as it may. */
-int log_reader_dial(const char *link_path, const struct message_open_log *request, bool is_too_many);
+int log_reader_dial(const char *link_path, const struct job_users *users,
+    const struct message_open_log *request, bool is_too_many);
 
 /* The same on a connected socket. */
-int log_reader_serve(int socket_fd, const struct message_open_log *request);
+int log_reader_serve(int socket_fd, const struct job_users *users, const struct message_open_log *request);

@@ -21,6 +21,7 @@ struct stream {
 struct log_streams {
     struct event_base *base;
     char *link_path;
+    const struct job_users *users;
     struct stream *list;
     size_t count;
 };
@@ -65,7 +66,7 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
     pid_t pid = child_fork(-1, &pidfd);
     if (pid == 0) {
         (void)prctl(PR_SET_NAME, "mgpu-log");
-        _exit(log_reader_dial(streams->link_path, request, is_too_many));
+        _exit(log_reader_dial(streams->link_path, streams->users, request, is_too_many));
     }
     if (pid < 0)
         log_warning("cannot start a process to read %s: %s", request->path, strerror(-pid));
@@ -73,11 +74,13 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
         stream_add(streams, pidfd);
 }
 
-struct log_streams *log_streams_new(struct event_base *base, const char *link_path)
+struct log_streams *log_streams_new(
+    struct event_base *base, const char *link_path, const struct job_users *users)
 {
     struct log_streams *streams = xcalloc(1, sizeof(*streams));
     streams->base = base;
     streams->link_path = xstrdup(link_path);
+    streams->users = users;
     return streams;
 }
 

@@ -5,13 +5,15 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+#include "agent/job_user.h"
 #include "wire/message.h"
 
 #define LOG_STREAMS_MAX 256U // at once; more are answered with an error
 
 struct log_streams;
 
-/* `link_path` is the controller's socket, relative to the working directory. */
-struct log_streams *log_streams_new(struct event_base *base, const char *link_path);
+/* `link_path` is the controller's socket, relative to the working directory; `users` is borrowed. */
+struct log_streams *log_streams_new(
+    struct event_base *base, const char *link_path, const struct job_users *users);
 void log_streams_open(struct log_streams *streams, const struct message_open_log *request);
 void log_streams_free(struct log_streams *streams);

@@ -10,6 +10,7 @@
 
 #include "agent/confine.h"
 #include "agent/gpu_devices.h"
+#include "agent/job_user.h"
 #include "wire/message.h"
 
 #define TELLERS_MAX      8U // at once
@@ -17,10 +18,7 @@
 
 struct tellers_options {
     const char *sendmail; // path
-    bool is_root;         // else only our own user can be served
-    bool is_root_job_allowed;
-    bool is_number_enough;             // as in struct launcher_options
-    const char *node;                  // name of this node
+    struct job_users users;
     const struct gpu_devices *devices; // NULL: tellers are not kept from devices
 };
 

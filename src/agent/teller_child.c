@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@
 #include <unistd.h>
 
 #include "agent/child.h"
-#include "agent/users.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -82,36 +80,6 @@ static void limit_self(void)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
     (void)umask(077);
-}
-
-static int become(const struct tellers_options *options, const struct message_tell *request,
-    const struct user *user, struct error *err)
-{
-    gid_t gid = user_is_member(user, request->gid) ? request->gid : user->gid;
-    if (!options->is_root)
-        return 0; // it is this user, or was refused
-    if (setgroups(user->n_groups, user->groups) < 0 || setresgid(gid, gid, gid) < 0 ||
-        setresuid(user->uid, user->uid, user->uid) < 0)
-        return error_set_errno(err, -errno, "cannot become user %s", user->name);
-    if (user->uid != 0 && setuid(0) == 0)
-        return error_set(err, -EPERM, "root could not be given up");
-    return 0;
-}
-
-/* -ENOENT and -EPERM: nobody can be served here under that uid. */
-static int find_user(const struct tellers_options *options, const struct message_tell *request,
-    struct user *ret, struct error *err)
-{
-    uint32_t uid = request->uid;
-    if (options->is_root && uid == 0 && !options->is_root_job_allowed)
-        return error_set(err, -EPERM, "nothing is run for root on this node");
-    if (!options->is_root && uid != geteuid())
-        return error_set(
-            err, -EPERM, "this instance belongs to uid %u and runs nothing for uid %u", geteuid(), uid);
-    bool is_compared = request->user != NULL && !options->is_number_enough;
-    if (is_compared && user_check_name(uid, request->user, options->node, err) < 0)
-        return -EPERM;
-    return user_lookup(uid, ret, err);
 }
 
 /* No control character gets into a header, whoever made the text. */
@@ -210,10 +178,10 @@ int teller_child_run(
     if (r == 0)
         r = reset_favours(&err);
     if (r == 0)
-        r = find_user(options, request, &user, &err);
+        r = job_user_find(&options->users, request->uid, request->user, &user, &err);
     if (r == 0) {
         limit_self();
-        r = become(options, request, &user, &err);
+        r = job_user_become(&user, request->gid, &err);
     }
     if (r == 0)
         r = execute(options, request, &user, &err);

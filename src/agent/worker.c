@@ -59,6 +59,7 @@ struct worker {
     struct error devices_err; // why jobs may open every device
     struct gpu_devices *devices;
     struct launcher *launcher;
+    struct job_users users;
     struct log_streams *streams;
     struct guests *guests;
     struct effects *effects;
@@ -284,11 +285,8 @@ static int open_launcher(struct worker *worker, struct error *err)
         .state_dir = options->state_dir,
         .log_dir = options->log_dir,
         .shepherd = options->shepherd,
-        .node = options->node,
+        .users = worker->users,
         .has_joined = options->uplink_fd >= 0,
-        .is_root = geteuid() == 0,
-        .is_root_job_allowed = options->is_root_job_allowed,
-        .is_number_enough = options->is_number_enough,
         .pids_max = options->pids_max,
         .devices = worker->devices,
         .is_guarding = worker->devices_err.code == 0,
@@ -312,10 +310,7 @@ static void open_tellers(struct worker *worker)
 {
     const struct tellers_options options = {
         .sendmail = worker->options->sendmail,
-        .is_root = geteuid() == 0,
-        .is_root_job_allowed = worker->options->is_root_job_allowed,
-        .is_number_enough = worker->options->is_number_enough,
-        .node = worker->options->node,
+        .users = worker->users,
         .devices = worker->devices_err.code == 0 ? worker->devices : NULL,
     };
     worker->tellers = tellers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
@@ -331,7 +326,7 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->looks = lease_looks_new(worker->base, worker->watch, on_process, worker);
-    worker->streams = log_streams_new(worker->base, LINK_SOCKET);
+    worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
     open_tellers(worker);
     struct effects_parts parts = {
@@ -494,6 +489,10 @@ static void end(struct worker *worker)
 int worker_run(const struct agent_options *options)
 {
     struct worker worker = { .options = options, .run_fd = -1, .state_fd = -1, .early_link = -1 };
+    worker.users = (struct job_users){ .is_root = geteuid() == 0,
+        .is_root_job_allowed = options->is_root_job_allowed,
+        .is_number_enough = options->is_number_enough,
+        .node = options->node };
     struct error err = { 0 };
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fcntl(options->uplink_fd >= 0 ? options->uplink_fd : options->link_fd, F_SETFD, FD_CLOEXEC);

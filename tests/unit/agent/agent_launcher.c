@@ -54,10 +54,10 @@ static void open_launcher(struct node *node)
         .state_dir = node->state_dir,
         .log_dir = NULL,
         .shepherd = getenv("MGPU_SHEPHERD"),
-        .node = "box",
-        .is_root = geteuid() == 0,
-        .is_root_job_allowed = true,
-        .is_number_enough = node->is_number_enough,
+        .users = { .is_root = geteuid() == 0,
+            .is_root_job_allowed = true,
+            .is_number_enough = node->is_number_enough,
+            .node = "box" },
         .pids_max = node->pids_max,
         .devices = node->devices,
         .is_guarding = node->devices != NULL };
@@ -351,6 +351,40 @@ static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **stat
     assert_int_equal(access(path, F_OK), -1);
 }
 
+static void a_launch_that_cannot_be_read_ends_for_good(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    node->launch.defect = "field name has 131 bytes; at most 128";
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_START_FAILED);
+    assert_int_equal(node->exit.is_executed, 0);
+    assert_non_null(strstr(node->exit.text, "field name has 131 bytes; at most 128"));
+    node->launch.defect = NULL;
+    node->launch.spec.count = 0;
+    node->launch.attempt = 2;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_non_null(strstr(err.message, "its request did not come"));
+}
+
+/* What a shepherd could not read would be started again and again. */
+static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    char *value = xcalloc(1, 70000 + 16);
+    memset(value, 'x', 70000);
+    memcpy(value, "GPU-", 4);
+    struct gpu_grant *grants = node->launch.gpus.items;
+    free(grants[0].uuid);
+    grants[0].uuid = value;
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_START_FAILED);
+    assert_non_null(strstr(node->exit.text, "bytes; at most"));
+}
+
 static void roots_jobs_need_to_be_allowed(void **state)
 {
     struct node *node = *state;
@@ -359,14 +393,17 @@ static void roots_jobs_need_to_be_allowed(void **state)
     struct launcher_options options = { .run_dir = node->run_dir,
         .state_dir = node->state_dir,
         .shepherd = getenv("MGPU_SHEPHERD"),
-        .node = "box",
-        .is_root = true };
+        .users = { .is_root = true, .node = "box" } };
     if (geteuid() != 0)
         skip();
     assert_int_equal(launcher_open(&options, node->confine, node->cells, &strict, &err), 0);
     assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
     assert_string_equal(err.message,
         "jobs of root are not allowed on node box: its mgpu-agent was started without --allow-root-jobs");
+    /* A lease of a process of root is no way around it. */
+    node->launch.attempt = 2;
+    node->job.ask.lease_pid = 1;
+    assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
     launcher_close(strict);
 }
 
@@ -602,6 +639,8 @@ int main(void)
         CASE(an_unknown_user_is_refused_for_good),
         CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
         CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
+        CASE(a_launch_that_cannot_be_read_ends_for_good),
+        CASE(a_step_whose_spec_would_be_over_a_limit_is_refused),
         CASE(roots_jobs_need_to_be_allowed),
         CASE(a_command_reaches_the_shepherd),
         CASE(a_dead_shepherd_is_replaced_by_an_adopter),

@@ -26,6 +26,7 @@
 static char dir_path[] = "/tmp/mgpu-log-XXXXXX";
 static char log_path[64];
 static uid_t owner;
+static struct job_users users = { .node = "box" };
 
 struct reader {
     pid_t pid;
@@ -62,7 +63,7 @@ static void start_with(struct reader *reader, const struct message_open_log *req
         (void)close(pair[0]);
         if (prepare != NULL)
             prepare();
-        _exit(log_reader_serve(pair[1], request));
+        _exit(log_reader_serve(pair[1], &users, request));
     }
     (void)close(pair[1]);
     reader->fd = pair[0];
@@ -240,6 +241,34 @@ static void what_is_no_regular_file_is_refused(void **state)
     expect_refusal(&request, ENOENT, "No such file");
 }
 
+/* Whatever a controller asks: its word alone opens none of root's files. */
+static void a_log_of_root_is_refused_where_root_has_no_jobs(void **state)
+{
+    static char shadow[] = "/etc/shadow";
+    struct message_open_log request = request_for(0, 0, 0);
+    if (geteuid() != 0)
+        skip();
+    request.uid = 0;
+    request.path = shadow;
+    expect_refusal(&request, EPERM, "jobs of root are not allowed on node box");
+}
+
+static void a_log_of_root_is_read_where_root_may_have_jobs(void **state)
+{
+    struct reader reader;
+    struct message_open_log request = request_for(0, 0, 0);
+    if (geteuid() != 0)
+        skip();
+    write_log("root's\n", O_TRUNC);
+    assert_int_equal(chown(log_path, 0, 0), 0);
+    request.uid = 0;
+    users.is_root_job_allowed = true;
+    start(&reader, &request);
+    finish(&reader, "root's\n");
+    users.is_root_job_allowed = false;
+    assert_int_equal(unlink(log_path), 0);
+}
+
 static void a_relative_path_is_refused(void **state)
 {
     struct message_open_log request = request_for(0, 0, 0);
@@ -260,9 +289,12 @@ int main(void)
         cmocka_unit_test(a_file_of_another_user_is_refused),
         cmocka_unit_test(a_file_that_only_root_may_read_is_refused),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(a_log_of_root_is_refused_where_root_has_no_jobs),
+        cmocka_unit_test(a_log_of_root_is_read_where_root_may_have_jobs),
         cmocka_unit_test(a_relative_path_is_refused),
     };
     owner = geteuid() == 0 ? NOBODY : geteuid();
+    users.is_root = geteuid() == 0;
     if (mkdtemp(dir_path) == NULL || chmod(dir_path, 0755) < 0)
         return EXIT_FAILURE;
     (void)snprintf(log_path, sizeof(log_path), "%s/job.log", dir_path);

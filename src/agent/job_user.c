@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/job_user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* A rootless instance may live where nobody has written its user down (containers). */
+static void make_own_user(uid_t uid, struct user *ret)
+{
+    const char *home = getenv("HOME");
+    *ret = (struct user){ .uid = uid,
+        .gid = getegid(),
+        .name = xasprintf("%u", uid),
+        .home = xstrdup(home != NULL ? home : "/"),
+        .shell = xstrdup("/bin/sh") };
+}
+
+int job_user_check(const struct job_users *users, uid_t uid, const char *name, struct error *err)
+{
+    if (!users->is_root && uid != geteuid())
+        return error_set(
+            err, -EPERM, "this instance belongs to uid %u and does nothing as uid %u", geteuid(), uid);
+    if (users->is_root && uid == 0 && !users->is_root_job_allowed) {
+        (void)error_set(err, -EPERM,
+            "jobs of root are not allowed on node %s: its mgpu-agent was started without --allow-root-jobs",
+            users->node);
+        return error_hint(err, "submit as a normal user");
+    }
+    return name != NULL && !users->is_number_enough ? user_check_name(uid, name, users->node, err) : 0;
+}
+
+int job_user_find(
+    const struct job_users *users, uid_t uid, const char *name, struct user *ret, struct error *err)
+{
+    int r = job_user_check(users, uid, name, err);
+    if (r < 0)
+        return r;
+    r = user_lookup(uid, ret, err);
+    if (r == -ENOENT && !users->is_root) {
+        make_own_user(uid, ret);
+        r = 0;
+    }
+    return r;
+}
+
+int job_user_become(const struct user *user, gid_t gid, struct error *err)
+{
+    uid_t real, effective, saved;
+    if (geteuid() != 0)
+        return geteuid() == user->uid
+                   ? 0
+                   : error_set(err, -EPERM, "uid %u cannot become user %s", geteuid(), user->name);
+    gid = user_is_member(user, gid) ? gid : user->gid;
+    if (setgroups(user->n_groups, user->groups) < 0 || setresgid(gid, gid, gid) < 0 ||
+        setresuid(user->uid, user->uid, user->uid) < 0)
+        return error_set_errno(err, -errno, "cannot become user %s", user->name);
+    if (getresuid(&real, &effective, &saved) < 0 || real != user->uid || effective != user->uid ||
+        saved != user->uid || (user->uid != 0 && setreuid((uid_t)-1, 0) == 0))
+        return error_set(err, -EPERM, "cannot become user %s: root could be regained", user->name);
+    return 0;
+}
