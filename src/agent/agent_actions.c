@@ -54,9 +54,8 @@ static enum next give_back(struct look *look, const char *why)
     free(attempt->why_returned);
     attempt->why_returned = xstrdup(why);
     if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
-        if (look->sight.is_ready)
-            (void)effects->release(
-                effects->arg, &attempt->id, 0); // it finds the verdict against it, and ends
+        if (look->sight.is_alive) // it finds the verdict against it, and ends
+            (void)effects->release(effects->arg, &attempt->id, 0);
         return LOOK_AGAIN;
     }
     log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);

@@ -311,6 +311,8 @@ static int effect_remove(void *arg, const struct spool_id *id)
     if (dirfd >= 0 && lease_is(dirfd))
         unwatch(effects, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
+    if (r == -EBUSY)
+        effect_kill(arg, id); // an init whose user had stopped it, and whose shepherd died
     if (r < 0 && r != -EBUSY)
         log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
     if (r == 0)

@@ -341,6 +341,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
         .grace_ms = job->ask.grace_ms,
         .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
+        .start_ms = LAUNCH_START_MS,
         .meeting_port = launch->task == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,

@@ -13,6 +13,8 @@
 #define MEETING_PORT_FIRST 29500U // where the parts of a job on several nodes may meet
 #define MEETING_PORTS      500U
 
+#define LAUNCH_START_MS (120 * 1000) // a user must not hold GPUs with a start that never comes
+
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
 struct group_id {
@@ -89,6 +91,7 @@ struct launch_spec {
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
     /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
     bool is_gated;
+    int64_t start_ms; // from its shepherd's start until it is prepared; 0: any time
 };
 
 /* spool file "started": the gate is open. */

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,9 @@
 #include "shepherd/ready.h"
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
+
+#define CLONE_TRIES   20  // before the attempt is given back
+#define CLONE_WAIT_MS 250 // between two of them
 
 /* A fresh inode: the init of a shepherd that died before the verdict may still write to the old one. */
 static int create_status(struct shepherd *shepherd, struct error *err)
@@ -100,22 +104,59 @@ static int start_init(struct shepherd *shepherd, struct init *init)
         init_run(init);
     }
     (void)close(pair[1]);
-    if (pid < 0)
+    if (pid < 0) {
+        closep(&shepherd->channel_fd);
+        shepherd->channel_fd = -1;
         return (int)pid;
+    }
     shepherd->init_pid = pid;
     return 0;
+}
+
+/* A node can be short of processes or memory for a moment. */
+static int start_init_soon(struct shepherd *shepherd, struct init *init)
+{
+    int r = start_init(shepherd, init);
+    for (unsigned i = 0; i < CLONE_TRIES && r < 0 && step_is_transient(STEP_CLONE, -r); i++) {
+        (void)poll(NULL, 0, CLONE_WAIT_MS);
+        r = start_init(shepherd, init);
+    }
+    return r;
+}
+
+/*
+ * I is a process of the user's, who may stop it, and opens what the user named: it may never report.
+ * STEP_NONE: there is something to read. The agent that takes the attempt back says so by a command.
+ */
+static enum launch_step await_report(struct shepherd *shepherd)
+{
+    int64_t limit_ms = shepherd->spec.start_ms, ends_ms = clock_boot_ms() + limit_ms;
+    for (;;) {
+        struct pollfd sources[] = { { shepherd->channel_fd, POLLIN, 0 }, { shepherd->ctl_fd, POLLIN, 0 } };
+        int64_t left_ms = ends_ms - clock_boot_ms();
+        if (limit_ms > 0 && left_ms <= 0)
+            return STEP_LATE;
+        if (poll(sources, 2, limit_ms > 0 ? (int)left_ms : -1) <= 0)
+            continue;
+        if (sources[0].revents != 0)
+            return STEP_NONE;
+        if (ready_take_command(shepherd) && spool_verdict(shepherd->spool_fd) == VERDICT_NOGO)
+            return STEP_LATE; // nobody will read it
+    }
 }
 
 /* I's first packet. No packet means that I was killed. */
 static struct init_report read_report(struct shepherd *shepherd)
 {
-    struct init_report report = { .step = STEP_INIT };
+    struct init_report report = { .step = await_report(shepherd) };
+    if (report.step != STEP_NONE)
+        return report;
     if (descriptor_receive(shepherd->channel_fd, &report, sizeof(report), &shepherd->log_fd) != 1)
         return (struct init_report){ .step = STEP_INIT };
     return report;
 }
 
-/* I leaves by itself when its channel ends; it has not executed anything. */
+/* It has not executed anything. It is killed, because it would leave by itself only if its user lets it. */
 static void dismiss_init(struct shepherd *shepherd)
 {
     siginfo_t ended;
@@ -123,6 +164,7 @@ static void dismiss_init(struct shepherd *shepherd)
     shepherd->channel_fd = -1;
     if (shepherd->init_pidfd < 0)
         return;
+    (void)process_signal(shepherd->init_pidfd, SIGKILL);
     (void)waitid(P_PIDFD, (id_t)shepherd->init_pidfd, &ended, WEXITED);
     closep(&shepherd->init_pidfd);
     shepherd->init_pidfd = -1;
@@ -216,7 +258,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     }
     if (r == 0) {
         failed = STEP_CLONE;
-        r = start_init(shepherd, &init);
+        r = start_init_soon(shepherd, &init);
     }
     if (r < 0) {
         ret_failure->step = failed;
@@ -259,7 +301,9 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
         }
     }
     if (ending->status.step != STEP_NONE) {
-        ending->status.phase = INIT_ENDED;
+        /* INIT_NEVER proves that nothing ran: the job is tried again. */
+        bool is_transient = step_is_transient(ending->status.step, ending->status.error);
+        ending->status.phase = is_transient ? INIT_NEVER : INIT_ENDED;
         dismiss_init(shepherd);
         return record_publish(shepherd, ending);
     }

@@ -12,8 +12,7 @@
 #include "shepherd/exec.h"
 #include "shepherd/record.h"
 
-/* True when it is to go on. */
-static bool take_command(struct shepherd *shepherd)
+bool ready_take_command(struct shepherd *shepherd)
 {
     struct spool_command command;
     ssize_t n = recv(shepherd->ctl_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
@@ -47,7 +46,7 @@ void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure)
             ret_failure->error = 0;
             return;
         }
-        if (sources[0].revents != 0 && take_command(shepherd))
+        if (sources[0].revents != 0 && ready_take_command(shepherd))
             return;
     }
 }

@@ -9,3 +9,7 @@
  * meet. Fills in `ret_failure` when the user's
  * init is lost meanwhile, or nothing can be said. */
 void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure);
+
+/* Takes one command that has come, before there is anything to obey it. True when the verdict is to be
+ * settled, or was. */
+bool ready_take_command(struct shepherd *shepherd);

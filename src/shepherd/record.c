@@ -161,6 +161,8 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             (long long)(shepherd->spec.lease_ms / 1000));
     else if (judge(ending) == END_IDLE_TIMEOUT)
         describe_idle(&shepherd->spec, text, size);
+    else if (status->phase < INIT_EXECUTING && status->step != STEP_NONE)
+        step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
     else if (status->phase < INIT_EXECUTING)
         (void)snprintf(text, size, "the command was never started: its shepherd died before the gate opened");
     else if (status->phase == INIT_EXECUTING)

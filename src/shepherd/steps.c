@@ -46,6 +46,8 @@ static const struct step_row rows[STEPS] = {
     [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
     [STEP_TERMINAL] = { "cannot open a terminal", "", OBJECT_NONE, true },
     [STEP_SAYING] = { "cannot make the pipe MGPU_NOTIFY of the job", "", OBJECT_NONE, true },
+    [STEP_LATE] = { "its start was not prepared in time: the directory ",
+        " or the log does not answer, or its init was stopped", OBJECT_CWD, false },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
     [STEP_MOUNT] = { "a container cannot be given the directory ",
@@ -104,6 +106,12 @@ void step_describe(enum launch_step step, int error, const struct launch_spec *s
         why = "the interpreter named in its first line does not exist";
     (void)snprintf(text, size, "%s%.400s%s%s%s", row->text, object, row->tail, why != NULL ? ": " : "",
         why != NULL ? why : "");
+}
+
+bool step_is_transient(enum launch_step step, int error)
+{
+    bool is_fork = step == STEP_CLONE || step == STEP_TERMINAL;
+    return is_fork && (error == EAGAIN || error == ENOMEM || error == ENFILE || error == EMFILE);
 }
 
 int step_exit_code(enum launch_step step, int error)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +36,12 @@ enum launch_step {
     STEP_RUNTIME,
     STEP_MOUNT,
     STEP_SAYING,
+    STEP_LATE,
     STEPS,
 };
+
+/* May the same go well in a moment? True of a process that could not be made. */
+bool step_is_transient(enum launch_step step, int error);
 
 /* The errno by which exec_search() says: the file is there, what should interpret or load it is not. */
 #define STEP_NO_INTERPRETER ELIBACC

@@ -647,6 +647,19 @@ static void leftovers_are_killed_before_the_end_is_reported(void **state)
     node_free(node);
 }
 
+/* It may wait for an init that its user has stopped. */
+static void a_shepherd_that_prepares_a_start_that_is_taken_back_is_told(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_true(node->spool.is_alive);
+    assert_int_equal(node->releases, 0);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
 static void a_removal_that_must_wait_is_tried_again(void **state)
 {
     struct node *node = node_connected();
@@ -812,6 +825,7 @@ int main(void)
         cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),
         cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
         cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
+        cmocka_unit_test(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told),
         cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
         cmocka_unit_test(an_epoch_that_is_over_is_refused),
         cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
