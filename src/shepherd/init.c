@@ -79,14 +79,14 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
 /* Where it has come to. */
 struct place {
     int cwd_error; // positive: why it is in cwd_fallback
-    bool is_log_fallback;
+    size_t log;    // which of the names of the log it has
 };
 
 /* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
 static void report_ready(const struct init *init, int log_fd, const struct place *place)
 {
     struct init_report report = {
-        .step = STEP_NONE, .is_fallback = place->is_log_fallback, .cwd_error = place->cwd_error
+        .step = STEP_NONE, .log = (uint32_t)place->log, .cwd_error = place->cwd_error
     };
     int r = descriptor_send(init->channel_fd, &report, sizeof(report), log_fd);
     if (r < 0)
@@ -137,16 +137,29 @@ static int enter_directory(const struct init *init, struct place *place)
     return 0;
 }
 
+/* By the first of its names that can be had. The one that is the attempt's own is there for the case that the
+ * one before it is taken. */
 static int open_log(const struct init *init, struct place *place, enum launch_step *ret_step)
 {
-    const char *path = place->cwd_error != 0 ? init->log_path_moved : init->log_path;
-    int fd = output_open(path, init->spec->is_output_default, ret_step);
-    if (fd >= 0 || init->log_fallback == NULL)
-        return fd;
-    enum launch_step step;
-    int fallback = output_open(init->log_fallback, true, &step);
-    place->is_log_fallback = fallback >= 0;
-    return fallback >= 0 ? fallback : fd;
+    if (!init->spec->is_output_default)
+        return output_open(
+            place->cwd_error != 0 ? init->log_path_moved : init->logs[0], OUTPUT_NAMED, ret_step);
+    int first = 0, before = 0;
+    for (size_t i = 0; i < INIT_LOGS && init->logs[i] != NULL; i++) {
+        bool is_own = i % 2 == 1;
+        enum launch_step step;
+        if (is_own && before != -EEXIST)
+            continue;
+        int fd = output_open(init->logs[i], is_own ? OUTPUT_OWN : OUTPUT_DEFAULT, &step);
+        place->log = i;
+        if (fd >= 0)
+            return fd;
+        if (first == 0)
+            *ret_step = step;
+        first = first == 0 ? fd : first;
+        before = fd;
+    }
+    return first;
 }
 
 /* A part of several whose command is missing here keeps the others from starting. What a setup makes of PATH
@@ -320,14 +333,24 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
     return 0;
 }
 
+/* In the output, for those who read that alone. */
+static void tell_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
+{
+    char text[1024];
+    step_describe((enum launch_step)status->step, status->error, init->spec, NULL, text, sizeof(text));
+    (void)dprintf(plan->stdio[STDERR_FILENO], "mgpu: %s\n", text);
+}
+
 /* The shell is gone: did the command's turn come? */
-static void judge_setup(const struct plan *plan, struct init_status *status)
+static void judge_setup(const struct init *init, const struct plan *plan, struct init_status *status)
 {
     enum launch_step step = STEP_NONE;
     int error = 0;
     if (exec_request_is_reached(plan->request_fd, &step, &error)) {
-        if (step != STEP_NONE)
+        if (step != STEP_NONE) {
             note_failure(status, step, error);
+            tell_failure(init, plan, status);
+        }
         return;
     }
     note_failure(status, STEP_SETUP, 0);
@@ -340,7 +363,7 @@ static void judge_setup(const struct plan *plan, struct init_status *status)
     (void)write_all(plan->stdio[STDERR_FILENO], line, (size_t)n);
 }
 
-/* In the output, for who reads that alone. */
+/* In the output, for those who read that alone. */
 static void tell_place(const struct init *init, const struct place *place, int fd)
 {
     char text[1024];
@@ -366,12 +389,13 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
         return note_failure(status, STEP_SPAWN, (int)-leader);
     if (error != 0) {
         wait_for(leader, status);
-        return note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
+        note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
+        return tell_failure(init, &plan, status);
     }
     (void)send(init->channel_fd, INIT_EXECUTED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     wait_for(leader, status);
     if (plan.request_fd >= 0)
-        judge_setup(&plan, status);
+        judge_setup(init, &plan, status);
 }
 
 static off_t log_size(int log_fd)

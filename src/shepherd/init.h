@@ -13,6 +13,7 @@
 #include "shepherd/tail.h"
 
 #define INIT_STATUS_MAGIC 0x6d677374U
+#define INIT_LOGS         4U
 
 /* How far the step has come; only ever grows. */
 enum init_phase {
@@ -41,10 +42,10 @@ struct init_status {
 
 /* First packet from I: ready, with the log's descriptor attached, or the step that failed. */
 struct init_report {
-    uint32_t step;        // STEP_NONE: ready, waits at the gate
-    int32_t error;        // positive errno
-    uint32_t is_fallback; // 1: the log is at output_fallback
-    int32_t cwd_error;    // positive errno: why it is in cwd_fallback; 0: it is not
+    uint32_t step;     // STEP_NONE: ready, waits at the gate
+    int32_t error;     // positive errno
+    uint32_t log;      // which of init->logs it has
+    int32_t cwd_error; // positive errno: why it is in cwd_fallback; 0: it is not
 };
 
 /* S to I: execute. */
@@ -59,9 +60,9 @@ struct init_gate {
 /* What I gets from S; all of it is prepared before the clone. */
 struct init {
     struct launch_spec *spec;
-    const char *log_path;       // absolute
-    const char *log_path_moved; // the same, seen from cwd_fallback; NULL where there is none
-    const char *log_fallback;   // absolute, or NULL
+    /* Absolute. Of a default output: the name, the attempt's own beside it, and both at the fallback. */
+    const char *logs[INIT_LOGS];
+    const char *log_path_moved; // the first, seen from cwd_fallback; NULL where there is none
     const char *program;        // path of this program, for the setup shell
     char **command;             // argv with two free entries before it, for scripts without "#!"
     struct strings *environment;

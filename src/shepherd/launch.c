@@ -37,6 +37,7 @@
 #include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/node_lease.h"
+#include "shepherd/output.h"
 #include "shepherd/ready.h"
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
@@ -223,32 +224,43 @@ static void note_move(struct shepherd *shepherd, int error, char **log_path)
     shepherd->log_path = take_ptr(*log_path);
 }
 
+/* As struct init has them. */
+static void name_logs(const struct launch_spec *spec, struct strings *ret)
+{
+    const char *const places[] = { spec->output, spec->output_fallback };
+    for (size_t i = 0; i < 2 && places[i] != NULL; i++) {
+        strings_take(ret, absolute_path(spec->cwd, places[i]));
+        if (spec->is_output_default)
+            strings_take(ret, output_own_name(ret->items[ret->count - 1], spec->token));
+    }
+}
+
 /* Starts I and waits until it has prepared everything, or has failed at some step. */
 static void prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
 {
     struct launch_spec *spec = &shepherd->spec;
     _cleanup_strings_ struct strings environment = { 0 };
     char program[SPEC_PATH_MAX] = "";
-    _cleanup_free_ char *fallback =
-        spec->output_fallback != NULL ? absolute_path(spec->cwd, spec->output_fallback) : NULL;
+    _cleanup_strings_ struct strings logs = { 0 };
     if (spec->setup != NULL && readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
         program[0] = '\0';
-    shepherd->log_path = absolute_path(spec->cwd, spec->output);
+    name_logs(spec, &logs);
+    shepherd->log_path = xstrdup(logs.items[0]);
     _cleanup_free_ char *moved_path =
         spec->cwd_fallback != NULL ? absolute_path(spec->cwd_fallback, spec->output) : NULL;
     char **argv = exec_argv(&spec->command);
     merge_environment(spec, &environment);
     struct init init = {
         .spec = spec,
-        .log_path = shepherd->log_path,
         .log_path_moved = moved_path,
-        .log_fallback = fallback,
         .program = program,
         .command = argv,
         .environment = &environment,
         .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_guest,
         .status_fd = shepherd->status_fd,
     };
+    for (size_t i = 0; i < logs.count; i++)
+        init.logs[i] = logs.items[i];
     int r = terminal_open(&shepherd->terminal, spec);
     init.stdio = shepherd->terminal.is_open ? shepherd->terminal.job_fds : NULL;
     enum launch_step failed = STEP_TERMINAL;
@@ -269,9 +281,9 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         ret_failure->error = report.error;
         if (report.cwd_error != 0)
             note_move(shepherd, report.cwd_error, &moved_path);
-        if (report.is_fallback != 0) {
+        if (report.log > 0 && report.log < logs.count) {
             free(shepherd->log_path);
-            shepherd->log_path = take_ptr(fallback);
+            shepherd->log_path = xstrdup(logs.items[report.log]);
         }
         if (report.step == STEP_NONE)
             start_terminal(shepherd, ret_failure);

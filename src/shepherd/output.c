@@ -46,28 +46,27 @@ static int make_parent(const char *path)
     return make_directories(parent, 0700);
 }
 
-/* The default name holds a job id, which is never given twice: text in such a file is not this job's. */
-static void set_aside(const char *path)
+char *output_own_name(const char *path, uint64_t token)
 {
-    char old[PATH_MAX];
-    struct stat st;
-    if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
-        return;
-    if (snprintf(old, sizeof(old), "%s.old", path) < (int)sizeof(old))
-        (void)rename(path, old);
+    static const char ending[] = ".log";
+    size_t length = strlen(path), tail = sizeof(ending) - 1;
+    bool has_ending = length > tail && strcmp(path + length - tail, ending) == 0;
+    return xasprintf("%.*s-%08x%s", (int)(has_ending ? length - tail : length), path, (unsigned)token,
+        has_ending ? ending : "");
 }
 
-int output_open(const char *path, bool is_default, enum launch_step *ret_step)
+int output_open(const char *path, enum output_name name, enum launch_step *ret_step)
 {
-    if (is_default) {
+    if (name != OUTPUT_NAMED) {
         int r = make_parent(path);
         if (r < 0)
             return fail(ret_step, STEP_LOG_DIRECTORY, -r);
-        set_aside(path);
     }
-    /* What jobs print is their user's business; a file that the user named is made as a shell would make it.
-     */
-    _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT, is_default ? 0600 : 0666);
+    /* Instances may share a home, also over machines: the one that makes the file has the name. What jobs
+     * print is private to their user; a file that the user named is made as a shell would make it. */
+    int exclusive = name == OUTPUT_DEFAULT ? O_EXCL : 0;
+    mode_t mode = name == OUTPUT_NAMED ? 0666 : 0600;
+    _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT | exclusive, mode);
     if (fd < 0)
         return fail(ret_step, errno == ENXIO || errno == EISDIR ? STEP_LOG_KIND : STEP_LOG, errno);
     struct stat st;

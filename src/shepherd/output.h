@@ -2,13 +2,22 @@
 /* The file that a job's output goes to, opened as the user. */
 #pragma once
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "shepherd/steps.h"
 
+enum output_name {
+    OUTPUT_NAMED,   // by the user: may be there, and is appended to
+    OUTPUT_DEFAULT, // by mgpu, from the job's number: what is there belongs to a job of another instance
+    OUTPUT_OWN,     // likewise, from the attempt's token too: what is there is this attempt's
+};
+
 /*
- * Opens `path` for appending and proves that it is a regular file of ours (or /dev/null). With `is_default`
- * missing directories are made (0700), and a file of that name with text in it, which can only be from
- * another instance, is set aside as NAME.old. Returns the descriptor, or a negative errno and the step.
+ * Opens `path` for appending and proves that it is a regular file of ours (or /dev/null). Missing directories
+ * of names by mgpu are made (0700). Returns the descriptor, or a negative errno and the step; -EEXIST:
+ * another instance's log has this name.
  */
-int output_open(const char *path, bool is_default, enum launch_step *ret_step);
+int output_open(const char *path, enum output_name name, enum launch_step *ret_step);
+
+/* The name beside `path`, "7.log", that only this attempt has: "7-0badcafe.log". The caller frees it. */
+char *output_own_name(const char *path, uint64_t token);

@@ -24,6 +24,13 @@ def test_a_command_that_does_not_exist_is_127(box):
     assert 'no-such-program' in box.mgpu('show', job['id'], check=True).out
 
 
+def test_the_log_says_that_a_command_could_not_be_executed(box):
+    for words in ([], ['--setup', 'true']):
+        job = box.submit(*words, '--', 'no-such-program')
+        box.wait(job)
+        assert box.output(job) == 'mgpu: cannot execute no-such-program: No such file or directory\n', words
+
+
 def test_a_path_that_does_not_exist_is_127(box):
     assert start(box, '--', '/no/such/program')[0].code == 127
 

@@ -239,3 +239,16 @@ def test_the_output_of_another_users_queued_job_is_refused_at_once(cluster, bo):
     refused = cluster.mgpu('logs', '-f', job, user=bo)
     assert refused.code != 0 and 'may not' in refused.err, refused
     cluster.mgpu('cancel', job, check=True)
+
+
+def test_two_instances_never_write_to_one_log(make_instance, gate):
+    """Both put logs into the user's home, and both call their first job 1."""
+    first, second = [make_instance('sim:1x8G', arguments=('--log-dir', 'home')) for _ in range(2)]
+    jobs = [box.submit('--', *gate.command(f'echo {word}')) for box, word in ((first, 'one'), (second, 'two'))]
+    assert jobs == [1, 1]
+    logs = [box.wait(1, 'running')['log'] for box in (first, second)]
+    gate.open(2)
+    assert [box.wait(1)['exit_code'] for box in (first, second)] == [0, 0]
+    assert logs[0] != logs[1] and [box.output(1) for box in (first, second)] == ['one\n', 'two\n'], logs
+    for log in logs:
+        os.unlink(log)

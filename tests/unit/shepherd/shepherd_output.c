@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ static const char *in_home(const struct fixture *f, const char *name)
 static void assert_refused(const char *name, enum launch_step expected)
 {
     enum launch_step step = STEP_NONE;
-    assert_true(output_open(name, false, &step) < 0);
+    assert_true(output_open(name, OUTPUT_NAMED, &step) < 0);
     assert_int_equal(step, expected);
 }
 
@@ -35,7 +36,7 @@ static void a_new_log_belongs_to_its_user_alone(void **state)
 {
     enum launch_step step;
     struct stat st;
-    _cleanup_close_ int fd = output_open(in_home(*state, "new.log"), true, &step);
+    _cleanup_close_ int fd = output_open(in_home(*state, "new.log"), OUTPUT_DEFAULT, &step);
     assert_true(fd >= 0);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
@@ -48,7 +49,7 @@ static void a_named_log_has_the_mode_that_the_umask_leaves(void **state)
     enum launch_step step;
     struct stat st;
     mode_t before = umask(027);
-    _cleanup_close_ int fd = output_open(in_home(*state, "named.log"), false, &step);
+    _cleanup_close_ int fd = output_open(in_home(*state, "named.log"), OUTPUT_NAMED, &step);
     (void)umask(before);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0640);
@@ -58,7 +59,7 @@ static void a_named_log_is_appended_to(void **state)
 {
     enum launch_step step;
     for (int i = 0; i < 2; i++) {
-        _cleanup_close_ int fd = output_open(in_home(*state, "twice.log"), false, &step);
+        _cleanup_close_ int fd = output_open(in_home(*state, "twice.log"), OUTPUT_NAMED, &step);
         assert_int_equal(write(fd, "line\n", 5), 5);
     }
     struct stat st;
@@ -66,19 +67,32 @@ static void a_named_log_is_appended_to(void **state)
     assert_int_equal(st.st_size, 10);
 }
 
-static void a_default_log_makes_its_directories_and_starts_empty(void **state)
+static void a_default_log_makes_its_directories(void **state)
 {
     enum launch_step step;
     struct stat st;
-    for (int i = 0; i < 2; i++) {
-        _cleanup_close_ int fd = output_open(in_home(*state, "a/b/7.log"), true, &step);
-        assert_int_equal(write(fd, "line\n", 5), 5);
-    }
-    assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(st.st_size, 5);
-    assert_int_equal(stat(in_home(*state, "a/b/7.log.old"), &st), 0);
+    _cleanup_close_ int fd = output_open(in_home(*state, "a/b/7.log"), OUTPUT_DEFAULT, &step);
+    assert_true(fd >= 0);
     assert_int_equal(stat(in_home(*state, "a"), &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+static void a_log_of_another_instance_is_never_written_to(void **state)
+{
+    enum launch_step step;
+    struct stat st;
+    _cleanup_close_ int other = output_open(in_home(*state, "7.log"), OUTPUT_DEFAULT, &step);
+    assert_true(other >= 0);
+    /* Also before it has any text. */
+    assert_int_equal(output_open(path, OUTPUT_DEFAULT, &step), -EEXIST);
+    _cleanup_free_ char *own = output_own_name(path, UINT64_C(0x1234567badcafe));
+    assert_non_null(strstr(own, "/7-7badcafe.log"));
+    for (int i = 0; i < 2; i++) { // a shepherd that died before the start was followed by another
+        _cleanup_close_ int fd = output_open(own, OUTPUT_OWN, &step);
+        assert_int_equal(write(fd, "line\n", 5), 5);
+    }
+    assert_int_equal(fstat(other, &st), 0);
+    assert_int_equal(st.st_size, 0);
 }
 
 static void links_fifos_and_directories_are_refused(void **state)
@@ -106,7 +120,7 @@ static void another_users_file_is_refused(void **state)
 static void the_null_device_is_fine(void **state)
 {
     enum launch_step step;
-    _cleanup_close_ int fd = output_open("/dev/null", false, &step);
+    _cleanup_close_ int fd = output_open("/dev/null", OUTPUT_NAMED, &step);
     assert_true(fd >= 0);
 }
 
@@ -118,7 +132,8 @@ int main(void)
         CASE(a_new_log_belongs_to_its_user_alone),
         CASE(a_named_log_has_the_mode_that_the_umask_leaves),
         CASE(a_named_log_is_appended_to),
-        CASE(a_default_log_makes_its_directories_and_starts_empty),
+        CASE(a_default_log_makes_its_directories),
+        CASE(a_log_of_another_instance_is_never_written_to),
         CASE(links_fifos_and_directories_are_refused),
         CASE(another_users_file_is_refused),
         CASE(the_null_device_is_fine),
