@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "controller/core_private.h"
+#include "wire/address.h"
 
 #define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon
 
@@ -88,19 +89,51 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
         core_act(core, member);
 }
 
-/* Where the others of a job reach this one of its nodes. The controller's own has no address but that at
- * which the others reach the controller. */
+/* On the controller's own machine: it has no address, or one that means something there alone. */
+static bool is_local(const struct core_node *node)
+{
+    return node == NULL || node->address == NULL || address_host_is_loopback(node->address);
+}
+
+/* How the nodes of the job that are on other machines reach that of the controller; NULL: there are none. */
+static const char *local_address(const struct core *core, const struct job *job)
+{
+    for (size_t i = 0; i < job_node_count(job); i++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, i));
+        if (!is_local(node) && node->here != NULL && !address_host_is_loopback(node->here))
+            return node->here;
+    }
+    return NULL;
+}
+
+/* Where the others of a job reach this one of its nodes. A loopback address will do only when all of them are
+ * on one machine. */
 static const char *peer_address(const struct core *core, const struct job *job, size_t rank)
 {
     const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-    if (node != NULL && node->address != NULL)
+    if (!is_local(node))
         return node->address;
+    const char *local = local_address(core, job);
+    if (local != NULL)
+        return local;
+    return node != NULL && node->address != NULL ? node->address : job_node_name(job, rank);
+}
+
+/* Two that have come by loopback are on one machine, or come through tunnels. */
+bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node)
+{
+    const char *boot_id = NULL, *by_loopback = NULL;
+    bool is_same = true;
     for (size_t i = 0; i < job_node_count(job); i++) {
-        const struct core_node *other = core_find_node(core, job_node_name(job, i));
-        if (other != NULL && other->here != NULL)
-            return other->here;
+        const struct core_node *node = core_find_node(core, job_node_name(job, i));
+        if (node == NULL || node->hello.boot_id == NULL || !is_local(node))
+            continue;
+        is_same = is_same && (boot_id == NULL || core_is_same_boot(boot_id, node->hello.boot_id));
+        boot_id = node->hello.boot_id;
+        by_loopback = node->address != NULL ? node->name : by_loopback;
     }
-    return job_node_name(job, rank);
+    *ret_node = by_loopback;
+    return is_same || by_loopback == NULL;
 }
 
 static void add_peers(const struct core *core, const struct job *job, struct message_launch *launch)

@@ -158,11 +158,29 @@ static bool are_all_started(const struct core_parts *parts)
     return true;
 }
 
+static bool is_untouched(const struct core_parts *parts)
+{
+    bool is_unheard = !parts->may_have_gone;
+    for (size_t i = 0; i < parts->count; i++)
+        is_unheard = is_unheard && parts->items[i].state == PART_UNHEARD;
+    return is_unheard;
+}
+
 void core_parts_act(struct core *core, struct core_job *entry)
 {
     struct core_parts *parts = core_parts(entry);
+    const char *node = NULL;
     if (parts == NULL || entry->changed_in > core->durable_batch)
         return; // what was changed is acted upon when it is durable
+    if (entry->job->state == JOB_STARTING && is_untouched(parts) && !core_can_meet(core, entry->job, &node)) {
+        _cleanup_free_ char *text =
+            xasprintf("the others cannot reach node %s: it dialled a loopback address, "
+                      "as through a tunnel; start its mgpu-agent with --controller and "
+                      "an address of this machine",
+                node);
+        core_end_attempt(core, entry, END_START_FAILED, text);
+        return;
+    }
     bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts);
     bool is_released = !must_stop && may_go(entry);
     for (uint32_t rank = 0; rank < parts->count; rank++)

@@ -313,6 +313,8 @@ void core_clear_outlook(struct core *core);
 
 /* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);
+/* Is there for each node of the job an address that the others can reach? False with a node that has none. */
+bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
 /* To the node of this rank. False: its request is not in memory, and was asked for. */
 /* What the owner of a job is called on this machine; NULL: he has no name here. The caller frees it. */
 char *core_user_name(struct core *core, uint32_t uid);

@@ -100,6 +100,5 @@ bool address_is_loopback(const char *listen)
     _cleanup_address_ struct address address = { 0 };
     if (address_parse(listen, API_PORT, &address, NULL) < 0)
         return false;
-    return strcasecmp(address.host, "localhost") == 0 || strcmp(address.host, "::1") == 0 ||
-           strncmp(address.host, "127.", 4) == 0;
+    return address_host_is_loopback(address.host);
 }

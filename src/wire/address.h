@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 
@@ -32,3 +34,9 @@ char *address_of_self(int fd);
 /* True when only programs of this machine can reach what listens there: a loopback address, or "localhost".
  */
 bool address_is_loopback(const char *listen);
+
+/* The same of a host alone. */
+static inline bool address_host_is_loopback(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+}

@@ -8,6 +8,7 @@ import pytest
 
 import harness
 import hosts
+from cluster import Cluster
 
 DEADLINE_S = harness.DEADLINE_S
 
@@ -98,6 +99,22 @@ def test_the_parts_of_a_job_meet_at_the_masters_address(spread, gate):
     spoken = {rank: network[node].address for rank, node in
               [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['parts']]}
     assert sorted(done.out.splitlines()) == [f'0: {spoken[1]} said: I am rank 1', f'1: {spoken[0]} said: I am rank 0']
+
+
+def test_a_node_beside_the_controller_is_met_at_an_address_that_all_reach(someone, gate):
+    """It dialled 127.0.0.1, as one on the controller's own machine does; the other node is on another host."""
+    with hosts.Network(['head', 'far']).made() as network:
+        head = network['head']
+        with Cluster(0, client=someone, address='0.0.0.0', prefix=head.prefix) as cluster:
+            for name, host, address in (('near', head, '127.0.0.1'), ('far', network['far'], head.address)):
+                secret = cluster.ticket('--node', name).split('#')[1]
+                cluster.add(name, prefix=host.prefix).join(f'{address}:{cluster.port}#{secret}')
+            done = cluster.box.mgpu('run', '-N', '2', '-g', '8', '--', 'python3', '-c',
+                                    'import os; print(os.environ["MASTER_ADDR"], os.environ["MGPU_HOSTS"])', check=True)
+            for line in done.out.splitlines():
+                assert '127.' not in line and head.address in line and network['far'].address in line, done
+            done = cluster.box.mgpu('run', '-N', '2', '-g', '8', '--', 'python3', '-c', RENDEZVOUS, gate.path)
+            assert done.code == 0 and done.out.count('said: I am rank') == 2, done
 
 
 def newest(box):

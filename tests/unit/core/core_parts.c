@@ -194,6 +194,59 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
 }
 
+/* A node that was started beside the controller, with --controller 127.0.0.1. */
+static void a_loopback_address_is_told_to_nobody_on_another_machine(void **state)
+{
+    struct bench *b = *state;
+    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
+    core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "10.0.0.1:29612");
+}
+
+static int open_empty(void **state)
+{
+    (void)bench_open(state);
+    return 0;
+}
+
+/* Two nodes that came by loopback, and a job on both. */
+static const struct job *run_on_loopback(struct bench *b, const char *boot_a, const char *boot_b)
+{
+    (void)hello(b, 1, "a", boot_a, NULL, 0);
+    (void)hello(b, 2, "b", boot_b, NULL, 0);
+    core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
+    core_set_address(b->core, 2, "127.0.0.1:55804", "127.0.0.1:9124");
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 4;
+    spec->ask.nodes = 2;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    return core_job(b->core, JOB);
+}
+
+static void loopback_will_do_on_one_machine(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(run_on_loopback(b, "boot-a", "boot-a")->state, JOB_STARTING);
+    assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "127.0.0.1:29612");
+}
+
+static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
+{
+    struct bench *b = *state;
+    const struct job *job = run_on_loopback(b, "boot-a", "boot-b");
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_START_FAILED);
+    assert_non_null(strstr(job->text, "the others cannot reach node b"));
+    assert_int_equal(count_sent(b, MESSAGE_LAUNCH), 0);
+}
+
 static void nobody_is_let_go_before_all_are_ready(void **state)
 {
     struct bench *b = *state;
@@ -511,6 +564,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_node_gets_its_part),
         TEST(parts_meet_at_the_address_of_the_first_node),
+        TEST(a_loopback_address_is_told_to_nobody_on_another_machine),
+        cmocka_unit_test_setup_teardown(loopback_will_do_on_one_machine, open_empty, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close),
         TEST(the_controllers_own_node_is_met_where_others_reach_the_controller),
         TEST(nobody_is_let_go_before_all_are_ready),
         TEST(it_is_over_when_all_parts_are),
