@@ -281,7 +281,8 @@ static bool add_processes(const struct gpu_state *gpu, uint64_t *ret)
         sum += processes[i].memory_bytes < room ? processes[i].memory_bytes : room;
     }
     *ret = sum;
-    return (gpu->valid & GPU_MEMORY_USED) != 0 && (gpu->valid & GPU_PROCESSES) != 0;
+    return gpu->is_host_memory == 0 && (gpu->valid & GPU_MEMORY_USED) != 0 &&
+           (gpu->valid & GPU_PROCESSES) != 0;
 }
 
 /* Memory that no process has; false when that cannot be told. */

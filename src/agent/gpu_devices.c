@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/files.h"
@@ -42,6 +43,7 @@ enum vendor { VENDOR_IS_NONE, VENDOR_IS_NVIDIA, VENDOR_IS_AMD };
 struct gpu_nodes {
     char *uuid;
     uint32_t index;
+    int32_t minor; // as the driver's library has it
     int numa;
     enum vendor vendor;
     int64_t nvidia_major, nvidia_minor, render_minor; // -1: none
@@ -147,6 +149,7 @@ static void find_nodes(const struct gpu_devices *devices, bool is_simulated, con
 {
     *gpu = (struct gpu_nodes){ .uuid = xstrdup(state->uuid),
         .index = state->index,
+        .minor = state->minor,
         .numa = state->numa,
         .nvidia_major = -1,
         .nvidia_minor = -1,
@@ -164,7 +167,7 @@ static void find_nodes(const struct gpu_devices *devices, bool is_simulated, con
     if (gpu->vendor == VENDOR_IS_AMD)
         return;
     int64_t n = read_nvidia_minor(devices, pci);
-    find_nvidia_node(devices, n >= 0 ? n : state->index, gpu);
+    find_nvidia_node(devices, n >= 0 ? n : state->minor >= 0 ? state->minor : (int64_t)state->index, gpu);
 }
 
 static bool is_same(const struct gpu_devices *devices, const struct record_list *gpus)
@@ -173,7 +176,8 @@ static bool is_same(const struct gpu_devices *devices, const struct record_list 
     if (gpus->count != devices->n_gpus)
         return false;
     for (size_t i = 0; i < gpus->count; i++)
-        if (states[i].index != devices->gpus[i].index || !text_equal(states[i].uuid, devices->gpus[i].uuid))
+        if (states[i].index != devices->gpus[i].index || states[i].minor != devices->gpus[i].minor ||
+            !text_equal(states[i].uuid, devices->gpus[i].uuid))
             return false;
     return true;
 }
@@ -224,6 +228,20 @@ char *gpu_devices_visible(const struct gpu_devices *devices, const struct record
         buffer_printf(&text, "%s%zu", i > 0 ? "," : "", count_before(grants, items[i].index));
     }
     return grants->count > 0 ? buffer_take(&text) : NULL;
+}
+
+bool gpu_devices_has_nodes(const struct gpu_devices *devices, const struct record_list *grants)
+{
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu == NULL || gpu->vendor != VENDOR_IS_NVIDIA)
+            return false;
+        _cleanup_free_ char *path =
+            xasprintf("%s/nvidia%lld", devices->device_dir, (long long)gpu->nvidia_minor);
+        if (access(path, F_OK) < 0)
+            return false;
+    }
+    return true;
 }
 
 /* --- rules --- */

@@ -44,5 +44,9 @@ void gpu_devices_paths(
  * NULL when they have no nodes, so that nothing is hidden. */
 char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants);
 
+/* Each of them is an NVIDIA GPU that has a node of its own: closing the others hides them. Not so where they
+ * are reached in another way, as in WSL. */
+bool gpu_devices_has_nodes(const struct gpu_devices *devices, const struct record_list *grants);
+
 /* NUMA node of the first of the grants, -1 when it is not known. */
 int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list *grants);

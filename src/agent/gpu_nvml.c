@@ -32,8 +32,9 @@ struct nvml_gpu {
     bool has_pci;
     unsigned int domain, bus, slot, nvml_index;
     char key[GPU_KEY_SIZE];
-    uint64_t links;  // bits of positions
-    bool has_switch; // it is linked with something that is no GPU
+    uint64_t links;        // bits of positions
+    bool has_switch;       // it is linked with something that is no GPU
+    unsigned int failures; // samples in a row, used by its own thread
 };
 
 struct nvml {
@@ -161,10 +162,12 @@ static void read_links(const struct nvml *nvml, struct nvml_gpu *gpu)
         struct nvml_pci pci = { 0 };
         if (nvml->api.link_state(gpu->device, link, &is_active) != NVML_SUCCESS)
             break; // there are no more
-        if (is_active == 0 || nvml->api.link_pci(gpu->device, link, &pci) != NVML_SUCCESS)
+        if (is_active == 0)
             continue;
-        size_t other = find_by_pci(nvml, &pci);
-        gpu->has_switch |= other == nvml->count && is_switch(nvml, &pci);
+        /* Where a fabric hides what is at the other end, it is a switch. */
+        bool is_known = nvml->api.link_pci(gpu->device, link, &pci) == NVML_SUCCESS;
+        size_t other = is_known ? find_by_pci(nvml, &pci) : nvml->count;
+        gpu->has_switch |= other == nvml->count && (!is_known || is_switch(nvml, &pci));
         if (other < nvml->count && other < 64)
             gpu->links |= UINT64_C(1) << other;
     }
@@ -239,7 +242,7 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
     const struct nvml_gpu *from = &nvml->gpus[i];
     char text[NVML_TEXT_SIZE] = "";
     struct nvml_memory memory;
-    unsigned int minor;
+    unsigned int minor, numa_node;
     gpu->index = (uint32_t)i;
     gpu->vendor = GPU_VENDOR_NVIDIA;
     gpu->minor = gpu->render_minor = -1;
@@ -257,6 +260,8 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
     if (nvml->api.memory != NULL && nvml->api.memory(from->device, &memory) == NVML_SUCCESS &&
         memory.total <= NVML_MEMORY_MAX)
         gpu->memory_bytes = memory.total;
+    gpu->is_host_memory =
+        nvml->api.numa_node != NULL && nvml->api.numa_node(from->device, &numa_node) == NVML_SUCCESS;
     gpu->links = from->links;
 }
 
@@ -264,7 +269,7 @@ static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
     nvml_events_read(nvml->events, i, gpu);
-    nvml_read_values(&nvml->api, nvml->gpus[i].device, gpu);
+    nvml_read_values(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
     nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }
 
@@ -272,7 +277,7 @@ static void nvml_look(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
     nvml_events_read(nvml->events, i, gpu);
-    nvml_read_memory(&nvml->api, nvml->gpus[i].device, gpu);
+    nvml_look_at_memory(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
     nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
 }
 

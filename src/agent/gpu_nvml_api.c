@@ -38,6 +38,10 @@ static const struct {
     SYMBOL(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
     SYMBOL(clock, false, "nvmlDeviceGetClockInfo"),
     SYMBOL(ecc, false, "nvmlDeviceGetTotalEccErrors"),
+    SYMBOL(mig_mode, false, "nvmlDeviceGetMigMode"),
+    SYMBOL(compute_mode, false, "nvmlDeviceGetComputeMode"),
+    SYMBOL(numa_node, false, "nvmlDeviceGetNumaNodeId"),
+    SYMBOL(fields, false, "nvmlDeviceGetFieldValues"),
     SYMBOL(link_state, false, "nvmlDeviceGetNvLinkState"),
     SYMBOL(link_pci, false, "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo"),
     SYMBOL(

@@ -16,8 +16,10 @@
 #define NVML_INSUFFICIENT_SIZE    7
 #define NVML_NOT_LOADED           9 // the kernel has no driver
 #define NVML_TIMEOUT              10
+#define NVML_FUNCTION_NOT_FOUND   13
 #define NVML_IS_LOST              15 // fell off the bus
 #define NVML_RESET_REQUIRED       16
+#define NVML_VERSION_MISMATCH     25
 #define NVML_TEMPERATURE_GPU      0
 #define NVML_CLOCK_SM             1
 #define NVML_CLOCK_MEMORY         2
@@ -25,6 +27,11 @@
 #define NVML_ECC_UNCORRECTED      1
 #define NVML_ECC_VOLATILE         0 // since the driver was loaded
 #define NVML_EVENT_XID            0x8ULL
+#define NVML_FIELD_RECOVERY       230 // what the driver wants to be done with the GPU
+#define NVML_MIG_ENABLED          1
+#define NVML_COMPUTE_THREAD       1 // one program, as NVML_COMPUTE_PROCESS; no longer set by drivers
+#define NVML_COMPUTE_PROHIBITED   2
+#define NVML_COMPUTE_PROCESS      3
 #define NVML_MEMORY_NOT_AVAILABLE (~0ULL)
 #define NVML_TEXT_SIZE            96
 #define NVML_BUS_ID_SIZE          16 // nvmlPciInfo_t.busIdLegacy
@@ -59,6 +66,17 @@ struct nvml_event {
     unsigned int gpu_instance, compute_instance;
 };
 
+struct nvml_field {
+    unsigned int id, scope;
+    long long timestamp, latency_us;
+    int type, code;
+    union {
+        double fraction;
+        unsigned int number;
+        unsigned long long large;
+    } value;
+};
+
 /* `infos` is an array whose elements differ by version, see gpu_nvml_processes.c. */
 typedef int nvml_processes_fn(nvml_device device, unsigned int *count, void *infos);
 
@@ -82,6 +100,10 @@ struct nvml_api {
     int (*energy)(nvml_device device, unsigned long long *millijoules);
     int (*clock)(nvml_device device, int kind, unsigned int *megahertz);
     int (*ecc)(nvml_device device, int kind, int counter, unsigned long long *count);
+    int (*mig_mode)(nvml_device device, unsigned int *current, unsigned int *pending);
+    int (*compute_mode)(nvml_device device, unsigned int *mode);
+    int (*numa_node)(nvml_device device, unsigned int *node);
+    int (*fields)(nvml_device device, int count, struct nvml_field *fields);
     int (*link_state)(nvml_device device, unsigned int link, unsigned int *is_active);
     int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *pci);
     nvml_processes_fn *compute, *graphics, *mps;          // v2 or v3

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,22 +12,28 @@
 #include "base/memory.h"
 
 #define WAIT_MS  500U
-#define PAUSE_MS 1000 // after a failure, which may last: a lost GPU makes every wait fail
+#define PAUSE_MS 1000 // after a failure, which may last: a lost GPU makes every wait of its set fail
 
 struct seen {
     uint32_t count;
     struct gpu_xid last[GPU_XIDS_MAX]; // a ring: the one after `count` errors is at count % GPU_XIDS_MAX
 };
 
+/* Each GPU has a set of its own, because one that is lost makes every wait for its set fail. */
+struct watch {
+    struct nvml_events *events;
+    nvml_event_set set; // NULL: it tells nothing
+    pthread_t thread;
+    bool is_running;
+    struct seen seen;
+};
+
 struct nvml_events {
     const struct nvml_api *api;
-    nvml_event_set set;
-    pthread_t thread;
     int stop_fd; // readable: leave
     size_t count;
-    nvml_device *devices;
-    pthread_mutex_t lock; // of what follows
-    struct seen *seen;    // for each device
+    struct watch *watches;
+    pthread_mutex_t lock; // of what was seen
 };
 
 /* Errors are known by their times, so no two of a GPU have the same. */
@@ -41,29 +46,26 @@ static void note_xid(struct seen *seen, uint32_t number, int64_t wall_ms)
     };
 }
 
-static void take_event(struct nvml_events *events, const struct nvml_event *event)
+static void take_event(struct watch *watch, const struct nvml_event *event)
 {
     if ((event->type & NVML_EVENT_XID) == 0)
         return;
-    for (size_t i = 0; i < events->count; i++) {
-        if (events->devices[i] != event->device)
-            continue;
-        (void)pthread_mutex_lock(&events->lock);
-        note_xid(&events->seen[i], (uint32_t)event->data, clock_wall_ms());
-        (void)pthread_mutex_unlock(&events->lock);
-    }
+    (void)pthread_mutex_lock(&watch->events->lock);
+    note_xid(&watch->seen, (uint32_t)event->data, clock_wall_ms());
+    (void)pthread_mutex_unlock(&watch->events->lock);
 }
 
 static void *wait_for_events(void *arg)
 {
-    struct nvml_events *events = arg;
+    struct watch *watch = arg;
+    const struct nvml_events *events = watch->events;
     struct pollfd stop = { .fd = events->stop_fd, .events = POLLIN };
     int code = NVML_TIMEOUT;
     while (poll(&stop, 1, code == NVML_SUCCESS || code == NVML_TIMEOUT ? 0 : PAUSE_MS) <= 0) {
         struct nvml_event event = { 0 };
-        code = events->api->event_wait(events->set, &event, WAIT_MS);
+        code = events->api->event_wait(watch->set, &event, WAIT_MS);
         if (code == NVML_SUCCESS)
-            take_event(events, &event);
+            take_event(watch, &event);
     }
     return NULL;
 }
@@ -74,53 +76,34 @@ static bool can_wait(const struct nvml_api *api)
            api->event_register != NULL && api->event_wait != NULL;
 }
 
-/* How many devices will tell. */
-static size_t register_devices(
-    const struct nvml_events *events, struct gpu_stage *stage, const char *const *keys)
+/* A GPU that cannot tell of its errors is like one that has none. */
+static void start_watch(struct watch *watch, nvml_device device)
 {
-    size_t registered = 0;
-    for (size_t i = 0; i < events->count; i++) {
-        unsigned long long types = 0;
-        gpu_stage_enter(stage, keys[i]);
-        if (events->api->event_types(events->devices[i], &types) != NVML_SUCCESS ||
-            (types & NVML_EVENT_XID) == 0)
-            continue;
-        registered +=
-            events->api->event_register(events->devices[i], NVML_EVENT_XID, events->set) == NVML_SUCCESS;
-    }
-    return registered;
-}
-
-static void free_events(struct nvml_events *events)
-{
-    if (events->set != NULL)
-        (void)events->api->event_set_free(events->set);
-    if (events->stop_fd >= 0)
-        (void)close(events->stop_fd);
-    (void)pthread_mutex_destroy(&events->lock);
-    free(events->devices);
-    free(events->seen);
-    free(events);
+    const struct nvml_api *api = watch->events->api;
+    unsigned long long types = 0;
+    if (api->event_types(device, &types) != NVML_SUCCESS || (types & NVML_EVENT_XID) == 0 ||
+        api->event_set_create(&watch->set) != NVML_SUCCESS)
+        return;
+    watch->is_running = api->event_register(device, NVML_EVENT_XID, watch->set) == NVML_SUCCESS &&
+                        pthread_create(&watch->thread, NULL, wait_for_events, watch) == 0;
 }
 
 struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_stage *stage,
     const nvml_device *devices, const char *const *keys, size_t count)
 {
-    if (!can_wait(api) || count == 0)
+    int stop_fd = can_wait(api) && count > 0 ? eventfd(0, EFD_CLOEXEC) : -1;
+    if (stop_fd < 0)
         return NULL;
     struct nvml_events *events = xcalloc(1, sizeof(*events));
     events->api = api;
+    events->stop_fd = stop_fd;
     events->count = count;
-    events->devices = xcalloc(count, sizeof(*events->devices));
-    memcpy(events->devices, devices, count * sizeof(*devices));
-    events->seen = xcalloc(count, sizeof(*events->seen));
+    events->watches = xcalloc(count, sizeof(*events->watches));
     (void)pthread_mutex_init(&events->lock, NULL);
-    events->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (events->stop_fd < 0 || api->event_set_create(&events->set) != NVML_SUCCESS ||
-        register_devices(events, stage, keys) == 0 ||
-        pthread_create(&events->thread, NULL, wait_for_events, events) != 0) {
-        free_events(events);
-        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        gpu_stage_enter(stage, keys[i]);
+        events->watches[i].events = events;
+        start_watch(&events->watches[i], devices[i]);
     }
     return events;
 }
@@ -142,8 +125,8 @@ void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gp
     if (events == NULL)
         return;
     (void)pthread_mutex_lock(&events->lock);
-    if (events->seen[i].count > gpu->xid_count)
-        copy_seen(&events->seen[i], gpu);
+    if (events->watches[i].seen.count > gpu->xid_count)
+        copy_seen(&events->watches[i].seen, gpu);
     (void)pthread_mutex_unlock(&events->lock);
 }
 
@@ -152,6 +135,14 @@ void nvml_events_stop(struct nvml_events *events)
     if (events == NULL)
         return;
     (void)eventfd_write(events->stop_fd, 1);
-    (void)pthread_join(events->thread, NULL);
-    free_events(events);
+    for (size_t i = 0; i < events->count; i++) {
+        if (events->watches[i].is_running)
+            (void)pthread_join(events->watches[i].thread, NULL);
+        if (events->watches[i].set != NULL)
+            (void)events->api->event_set_free(events->watches[i].set);
+    }
+    (void)close(events->stop_fd);
+    (void)pthread_mutex_destroy(&events->lock);
+    free(events->watches);
+    free(events);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NVML has a list for each kind, and its elements grew over time: pid and memory (16 bytes), then two
- * instance ids (24 bytes), and in early 535 drivers, under the same name _v3, another count (32 bytes). So
+ * instance ids (24 bytes), and in early 535 drivers, under the same name _v3, another count (32 bytes). Some
+ * libraries that pass calls on write 16 bytes under the name _v3. So
  * room is always made for the largest, filled with a pattern beforehand; how far the driver wrote tells the
  * size.
  */
@@ -37,6 +38,8 @@ static size_t info_size(const unsigned char *infos, size_t room, size_t count)
     size_t written = room * INFO_SIZE_WIDE;
     while (written > 0 && infos[written - 1] == INFO_PATTERN)
         written--;
+    if (written <= count * INFO_SIZE_V1)
+        return INFO_SIZE_V1;
     return written == count * INFO_SIZE_WIDE ? INFO_SIZE_WIDE : INFO_SIZE;
 }
 

@@ -16,7 +16,8 @@
 #define POWER_MAX       10000000U // milliwatts
 #define CLOCK_MAX       100000U   // megahertz
 
-#define NO_SYMBOL (-1)
+#define NO_SYMBOL    (-1)
+#define FAILURES_MAX 5U // samples in a row with an error until the GPU is lost
 
 static int read_utilization(const struct nvml_api *api, nvml_device device, unsigned int *ret)
 {
@@ -65,14 +66,17 @@ static const struct {
     { read_memory_clock, GPU_MEMORY_CLOCK, CLOCK_MAX, offsetof(struct gpu_state, memory_clock_mhz) },
 };
 
-/* Returns NVML's code; the newer call does not count what the driver keeps for itself. */
+/* Returns NVML's code; the newer call does not count what the driver keeps for itself, so that one cannot
+ * stand in for the other when a GPU fails. */
 static int read_used(const struct nvml_api *api, nvml_device device, uint64_t *ret_used)
 {
     struct nvml_memory memory = { 0 };
     struct nvml_memory_v2 newer = { .version = NVML_MEMORY_V2 };
-    if (api->memory_v2 != NULL && api->memory_v2(device, &newer) == NVML_SUCCESS) {
+    int newer_code = api->memory_v2 == NULL ? NVML_FUNCTION_NOT_FOUND : api->memory_v2(device, &newer);
+    if (newer_code != NVML_NOT_SUPPORTED && newer_code != NVML_FUNCTION_NOT_FOUND &&
+        newer_code != NVML_VERSION_MISMATCH) {
         *ret_used = newer.used;
-        return NVML_SUCCESS;
+        return newer_code;
     }
     int code = api->memory == NULL ? NO_SYMBOL : api->memory(device, &memory);
     *ret_used = memory.used;
@@ -114,35 +118,81 @@ static const struct {
     { NVML_RESET_REQUIRED, "it needs a reset" },
 };
 
-static bool note_loss(int code, struct gpu_state *gpu)
+static char *describe_loss(const struct nvml_api *api, int code, unsigned int failures)
 {
-    const char *trouble = NULL;
     for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
         if (losses[i].code == code)
-            trouble = losses[i].trouble;
-    gpu->is_lost = trouble != NULL;
-    free(gpu->trouble);
-    gpu->trouble = xstrdup(trouble);
-    return gpu->is_lost != 0;
+            return xstrdup(losses[i].trouble);
+    return failures >= FAILURES_MAX
+               ? xasprintf("the driver reports an error about it: %s", nvml_api_describe(api, code))
+               : NULL;
 }
 
-void nvml_read_memory(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+/* Any code is an error that may pass, but not again and again. */
+static void note_code(
+    const struct nvml_api *api, int code, bool is_sample, unsigned int *failures, struct gpu_state *gpu)
+{
+    if (code == NVML_SUCCESS || code == NVML_NOT_SUPPORTED || code == NO_SYMBOL)
+        *failures = 0;
+    else if (is_sample && *failures < FAILURES_MAX)
+        ++*failures;
+    free(gpu->trouble);
+    gpu->trouble = describe_loss(api, code, *failures);
+    gpu->is_lost = gpu->trouble != NULL;
+    if (gpu->is_lost)
+        gpu->valid = 0;
+}
+
+static void read_memory(const struct nvml_api *api, nvml_device device, bool is_sample,
+    unsigned int *failures, struct gpu_state *gpu)
 {
     uint64_t used = 0;
     int code = read_used(api, device, &used);
     gpu->valid &= ~(uint32_t)(GPU_MEMORY_USED | GPU_PROCESSES);
-    if (note_loss(code, gpu))
-        gpu->valid = 0;
+    note_code(api, code, is_sample, failures, gpu);
     if (code != NVML_SUCCESS || (gpu->memory_bytes != 0 && used > gpu->memory_bytes))
         return;
     gpu->memory_used_bytes = used;
     gpu->valid |= GPU_MEMORY_USED;
 }
 
-void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+void nvml_look_at_memory(
+    const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu)
+{
+    read_memory(api, device, false, failures, gpu);
+}
+
+/* What keeps jobs away from a GPU that is well. The mode that is pending needs a reset first. */
+static void read_modes(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    unsigned int mig = 0, pending = 0, mode = 0;
+    bool is_mig = api->mig_mode != NULL && api->mig_mode(device, &mig, &pending) == NVML_SUCCESS &&
+                  mig == NVML_MIG_ENABLED;
+    if (api->compute_mode == NULL || api->compute_mode(device, &mode) != NVML_SUCCESS)
+        mode = 0;
+    gpu->is_one_process = mode == NVML_COMPUTE_PROCESS || mode == NVML_COMPUTE_THREAD;
+    free(gpu->refusal);
+    gpu->refusal = xstrdup(is_mig ? "MIG mode is on, and mgpu does not offer MIG instances"
+                           : mode == NVML_COMPUTE_PROHIBITED ? "its compute mode is Prohibited"
+                                                             : NULL);
+}
+
+/* The call as a whole succeeds even if it gives no value. */
+static void read_recovery(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
+{
+    struct nvml_field field = { .id = NVML_FIELD_RECOVERY, .code = NVML_NOT_SUPPORTED };
+    if (api->fields == NULL || api->fields(device, 1, &field) != NVML_SUCCESS || field.code != NVML_SUCCESS ||
+        field.value.number > GPU_RECOVERY_DRAIN_AND_RESET)
+        return;
+    gpu->recovery = field.value.number;
+    gpu->valid |= GPU_RECOVERY;
+}
+
+void nvml_read_values(
+    const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu)
 {
     gpu->valid = 0;
-    nvml_read_memory(api, device, gpu);
+    read_memory(api, device, true, failures, gpu);
     if (gpu->is_lost)
         return;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
@@ -154,4 +204,6 @@ void nvml_read_values(const struct nvml_api *api, nvml_device device, struct gpu
     }
     read_energy(api, device, gpu);
     read_ecc(api, device, gpu);
+    read_recovery(api, device, gpu);
+    read_modes(api, device, gpu);
 }

@@ -15,11 +15,13 @@
 #include "agent/gpu_place.h"
 #include "agent/gpu_report.h"
 #include "agent/gpu_turns.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 
-#define REMARK_SIZE 256U
+#define REMARK_SIZE     256U
+#define REPORT_TEXT_MAX 511U // bytes
 
 static const struct gpu_backend *const automatic[] = { &gpu_nvml, &gpu_amd, NULL };
 
@@ -84,14 +86,33 @@ static void describe_gpus(struct probe *probe)
     probe->report.gpus = (struct record_list){ gpus, count };
 }
 
+/* GPUs that no job can use, with the first one's reason. */
+static void add_refusals(const struct probe *probe, struct buffer *text)
+{
+    const struct gpu_state *gpus = probe->report.gpus.items;
+    const struct gpu_state *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < probe->report.gpus.count; i++) {
+        if (gpus[i].refusal == NULL)
+            continue;
+        first = first == NULL ? &gpus[i] : first;
+        count++;
+    }
+    if (count > 0)
+        buffer_printf(text, "; %zu %s not offered: %s", count, count == 1 ? "is" : "are", first->refusal);
+}
+
 static void tell_what_is_found(struct probe *probe)
 {
     char remark[REMARK_SIZE] = "";
     if (probe->backend->remark != NULL)
         probe->backend->remark(probe->state, remark, sizeof(remark));
-    free(probe->report.text);
-    probe->report.text = xasprintf("%zu GPU%s found by %s%s%s", probe->found, probe->found == 1 ? "" : "s",
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_printf(&text, "%zu GPU%s found by %s%s%s", probe->found, probe->found == 1 ? "" : "s",
         probe->report.backend, *remark != '\0' ? "; " : "", remark);
+    add_refusals(probe, &text);
+    free(probe->report.text);
+    probe->report.text = xstrndup(buffer_text(&text), REPORT_TEXT_MAX);
 }
 
 /* GPUs that are left out are there all the same. */

@@ -264,7 +264,8 @@ static void confine_devices(const struct gpu_devices *devices, struct launch_spe
     _cleanup_free_ char *visible = gpu_devices_visible(devices, &spec->gpus);
     const char *numbers = strings_get_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES");
     gpu_devices_rules(devices, &spec->gpus, &spec->devices);
-    if (visible != NULL && numbers != NULL && isdigit((unsigned char)numbers[0]))
+    if (visible != NULL && numbers != NULL && isdigit((unsigned char)numbers[0]) &&
+        gpu_devices_has_nodes(devices, &spec->gpus))
         strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
 }
 

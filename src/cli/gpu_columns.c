@@ -140,7 +140,8 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
         enum color color;
     } looks[] = { { "free", COLOR_NONE }, { "used", COLOR_GREEN }, { "shared", COLOR_GREEN },
         { "lost", COLOR_RED }, { "node_down", COLOR_RED }, { "paused", COLOR_MAGENTA },
-        { "node_drained", COLOR_MAGENTA }, { "drained", COLOR_RED }, { "unclean", COLOR_YELLOW } };
+        { "node_drained", COLOR_MAGENTA }, { "drained", COLOR_RED }, { "unclean", COLOR_YELLOW },
+        { "refused", COLOR_MAGENTA } };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (field_is(gpu, "state", looks[i].state))
             *color = looks[i].color;
@@ -281,7 +282,8 @@ void gpu_print_line(const json_t *gpus, FILE *out)
     {
         bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down") ||
                        field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained") ||
-                       field_is(gpu, "state", "drained") || field_is(gpu, "state", "unclean");
+                       field_is(gpu, "state", "drained") || field_is(gpu, "state", "unclean") ||
+                       field_is(gpu, "state", "refused");
         bool is_used = json_array_size(json_object_get(gpu, "jobs")) > 0;
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)

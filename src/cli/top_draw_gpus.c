@@ -42,7 +42,8 @@ static bool is_away(const json_t *gpu)
 
 static bool is_out_of_use(const json_t *gpu)
 {
-    return is_state(gpu, "paused", "node_drained") || is_state(gpu, "drained", "unclean");
+    return is_state(gpu, "paused", "node_drained") || is_state(gpu, "drained", "unclean") ||
+           is_state(gpu, "refused", "refused");
 }
 
 /* The largest process that has no job here, or NULL. */

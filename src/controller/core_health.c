@@ -64,6 +64,19 @@ bool core_end_fault(struct core *core, const char *node, const char *uuid)
     return true;
 }
 
+/* What the driver wants, as the rest of a sentence. */
+static const char *recovery_words(uint32_t recovery)
+{
+    static const char *const words[] = {
+        [GPU_RECOVERY_NONE] = "asked for a reset",
+        [GPU_RECOVERY_RESET] = "asks for a reset",
+        [GPU_RECOVERY_REBOOT] = "asks for a reboot of the node",
+        [GPU_RECOVERY_DRAIN_P2P] = "asks for an end of all traffic between GPUs, then a reset",
+        [GPU_RECOVERY_DRAIN_AND_RESET] = "asks for an end of all programs there, then a reset",
+    };
+    return recovery < sizeof(words) / sizeof(words[0]) ? words[recovery] : words[GPU_RECOVERY_RESET];
+}
+
 /* The fault in words, for those who wait and those who repair. The caller frees it. */
 static char *describe(const struct core *core, const struct gpu_trouble *trouble, const struct gpu_state *gpu)
 {
@@ -71,6 +84,8 @@ static char *describe(const struct core *core, const struct gpu_trouble *trouble
     const char *words = gpu->trouble != NULL ? gpu->trouble : "the driver does not see it any more";
     if (trouble->xid != 0)
         return xasprintf("Xid %" PRIu32 ": %s", trouble->xid, xid_words(trouble->xid));
+    if (trouble->fault == GPU_FAULT_RESET)
+        return xasprintf("the driver %s", recovery_words(gpu->recovery));
     if (trouble->fault == GPU_FAULT_LOST)
         return xasprintf("vanished: %s", words);
     format_duration(core->options.health.unclean_ms, span, sizeof(span));
@@ -136,6 +151,8 @@ static int64_t check_gpu(struct core *core, struct core_node *node, const struct
         .is_unclean = gpu->is_unclean != 0,
         .is_held = books != NULL && !cluster_gpu_is_empty(books),
         .energy_mj = (gpu->valid & GPU_ENERGY) != 0 ? gpu->energy_mj : 0,
+        .is_recovery_known = (gpu->valid & GPU_RECOVERY) != 0,
+        .is_recovery_wanted = (gpu->valid & GPU_RECOVERY) != 0 && gpu->recovery != GPU_RECOVERY_NONE,
     };
     switch (gpu_health_look(health, &core->options.health, &present, &look, &fresh)) {
     case HEALTH_DRAIN: drain(core, node, gpu, &fresh); return core->now_ms;

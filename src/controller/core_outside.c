@@ -256,6 +256,8 @@ void core_watch_gpus(struct core *core, struct core_node *node)
         bool is_empty = books == NULL || cluster_gpu_is_empty(books);
         struct gpu_watch *watch = core_take_watch(node, gpus[i].uuid);
         watch->is_unclean = gpus[i].is_unclean != 0;
+        watch->is_refused = gpus[i].refusal != NULL;
+        watch->is_one_process = gpus[i].is_one_process != 0;
         watch_others(core, &gpus[i], is_empty, watch);
         watch_crowd(&core->options.outside, &gpus[i], books != NULL && books->share_slots != 0, watch);
     }
@@ -279,4 +281,8 @@ void core_close_device(const struct core *core, const struct core_node *node, st
         device->closed |= DEVICE_UNCLEAN;
     if (watch->is_crowded)
         device->closed |= DEVICE_CROWDED;
+    if (watch->is_refused)
+        device->closed |= DEVICE_REFUSED;
+    if (watch->is_one_process)
+        device->closed |= DEVICE_ALONE;
 }

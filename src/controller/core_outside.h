@@ -24,6 +24,8 @@ struct gpu_watch {
     bool is_crowded;         // shared, and too full or too busy for one more
     uint32_t lessee;         // pid for which a lease waits, when nobody else that counts is there; 0: none
     bool is_unclean;         // what a job left there is not gone yet
+    bool is_refused;         // its mode keeps every job away
+    bool is_one_process;     // its mode lets one process in
     uint64_t foreign_memory; // of all such processes, rounded up; 0 unless one counts
     /* Samples in a row. */
     uint32_t calm;     // without anybody that counts

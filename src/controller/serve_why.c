@@ -40,6 +40,8 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
             outside_write(gpu, serve->names, &words);
         else if (core_gpu_fault(core, &reason->gpus[i]) != NULL)
             buffer_append_text(&words, core_gpu_fault(core, &reason->gpus[i])->text);
+        else if (gpu != NULL && gpu->refusal != NULL)
+            buffer_append_text(&words, gpu->refusal);
         else if (gpu != NULL && gpu->trouble != NULL && core_gpu_mark(core, &reason->gpus[i], false) == NULL)
             buffer_append_text(&words, gpu->trouble);
         if (words.length == 0)

@@ -43,6 +43,8 @@ enum device_closed {
     DEVICE_UNHEALTHY = 2, // an error of the device, until somebody or its class says that it is over
     DEVICE_UNCLEAN = 4,   // what a job left there is not gone yet
     DEVICE_CROWDED = 8,   // shared, and too full or too busy for one more
+    DEVICE_REFUSED = 16,  // its mode keeps every job away
+    DEVICE_ALONE = 32,    // its mode lets one process in: no shares
 };
 
 /* A GPU as its node describes it. */

@@ -51,10 +51,15 @@ static void note_cleanness(struct gpu_health *health, const struct gpu_look *loo
         health->unclean_since_ms = look->now_ms;
 }
 
-/* The counter of energy begins anew with the driver's hold on the GPU. */
-static void note_energy(
+/* A reset is over when the driver that wanted it wants it no more. And the counter of energy begins anew with
+ * the driver's hold on the GPU. */
+static void note_reset(
     struct gpu_health *health, const struct gpu_trouble *present, const struct gpu_look *look)
 {
+    if (look->is_recovery_known) {
+        health->was_reset = health->was_reset || (health->is_recovery_wanted && !look->is_recovery_wanted);
+        health->is_recovery_wanted = look->is_recovery_wanted;
+    }
     if (look->energy_mj == 0)
         return;
     health->energy_mj = look->energy_mj;
@@ -68,7 +73,8 @@ static bool is_well(
         return false;
     if (present->fault == GPU_FAULT_LOST)
         return true;
-    return !look->is_unclean && !look->is_held && (present->fault != GPU_FAULT_RESET || health->was_reset);
+    bool is_reset = health->was_reset && !health->is_recovery_wanted;
+    return !look->is_unclean && !look->is_held && (present->fault != GPU_FAULT_RESET || is_reset);
 }
 
 static int64_t patience_ms(const struct health_settings *settings, enum gpu_fault present)
@@ -80,12 +86,16 @@ enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_
     const struct gpu_trouble *present, const struct gpu_look *look, struct gpu_trouble *ret)
 {
     struct gpu_trouble seen = judge_xids(health, look);
+    bool was_wanted = health->is_recovery_wanted;
     note_cleanness(health, look);
-    note_energy(health, present, look);
+    note_reset(health, present, look);
     bool is_long_unclean =
         health->unclean_since_ms != 0 && look->now_ms - health->unclean_since_ms >= settings->unclean_ms;
     if (is_long_unclean && seen.fault < GPU_FAULT_UNCLEAN)
         seen = (struct gpu_trouble){ .fault = GPU_FAULT_UNCLEAN };
+    /* Once for each time that the driver asks: somebody who resumes the GPU has the last word. */
+    if (health->is_recovery_wanted && !was_wanted && seen.fault < GPU_FAULT_RESET)
+        seen = (struct gpu_trouble){ .fault = GPU_FAULT_RESET };
     if (look->is_lost && seen.fault == GPU_FAULT_NONE)
         seen = (struct gpu_trouble){ .fault = GPU_FAULT_LOST };
     if (seen.fault > present->fault) {

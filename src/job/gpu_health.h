@@ -6,7 +6,8 @@
  *   lost       it does not answer                    it answers for SEEN_MS
  *   unclean    something of a job is left for long   it is clean and unused for recover_ms
  *   contained  an Xid of that class                  it is well and unused for recover_ms
- *   reset      an Xid of that class                  the same, once its counters have begun anew
+ *   reset      an Xid of that class, or the driver   the same, once it was reset
+ *              wants it reset or the node rebooted
  *   device     an Xid of that class                  never
  *
  * A worse fault takes the place of a lesser one; whoever resumes the GPU ends any.
@@ -40,8 +41,9 @@ struct gpu_look {
     int64_t now_ms;
     const struct gpu_xid *xids; // the last ones, in order of time
     size_t n_xids;
-    bool is_lost, is_unclean, is_held; // held: a job has it or a part of it
-    uint64_t energy_mj;                // counter; 0: not known
+    bool is_lost, is_unclean, is_held;          // held: a job has it or a part of it
+    uint64_t energy_mj;                         // counter; 0: not known
+    bool is_recovery_known, is_recovery_wanted; // the driver says whether it has to be reset
 };
 
 /* What is remembered between looks; zero is the beginning. */
@@ -51,6 +53,7 @@ struct gpu_health {
     int64_t unclean_since_ms; // 0: it is clean
     uint64_t energy_mj;       // the last that was known
     bool was_reset;           // since its fault began
+    bool is_recovery_wanted;  // as the driver said last
 };
 
 /* The fault that a GPU has, as it is kept. */

@@ -228,6 +228,8 @@ bool cluster_gpu_takes_share(const struct cluster_gpu *gpu)
 {
     if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
         return false;
+    if ((gpu->closed & DEVICE_ALONE) != 0)
+        return false;
     return gpu->share_slots == 0 || (gpu->closed & DEVICE_CROWDED) == 0;
 }
 
@@ -239,7 +241,7 @@ uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu)
 
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu)
 {
-    bool is_closed = gpu->is_paused || (gpu->closed & ~(uint32_t)DEVICE_CROWDED) != 0;
+    bool is_closed = gpu->is_paused || (gpu->closed & ~(uint32_t)(DEVICE_CROWDED | DEVICE_ALONE)) != 0;
     return gpu->is_present && !is_closed && node->is_up && !node->is_drained;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "sched/sched_private.h"
 
 static bool has_user(const struct sched_reservation *reservation, uint32_t uid)
@@ -56,7 +57,7 @@ static bool can_reserve(const struct sched *sched, const struct cluster_gpu *gpu
 /* Best it is also free of jobs. */
 static bool is_free(const struct cluster_gpu *gpu)
 {
-    return cluster_gpu_is_whole(gpu) && gpu->closed == 0;
+    return cluster_gpu_is_whole(gpu) && (gpu->closed & ~(uint32_t)DEVICE_ALONE) == 0;
 }
 
 static bool has_gpu(const struct sched_reservation *reservation, uint32_t node, uint32_t gpu)

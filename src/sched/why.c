@@ -176,6 +176,7 @@ enum closure {
     CLOSED_OUTSIDE,
     CLOSED_UNCLEAN,
     CLOSED_UNHEALTHY,
+    CLOSED_REFUSED,
     CLOSED_PAUSED,
     CLOSED_DRAINED,
     CLOSED_DOWN,
@@ -223,6 +224,8 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
         [CLOSED_OUTSIDE] = is_used_outside(gpu, request),
         [CLOSED_UNCLEAN] = (gpu->closed & DEVICE_UNCLEAN) != 0,
         [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0 || is_gone,
+        [CLOSED_REFUSED] = (gpu->closed & DEVICE_REFUSED) != 0 ||
+                           ((gpu->closed & DEVICE_ALONE) != 0 && request_is_shared(request)),
         [CLOSED_PAUSED] = gpu->is_paused,
         [CLOSED_DRAINED] = node->is_drained,
         [CLOSED_DOWN] = !node->is_up,
@@ -275,6 +278,7 @@ static void explain_closed(const struct tally *tally, struct why *why)
     } rows[CLOSURES] = {
         [CLOSED_PAUSED] = { WHY_GPU_PAUSED, "paused by an administrator" },
         [CLOSED_UNHEALTHY] = { WHY_GPU_PAUSED, "not healthy" },
+        [CLOSED_REFUSED] = { WHY_GPU_PAUSED, "kept from such jobs by its mode" },
         [CLOSED_UNCLEAN] = { WHY_GPU_PAUSED, "not yet clean of the job before" },
         [CLOSED_OUTSIDE] = { WHY_GPU_EXTERNAL, "used outside mgpu" },
         [CLOSED_DRAINED] = { WHY_NODE_DRAINED, "on drained nodes" },

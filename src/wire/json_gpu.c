@@ -29,6 +29,8 @@ static const char *state_word(const struct json_gpu_view *view)
         return "drained";
     if (view->drain != NULL)
         return "node_drained";
+    if (view->gpu->refusal != NULL)
+        return "refused";
     if (view->gpu->is_unclean != 0)
         return "unclean";
     if (view->n_jobs == 0)
@@ -99,6 +101,8 @@ static const char *reason(const struct json_gpu_view *view)
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
         if (marks[i] != NULL)
             return marks[i]->text;
+    if (view->gpu->refusal != NULL)
+        return view->gpu->refusal;
     return view->gpu->is_unclean != 0 ? view->gpu->trouble : NULL;
 }
 

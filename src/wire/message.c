@@ -55,6 +55,10 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
     RECORD_SUBLIST(60, struct gpu_state, xids, GPU_XIDS_MAX, &gpu_xid_record),
     RECORD_FIELD(61, RECORD_U64, struct gpu_state, answers, 0),
+    RECORD_FIELD(62, RECORD_STRING, struct gpu_state, refusal, 128),
+    RECORD_FIELD(63, RECORD_U32, struct gpu_state, is_one_process, 0),
+    RECORD_FIELD(64, RECORD_U32, struct gpu_state, recovery, 0),
+    RECORD_FIELD(65, RECORD_U32, struct gpu_state, is_host_memory, 0),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 

@@ -138,7 +138,20 @@ struct gpu_state {
     char *trouble;                           // why it is lost or unclean, in words; NULL: it is neither
     struct record_list processes;            // struct gpu_process; says something when GPU_PROCESSES is valid
     struct record_list xids;                 // struct gpu_xid: the last errors, in order of time
-    uint64_t answers; // of helper and agent: looks that were asked for before its memory was read
+    uint64_t answers;        // of helper and agent: looks that were asked for before its memory was read
+    char *refusal;           // why no job can use it although it answers; NULL: one can
+    uint32_t is_one_process; // 1: its compute mode lets one process in, so that jobs cannot share it
+    uint32_t recovery;       // enum gpu_recovery: what the driver wants to be done
+    uint32_t is_host_memory; // 1: the system uses its memory, too, so that what is used there says nothing
+};
+
+/* The numbers are the driver's. */
+enum gpu_recovery {
+    GPU_RECOVERY_NONE,
+    GPU_RECOVERY_RESET,
+    GPU_RECOVERY_REBOOT,
+    GPU_RECOVERY_DRAIN_P2P,
+    GPU_RECOVERY_DRAIN_AND_RESET,
 };
 
 enum gpu_value {
@@ -152,6 +165,7 @@ enum gpu_value {
     GPU_MEMORY_CLOCK = 128,
     GPU_ECC = 256,
     GPU_PROCESSES = 512,
+    GPU_RECOVERY = 1024,
 };
 
 /* What a running attempt has used so far. */

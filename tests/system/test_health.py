@@ -241,3 +241,49 @@ def test_a_little_more_memory_than_before_is_nothing(box, machine, gate):
     box.wait(job)
     assert box.wait(box.post_job(['true'], gpu_ids='0'))['state'] == 'done'
     assert box.job(job + 1)['attempt'] == 1
+
+
+def test_a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_was_reset(make_instance, machine):
+    box = make_instance(gpus='auto', arguments=[*machine.arguments, '--gpu-recover', '1s'])
+    machine.say('recovery 0 1')
+    machine.write()
+    shown = wait_gpu(box, 0, 'drained')
+    assert shown['fault']['kind'] == 'reset' and shown['reason'] == 'the driver asks for a reset', shown
+    waiting = box.post_job(['true'], gpu_ids='0')
+    machine.unsay('recovery 0 1')
+    machine.say('recovery 0 0')
+    machine.write()
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_a_gpu_in_mig_mode_is_not_offered(make_instance, machine):
+    machine.say('mig 0 1 1')
+    machine.write()
+    box = make_instance(gpus='auto', arguments=machine.arguments)
+    shown = box.gpus()[0]
+    assert shown['state'] == 'refused' and 'MIG mode is on' in shown['reason'], shown
+    assert 'refused: MIG mode is on' in box.mgpu('gpus').out
+    assert '1 is not offered: MIG mode is on' in box.mgpu('doctor').out
+    assert box.wait(box.post_job(['true']))['granted'][0]['index'] == 1
+    waiting = box.post_job(['true'], gpu_ids='0')
+    reasons = box.api('GET', f'/jobs/{waiting}/why').json['reasons']
+    assert [reason['code'] for reason in reasons] == ['gpu_paused'] and 'MIG mode is on' in reasons[0]['text'], reasons
+    machine.unsay('mig 0 1 1')
+    machine.write()
+    assert box.wait(waiting)['state'] == 'done'
+
+
+def test_the_compute_mode_of_a_gpu_is_kept(box, machine, gate):
+    machine.say('compute 0 2')
+    machine.say('compute 1 3')
+    machine.write()
+    box.await_gpus(lambda gpus: gpus[0]['state'] == 'refused')
+    assert 'its compute mode is Prohibited' in box.mgpu('gpus').out
+    shares = box.post_job(['true'], gpu_mem='1G')
+    assert box.wait(box.post_job(['true'], gpus=1))['granted'][0]['index'] == 1, 'the whole GPU is one process'
+    assert box.job(shares)['state'] == 'queued'
+    reasons = box.api('GET', f'/jobs/{shares}/why').json['reasons']
+    assert 'kept from such jobs by its mode' in ' '.join(reason['text'] for reason in reasons), reasons
+    machine.unsay('compute 1 3')
+    machine.write()
+    assert box.wait(shares)['granted'][0]['index'] == 1

@@ -100,6 +100,16 @@ static void a_report_from_before_the_end_says_nothing(void **state)
     assert_int_equal(start(&second), -EINPROGRESS);
 }
 
+/* Where the system has its page cache in it. */
+static void memory_that_is_the_system_s_too_is_not_compared(void **state)
+{
+    gpu.is_host_memory = 1;
+    one_after_the_other();
+    assert_false(report(12000));
+    assert_int_equal(gpu.is_unclean, 0);
+    assert_int_equal(start(&second), 0);
+}
+
 static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
 {
     struct error err = { 0 };
@@ -316,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(the_next_job_starts_when_the_gpu_was_seen_clean),
         CASE(a_report_from_before_the_end_says_nothing),
+        CASE(memory_that_is_the_system_s_too_is_not_compared),
         CASE(memory_that_no_process_has_keeps_the_next_job_away),
         CASE(a_driver_may_need_a_moment_to_take_memory_back),
         CASE(what_somebody_else_uses_is_not_left_over),

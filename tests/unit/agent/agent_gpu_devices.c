@@ -60,8 +60,9 @@ static int setup(void **state)
     write_text(machine, "pci/0000:03:00.0/vendor", "0x1002\n");
     write_text(machine, "pci/0000:03:00.0/drm/renderD131/dev", "226:131\n");
     for (uint32_t i = 0; i < 3; i++)
-        machine->gpus[i] =
-            (struct gpu_state){ .index = i, .uuid = uuids[i], .pci = pcis[i], .numa = (int32_t)i };
+        machine->gpus[i] = (struct gpu_state){
+            .index = i, .uuid = uuids[i], .pci = pcis[i], .numa = (int32_t)i, .minor = -1
+        };
     *state = machine;
     return 0;
 }
@@ -202,6 +203,42 @@ static void gpus_are_numbered_as_the_job_sees_them(void **state)
     assert_visible(machine, "b", NULL);
 }
 
+static bool has_nodes(const struct machine *machine, const char *uuid)
+{
+    struct record_list grants = { 0 };
+    gpu_grants_add(&grants, 0, uuid, 0, 0);
+    bool is_so = gpu_devices_has_nodes(machine->devices, &grants);
+    gpu_grants_clear(&grants);
+    return is_so;
+}
+
+/* Only then does CUDA count anew what the job may open. The node may come after the GPU was found. */
+static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_false(has_nodes(machine, "GPU-a"));
+    write_text(machine, "dev/nvidia1", "");
+    assert_true(has_nodes(machine, "GPU-a"));
+    assert_false(has_nodes(machine, "GPU-b"));
+    assert_false(has_nodes(machine, "GPU-c")); // AMD's
+    assert_false(has_nodes(machine, "GPU-x"));
+}
+
+/* Where the driver has no page about a GPU, its library's number is better than the GPU's own. */
+static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **state)
+{
+    struct machine *machine = *state;
+    struct record_list gpus = { machine->gpus, 3 };
+    static char pci[] = "0000:09:00.0";
+    machine->gpus[0].pci = pci;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, "GPU-a", "+195:0 -195:1");
+    machine->gpus[0].minor = 5;
+    gpu_devices_update(machine->devices, "nvml", &gpus);
+    assert_devices(machine, "GPU-a", "+195:5 -195:0");
+}
+
 /* `uuids` as for assert_visible(); the paths below the machine's directory, separated by blanks. */
 static void assert_paths(const struct machine *machine, const char *uuids, const char *expected)
 {
@@ -258,6 +295,8 @@ int main(void)
         CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),
         CASE(gpus_that_changed_are_looked_up_anew),
         CASE(gpus_are_numbered_as_the_job_sees_them),
+        CASE(a_gpu_without_a_node_of_its_own_hides_no_other),
+        CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver),
         CASE(the_first_gpu_says_where_the_cpus_should_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,10 +218,10 @@ static void assert_process(const struct gpu_state *gpu, size_t i, uint32_t pid, 
     assert_int_equal(process->memory_bytes, mib < 0 ? 0 : (uint64_t)mib << 20);
 }
 
-/* Whether the driver's elements have 24 bytes or 32. */
+/* Whether the driver's elements have 24 bytes, 32 or 16. */
 static void processes_come_once_with_all_their_kinds_and_the_largest_first(void **state)
 {
-    static const char *const sizes[] = { "", "processes 32\n" };
+    static const char *const sizes[] = { "", "processes 32\n", "processes 16\n" };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct gpu_state gpu = { 0 };
         _cleanup_free_ char *machine = xasprintf("%s%s",
@@ -350,6 +350,29 @@ static void a_look_refreshes_memory_and_processes_alone(void **state)
     assert_int_equal(gpu.utilization_percent, percent);
     gpu_nvml.close(nvml);
     record_clear(&gpu_state_record, &gpu);
+}
+
+/* Each GPU has a set of events of its own. */
+static void one_lost_gpu_keeps_no_error_of_another_back(void **state)
+{
+    void *nvml;
+    struct gpu_state first = { 0 }, second = { 0 };
+    machine_is(TWO_GPUS BOTH_TELL);
+    open_gpus(&nvml, 2);
+    machine_is(TWO_GPUS BOTH_TELL "lost 1\n");
+    gpu_nvml.sample(nvml, 0, &first);
+    assert_int_equal(first.is_lost, 1);
+    for (uint32_t number = 1; number <= 3; number++) {
+        _cleanup_free_ char *machine = xasprintf("%slost 1\nxid 0 13\n%s%s", TWO_GPUS BOTH_TELL,
+            number > 1 ? "xid 0 31\n" : "", number > 2 ? "xid 0 48\n" : "");
+        machine_is(machine);
+        int64_t before_ms = clock_boot_ms();
+        await_xids(nvml, 1, &second, number);
+        assert_true(clock_boot_ms() - before_ms < 900); // a wait that fails is tried again after a second
+    }
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &first);
+    record_clear(&gpu_state_record, &second);
 }
 
 /* "Fell off the bus" is itself an error, number 79. */
@@ -496,6 +519,107 @@ static void a_node_full_of_processes_tells_as_many_as_a_report_holds(void **stat
     event_base_free(watcher.base);
 }
 
+/* A mode that is pending changes nothing yet. */
+static void modes_that_keep_jobs_away_are_told(void **state)
+{
+    static const struct {
+        const char *lines, *refusal;
+        uint32_t is_one_process;
+    } rows[] = {
+        { "mig 1 0 1\ncompute 1 0\n", NULL, 0 },
+        { "mig 1 1 1\n", "MIG mode is on, and mgpu does not offer MIG instances", 0 },
+        { "compute 1 2\n", "its compute mode is Prohibited", 0 },
+        { "compute 1 3\n", NULL, 1 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct gpu_state gpu = { 0 };
+        _cleanup_free_ char *machine = xasprintf("%s%s", TWO_GPUS MORE, rows[i].lines);
+        sample_first(machine, &gpu);
+        if (rows[i].refusal != NULL)
+            assert_string_equal(gpu.refusal, rows[i].refusal);
+        else
+            assert_null(gpu.refusal);
+        assert_int_equal(gpu.is_one_process, rows[i].is_one_process);
+        assert_int_equal(gpu.is_lost, 0);
+        record_clear(&gpu_state_record, &gpu);
+    }
+}
+
+static void what_the_driver_wants_to_be_done_is_told(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    sample_first(TWO_GPUS MORE "recovery 1 2\n", &gpu);
+    assert_true((gpu.valid & GPU_RECOVERY) != 0);
+    assert_int_equal(gpu.recovery, GPU_RECOVERY_REBOOT);
+    record_clear(&gpu_state_record, &gpu);
+    sample_first(TWO_GPUS MORE "recovery 1 77\n", &gpu);
+    assert_int_equal(gpu.valid & GPU_RECOVERY, 0);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+static void memory_that_is_the_system_s_too_is_known(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    sample_first(TWO_GPUS, &gpu);
+    assert_int_equal(gpu.is_host_memory, 0);
+    record_clear(&gpu_state_record, &gpu);
+    sample_first(TWO_GPUS "numa 1 9\n", &gpu);
+    assert_int_equal(gpu.is_host_memory, 1);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+/* What has no memory that can be read, from one call or the other, is out of order after some samples. */
+static void a_gpu_that_answers_with_errors_again_and_again_is_lost(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    machine_is(TWO_GPUS);
+    open_gpus(&nvml, 2);
+    machine_is(TWO_GPUS "code 1 999\n");
+    for (int i = 0; i < 4; i++) {
+        gpu_nvml.sample(nvml, 0, &gpu);
+        assert_int_equal(gpu.is_lost, 0);
+        assert_int_equal(gpu.valid & GPU_MEMORY_USED, 0);
+        gpu_nvml.look(nvml, 0, &gpu); // as many as are asked for: they do not count
+        assert_int_equal(gpu.is_lost, 0);
+    }
+    gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.is_lost, 1);
+    assert_string_equal(gpu.trouble, "the driver reports an error about it: Unknown Error");
+    gpu_nvml.look(nvml, 0, &gpu);
+    assert_int_equal(gpu.is_lost, 1);
+    machine_is(TWO_GPUS);
+    gpu_nvml.sample(nvml, 0, &gpu);
+    assert_int_equal(gpu.is_lost, 0);
+    assert_null(gpu.trouble);
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+/* The two calls count differently, so that one stands in for the other only where it is missing. */
+static void an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    sample_first(TWO_GPUS "fail nvmlDeviceGetMemoryInfo_v2 999\n", &gpu);
+    assert_int_equal(gpu.valid & GPU_MEMORY_USED, 0);
+    record_clear(&gpu_state_record, &gpu);
+    sample_first(TWO_GPUS "fail nvmlDeviceGetMemoryInfo_v2 3\n", &gpu);
+    assert_int_equal(gpu.memory_used_bytes >> 20, 912);
+    record_clear(&gpu_state_record, &gpu);
+}
+
+static void links_to_something_unknown_are_links_to_a_switch(void **state)
+{
+    void *nvml;
+    struct gpu_state gpu = { 0 };
+    machine_is(TWO_GPUS "link 0 99\nlink 1 99\n");
+    open_gpus(&nvml, 2);
+    gpu_nvml.describe(nvml, 0, &gpu);
+    assert_int_equal(gpu.links, 2);
+    gpu_nvml.close(nvml);
+    record_clear(&gpu_state_record, &gpu);
+}
+
 static void an_old_driver_gives_what_it_has(void **state)
 {
     void *nvml;
@@ -558,6 +682,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(of_many_errors_the_last_are_told),
         cmocka_unit_test(a_look_refreshes_memory_and_processes_alone),
         cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
+        cmocka_unit_test(one_lost_gpu_keeps_no_error_of_another_back),
+        cmocka_unit_test(modes_that_keep_jobs_away_are_told),
+        cmocka_unit_test(what_the_driver_wants_to_be_done_is_told),
+        cmocka_unit_test(memory_that_is_the_system_s_too_is_known),
+        cmocka_unit_test(a_gpu_that_answers_with_errors_again_and_again_is_lost),
+        cmocka_unit_test(an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other),
+        cmocka_unit_test(links_to_something_unknown_are_links_to_a_switch),
         cmocka_unit_test(without_events_everything_else_works),
         cmocka_unit_test(a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values),
         cmocka_unit_test(senseless_descriptions_are_dropped),

@@ -98,6 +98,36 @@ static void a_second_error_begins_the_wait_anew(void **state)
     assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 61);
 }
 
+/* A driver that says what it wants needs no error to be believed, and shows that it was done. */
+static void a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more(void **state)
+{
+    struct gpu gpu = { 0 };
+    const struct gpu_look wanted = {
+        .is_recovery_known = true, .is_recovery_wanted = true, .energy_mj = 5000
+    };
+    const struct gpu_look fine = { .is_recovery_known = true, .energy_mj = 9000 };
+    assert_int_equal(look(&gpu, fine), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, wanted), HEALTH_DRAIN);
+    assert_int_equal(gpu.has.fault, GPU_FAULT_RESET);
+    assert_int_equal(looks_to_return(&gpu, wanted), 1000);
+    assert_int_equal(looks_to_return(&gpu, fine), 61);
+    (void)after_xid(&gpu, 119);
+    assert_int_equal(looks_to_return(&gpu, fine), 1000); // it never asked
+    (void)look(&gpu, wanted);
+    assert_int_equal(looks_to_return(&gpu, fine), 61);
+}
+
+static void a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed(void **state)
+{
+    struct gpu gpu = { 0 };
+    const struct gpu_look wanted = { .is_recovery_known = true, .is_recovery_wanted = true };
+    assert_int_equal(look(&gpu, wanted), HEALTH_DRAIN);
+    gpu.has = (struct gpu_trouble){ 0 };
+    assert_int_equal(look(&gpu, wanted), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, (struct gpu_look){ .is_recovery_known = true }), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, wanted), HEALTH_DRAIN);
+}
+
 static void a_gpu_that_needs_a_reset_returns_only_after_one(void **state)
 {
     struct gpu gpu = { 0 };
@@ -159,6 +189,8 @@ int main(void)
         cmocka_unit_test(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long),
         cmocka_unit_test(a_second_error_begins_the_wait_anew),
         cmocka_unit_test(a_gpu_that_needs_a_reset_returns_only_after_one),
+        cmocka_unit_test(a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more),
+        cmocka_unit_test(a_driver_that_goes_on_asking_drains_no_gpu_that_somebody_resumed),
         cmocka_unit_test(an_error_of_the_hardware_waits_for_somebody),
         cmocka_unit_test(a_gpu_that_vanished_returns_when_it_is_seen_for_some_seconds),
         cmocka_unit_test(what_a_job_leaves_is_a_fault_when_it_lasts),

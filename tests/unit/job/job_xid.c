@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include <string.h>
+
 #include "job/xid.h"
 
 static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
@@ -17,22 +19,41 @@ static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
     } rows[] = {
         { 13, XID_APPLICATION },
         { 31, XID_APPLICATION },
+        { 39, XID_APPLICATION },
         { 43, XID_APPLICATION },
         { 45, XID_APPLICATION },
-        { 48, XID_RESET },
+        { 72, XID_APPLICATION },
+        { 105, XID_APPLICATION },
+        { 126, XID_APPLICATION },
+        { 135, XID_APPLICATION },
+        { 139, XID_APPLICATION },
+        { 38, XID_INFO },
         { 63, XID_INFO },
-        { 64, XID_DEVICE },
-        { 74, XID_RESET },
-        { 79, XID_DEVICE },
+        { 106, XID_INFO },
+        { 144, XID_INFO },
+        { 150, XID_INFO },
+        { 154, XID_INFO },
+        { 171, XID_INFO },
         { 94, XID_CONTAINED },
+        { 48, XID_RESET },
+        { 74, XID_RESET },
         { 95, XID_RESET },
+        { 109, XID_RESET },
         { 119, XID_RESET },
         { 120, XID_RESET },
-        { 154, XID_RESET },
+        { 136, XID_RESET },
+        { 143, XID_RESET },
+        { 155, XID_RESET },
+        { 156, XID_RESET },
+        { 158, XID_RESET },
+        { 167, XID_RESET },
+        { 64, XID_DEVICE },
+        { 79, XID_DEVICE },
+        { 151, XID_DEVICE },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(xid_class_of(rows[i].number), rows[i].class);
-        assert_non_null(xid_words(rows[i].number));
+        assert_true(rows[i].number == 106 || strstr(xid_words(rows[i].number), "does not know") == NULL);
     }
 }
 
