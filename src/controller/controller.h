@@ -59,6 +59,8 @@ struct controller_options {
     struct core_account *accounts;        // of users and groups with limits of their own
     size_t n_accounts;
     int64_t keep_jobs_ms;       // jobs that ended longer ago leave the store; 0: they stay
+    uint64_t user_max_queued;   // jobs of one user that wait or run; 0: any number
+    uint64_t user_max_stored;   // bytes of requests of one user within a day; 0: any number
     uint64_t keep_max;          // so many jobs that ended stay at most; 0: any number
     struct roles *roles;        // who may do what; NULL: administrators and users
     struct setting_note *notes; // of all that was set

@@ -49,6 +49,7 @@ void core_free(struct core *core)
     free(core->nodes);
     core_clear_questions(core);
     core_clear_outlook(core);
+    core_clear_quotas(core);
     core_clear_marks(core);
     core_clear_policies(core);
     core_clear_faults(core);
@@ -172,7 +173,7 @@ void core_change(
     core_make_notices(core, job, event, before);
     core_note_stop(core, entry);
     if (job->state == JOB_DONE) {
-        core->n_undone--;
+        core_count_done(core, job->uid);
         core_note_done(core, entry);
         core_drop_spec(core, entry);
     }

@@ -90,6 +90,8 @@ struct loss_settings {
 struct core_options {
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
+    size_t user_queue_max;   // the same of one user; 0: any number
+    uint64_t user_day_bytes; // of requests that one user may have stored within a day; 0: any number
     size_t recent_done_max;  // ended jobs kept in memory
     int64_t grace_ms;        // between SIGTERM and SIGKILL when a cancel names none
     int64_t max_time_ms;     // the longest time limit; 0: any
@@ -137,7 +139,7 @@ struct core_facts {
 
 /* Takes the spec over. `facts`: of the jobs it waits for, those that core_job() does not know; may be NULL.
  * -EINVAL, -E2BIG, -ERANGE, -ELOOP: bad request; -EPERM: priority; -EEXIST: key used for another spec;
- * -EDQUOT: queue full. */
+ * -EDQUOT: queue full, or one of the user's quotas. */
 void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     struct job_spec *spec, const struct core_facts *facts, void *request);
 

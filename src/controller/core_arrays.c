@@ -55,7 +55,7 @@ struct core_job *core_split(struct core *core, struct core_job *array, uint32_t 
     struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
     core_change(core, array, &split, NULL);
     struct core_job *entry = job_table_add(&core->jobs, make_element(id, array->job));
-    core->n_undone++;
+    core_count_open(core, array->job->uid);
     core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;
     job_ask_copy(&ask, array->job->ask);

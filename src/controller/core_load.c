@@ -91,7 +91,7 @@ void core_load_job(struct core *core, struct job *job)
     if (job->state == JOB_DONE)
         core_note_done(core, entry);
     else
-        core->n_undone++;
+        core_count_open(core, job->uid);
     if (job_state_is_active(job->state))
         core_activate(core, entry);
 }

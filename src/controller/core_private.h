@@ -119,6 +119,8 @@ struct outlook {
     struct forecast likely, latest;
 };
 
+#define CORE_QUOTA_CHAINS 64U
+
 struct core {
     struct core_options options;
     struct core_effects effects;
@@ -126,7 +128,8 @@ struct core {
     struct ask_shelf asks;
     struct key_table keys;
     size_t n_undone; // jobs not done
-    size_t n_done;   // done and still in memory
+    struct core_quota *quotas[CORE_QUOTA_CHAINS];
+    size_t n_done; // done and still in memory
     struct core_job *active_first;
     struct core_job *done_first, *done_last;
     size_t resident_spec_bytes;
@@ -307,6 +310,14 @@ int core_load_reservation(struct core *core, const struct cluster_change *change
 void core_keep_accounts(struct core *core, const struct job *job);
 void core_configure_accounts(struct core *core);
 void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
+
+/* --- core_quota.c --- */
+int core_check_quota(
+    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err);
+void core_charge_quota(struct core *core, uint32_t uid, const struct job_spec *spec); // it is stored
+void core_count_open(struct core *core, uint32_t uid); // one more job that is not done
+void core_count_done(struct core *core, uint32_t uid);
+void core_clear_quotas(struct core *core);
 
 /* --- core_outlook.c --- */
 void core_clear_outlook(struct core *core);

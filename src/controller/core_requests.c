@@ -81,7 +81,7 @@ static int check_submit(
         (void)error_set(err, -EDQUOT, "the queue is full: %zu jobs wait or run", core->n_undone);
         return error_hint(err, "try again when some have ended");
     }
-    return 0;
+    return core_check_quota(core, who, spec, err);
 }
 
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
@@ -166,7 +166,8 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     description_clear(&description);
     struct core_job *entry = job_table_add(&core->jobs, job);
     core->last_job = job->id;
-    core->n_undone++;
+    core_count_open(core, who->uid);
+    core_charge_quota(core, who->uid, spec);
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));
     struct job_ask ask; // also in the event, so that the log alone says what was asked

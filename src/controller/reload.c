@@ -18,6 +18,8 @@ struct core_options reload_core_options(const struct controller *controller)
     struct core_options core = {
         .admin_uid = controller->admin_uid,
         .queue_max = QUEUE_MAX,
+        .user_queue_max = options->user_max_queued,
+        .user_day_bytes = options->user_max_stored,
         .recent_done_max = RECENT_DONE_MAX,
         .grace_ms = options->grace_ms,
         .sched = options->sched,
@@ -80,6 +82,8 @@ static void take_up(struct controller_options *options, struct controller_option
     options->grace_ms = after.grace_ms;
     options->keep_jobs_ms = after.keep_jobs_ms;
     options->keep_max = after.keep_max;
+    options->user_max_queued = after.user_max_queued;
+    options->user_max_stored = after.user_max_stored;
 #define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
     SWAP(priority_group);
     SWAP(accounts);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* retention.c obeys them, also when they change while mgpud runs. */
+/* What the store keeps, and how much of it one user may fill. retention.c and core_quota.c obey, also when
+ * they change while mgpud runs. */
 #include "controller/settings_keep.h"
+
+#include <string.h>
 
 #include "base/parse.h"
 #include "controller/controller.h"
@@ -21,9 +24,32 @@ static int set_keep_max(void *target, const char *value, struct error *err)
     return r;
 }
 
+static int set_user_queued(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    int64_t number;
+    int r = parse_integer(value, "--user-max-queued", 0, INT32_MAX, &number, err);
+    if (r == 0)
+        options->user_max_queued = (uint64_t)number;
+    return r;
+}
+
+static int set_user_stored(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    if (strcmp(value, "0") != 0)
+        return parse_size(value, "--user-max-stored", &options->user_max_stored, err);
+    options->user_max_stored = 0;
+    return 0;
+}
+
 const struct option_row keep_rows[] = {
     { 0, "keep-jobs", "TIME", "remove jobs that ended longer ago from the store; 0: keep them", set_keep_jobs,
         "365d" },
     { 0, "keep-max", "N", "keep so many jobs that ended at most; 0: any number", set_keep_max, "0" },
+    { 0, "user-max-queued", "N", "jobs of one user that wait or run; 0: any number", set_user_queued,
+        "100000" },
+    { 0, "user-max-stored", "SIZE", "requests of one user that are stored within a day; 0: any number",
+        set_user_stored, "2G" },
     { 0, NULL, NULL, NULL, NULL },
 };

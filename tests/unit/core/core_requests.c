@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-static int one, two, three, four, five; // requests are known by address
+static int one, two, three, four, five, six; // requests are known by address
 
 static void an_acknowledgement_waits_until_it_is_durable(void **state)
 {
@@ -83,6 +83,58 @@ static void a_full_queue_refuses_and_says_so(void **state)
     bench_settle(b);
     assert_int_equal(bench_answer(b, &four)->code, 0);
     assert_int_equal(bench_answer(b, &five)->code, -EDQUOT);
+}
+
+static void set_quotas(struct bench *b, size_t jobs, uint64_t bytes)
+{
+    struct core_options options = b->options;
+    options.queue_max = 1000;
+    options.user_queue_max = jobs;
+    options.user_day_bytes = bytes;
+    core_configure(b->core, b->now_ms, b->now_ms, &options);
+}
+
+static void assert_quota(struct bench *b, uint32_t uid, int *request, int code)
+{
+    b->now_ms++;
+    bench_submit(b, uid, 1, NULL, request);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, request)->code, code);
+}
+
+static void one_user_may_not_fill_the_queue(void **state)
+{
+    struct bench *b = *state;
+    set_quotas(b, 2, 0);
+    assert_quota(b, 1000, &one, 0);
+    assert_quota(b, 1000, &two, 0);
+    assert_quota(b, 1000, &three, -EDQUOT);
+    assert_string_equal(bench_answer(b, &three)->err.message,
+        "you have 2 jobs that wait or run, as many as one user may have");
+    assert_quota(b, 1001, &four, 0);
+    const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &five);
+    bench_settle(b);
+    assert_quota(b, 1000, &six, 0);
+}
+
+static void one_user_may_not_fill_the_store_within_a_day(void **state)
+{
+    struct bench *b = *state;
+    set_quotas(b, 0, 1);
+    assert_quota(b, 1000, &one, -EDQUOT);
+    set_quotas(b, 0, 500);
+    int many[20], count = 0;
+    do {
+        b->now_ms++;
+        bench_submit(b, 1000, 1, NULL, &many[count]);
+        bench_settle(b);
+    } while (bench_answer(b, &many[count])->code == 0 && ++count < 20);
+    assert_in_range(count, 2, 19);
+    assert_int_equal(bench_answer(b, &many[count])->code, -EDQUOT);
+    assert_quota(b, 1001, &three, 0);
+    b->now_ms += 24 * 3600 * 1000; // the bucket has emptied
+    assert_quota(b, 1000, &four, 0);
 }
 
 static void an_impossible_request_is_refused_at_once(void **state)
@@ -182,6 +234,8 @@ int main(void)
         CASE(a_repeated_key_gives_the_same_job),
         CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited),
         CASE(a_full_queue_refuses_and_says_so),
+        CASE(one_user_may_not_fill_the_queue),
+        CASE(one_user_may_not_fill_the_store_within_a_day),
         CASE(an_impossible_request_is_refused_at_once),
         CASE(only_the_owner_and_administrators_cancel),
         CASE(a_waiter_is_answered_when_the_state_is_durable),
