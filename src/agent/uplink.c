@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <fcntl.h>
 #include <openssl/ssl.h>
 #include <signal.h>
@@ -35,6 +34,7 @@
 #include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "wire/listening.h"
 #include "wire/tls_context.h"
 #include "wire/tls_sessions.h"
 
@@ -53,7 +53,7 @@ struct uplink {
     SSL_CTX *context;
     struct uplink_worker *worker;
     struct tls_sessions *sessions;
-    struct evconnlistener *listener;
+    struct listening *listening;
     struct event *signals[2], *retry;
     struct dial *dial; // of the link
     int64_t retry_ms;  // how long the last wait was
@@ -166,8 +166,7 @@ static void on_stream_dialled(void *arg, SSL *ssl, int fd, const struct error *e
     free(stream);
 }
 
-static void on_stream(
-    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+static void on_stream(void *arg, int fd)
 {
     struct uplink *uplink = arg;
     struct dial *dial = NULL;
@@ -250,8 +249,7 @@ static int open_parts(struct uplink *uplink, struct error *err)
     uplink->base = event_base_new();
     uplink->sessions = tls_sessions_new(uplink->base, on_session_end, uplink);
     uplink->retry = evtimer_new(uplink->base, on_retry, uplink);
-    uplink->listener = evconnlistener_new(uplink->base, on_stream, uplink,
-        LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, take_fd(&uplink->dirs.stream_fd));
+    uplink->listening = listening_new(uplink->base, take_fd(&uplink->dirs.stream_fd), on_stream, uplink);
     static const int signals[] = { SIGTERM, SIGINT };
     for (size_t i = 0; i < 2; i++) {
         uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
@@ -266,8 +264,7 @@ static void close_parts(struct uplink *uplink)
     uplink_worker_free(uplink->worker);
     dial_forget(uplink->dial);
     tls_sessions_free(uplink->sessions);
-    if (uplink->listener != NULL)
-        evconnlistener_free(uplink->listener);
+    listening_free(uplink->listening);
     if (uplink->retry != NULL)
         event_free(uplink->retry);
     for (size_t i = 0; i < 2; i++)

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "controller/serve_connection.h"
 #include "controller/serve_departures.h"
@@ -19,46 +18,20 @@
 #include "controller/serve_request.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
+#include "wire/listening.h"
 
-#define RESUME_AFTER_MS  100L // when descriptors ran out
-#define RESERVED_FDS     64U  // for the store, the agents and the rest of the program
-#define RESERVED_PERCENT 25U  // as well: for log streams
+#define RESERVED_FDS     64U // for the store, the agents and the rest of the program
+#define RESERVED_PERCENT 25U // as well: for log streams
 
 static void on_heartbeat(int fd, short what, void *arg)
 {
     events_beat(arg);
 }
 
-static void set_accepting(struct serve *serve, bool is_accepting)
-{
-    for (size_t i = 0; i < serve->n_listeners; i++) {
-        if (is_accepting)
-            (void)evconnlistener_enable(serve->listeners[i].accepting);
-        else
-            (void)evconnlistener_disable(serve->listeners[i].accepting);
-    }
-}
-
-static void on_resume(int fd, short what, void *arg)
-{
-    set_accepting(arg, true);
-}
-
-static void on_accept(
-    struct evconnlistener *accepting, int fd, struct sockaddr *address, int length, void *arg)
+static void on_accept(void *arg, int fd)
 {
     struct serve_listener *listener = arg;
     connection_accept(listener->serve, fd, listener->is_unix ? CONNECTION_UNIX : CONNECTION_LOOPBACK);
-}
-
-/* The backlog stays readable when accept() fails for lack of descriptors: without a pause this would spin. */
-static void on_accept_error(struct evconnlistener *accepting, void *arg)
-{
-    struct serve_listener *listener = arg;
-    const struct timeval after = { .tv_usec = RESUME_AFTER_MS * 1000 };
-    log_warning("cannot accept a connection: errno %d; trying again in %ld ms", errno, RESUME_AFTER_MS);
-    set_accepting(listener->serve, false);
-    (void)event_add(listener->serve->resume, &after);
 }
 
 /* How many connections the process may hold beside everything else. */
@@ -82,9 +55,8 @@ struct serve *serve_new(struct controller *controller)
     serve->departures = departures_new(controller->loop, connection_on_departure);
     serve->desk = desk_new(controller->loop);
     serve->names = usernames_new();
-    serve->resume = evtimer_new(controller->loop, on_resume, serve);
     serve->heartbeat = event_new(controller->loop, -1, EV_PERSIST, on_heartbeat, serve);
-    if (serve->resume == NULL || serve->heartbeat == NULL)
+    if (serve->heartbeat == NULL)
         abort();
     (void)event_add(serve->heartbeat, &beat);
     return serve;
@@ -95,7 +67,7 @@ void serve_close(struct serve *serve)
     if (serve == NULL)
         return;
     for (size_t i = 0; i < serve->n_listeners; i++)
-        evconnlistener_free(serve->listeners[i].accepting);
+        listening_free(serve->listeners[i].listening);
     serve->n_listeners = 0;
     while (serve->connections != NULL)
         connection_close(serve->connections);
@@ -107,7 +79,6 @@ void serve_free(struct serve *serve)
         return;
     serve_close(serve);
     event_free(serve->heartbeat);
-    event_free(serve->resume);
     desk_free(serve->desk);
     departures_free(serve->departures);
     usernames_free(serve->names);
@@ -120,17 +91,11 @@ int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
 {
     if (serve->n_listeners == SERVE_LISTENERS_MAX)
         return error_set(err, -E2BIG, "mgpud listens on %u sockets at most", SERVE_LISTENERS_MAX);
-    if (evutil_make_socket_nonblocking(fd) < 0)
-        return error_set_errno(err, -errno, "cannot listen");
     struct serve_listener *listener = &serve->listeners[serve->n_listeners];
     *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix };
-    /* No second listen(2), which the 0 asks for: the one made as root tells clients that root owns this
-     * socket. */
-    listener->accepting = evconnlistener_new(
-        serve->controller->loop, on_accept, listener, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (listener->accepting == NULL)
+    listener->listening = listening_new(serve->controller->loop, fd, on_accept, listener);
+    if (listener->listening == NULL)
         return error_set_errno(err, -errno, "cannot listen");
-    evconnlistener_set_error_cb(listener->accepting, on_accept_error);
     serve->n_listeners++;
     return 0;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <event2/event.h>
-#include <event2/listener.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,12 +17,13 @@
 struct connection;      // serve_connection.h
 struct departures;      // serve_departures.h
 struct desk;            // serve_desk.h
+struct listening;       // wire/listening.h
 struct event_client;    // serve_events.c
 struct terminal_client; // serve_terminal.c
 
 struct serve_listener {
     struct serve *serve;
-    struct evconnlistener *accepting;
+    struct listening *listening;
     bool is_unix;
 };
 
@@ -38,7 +38,6 @@ struct serve {
     struct controller *controller;
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
     size_t n_listeners;
-    struct event *resume; // accepts again after the process ran out of descriptors
     struct connection *connections;
     struct departures *departures;
     struct desk *desk;

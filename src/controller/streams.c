@@ -6,7 +6,6 @@
 #include "controller/streams.h"
 
 #include <errno.h>
-#include <event2/listener.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -14,6 +13,7 @@
 #include "base/memory.h"
 #include "controller/controller.h"
 #include "wire/frame.h"
+#include "wire/listening.h"
 
 #define STREAM_WAIT_SECONDS  10
 #define STREAM_FIRST_MAX     8192U // bytes of a first frame
@@ -36,7 +36,7 @@ struct arriving {
 
 struct streams {
     struct controller *controller;
-    struct evconnlistener *listener;
+    struct listening *listening;
     struct expected *expected;
     struct arriving *arriving;
     size_t n_arriving;
@@ -86,8 +86,7 @@ void streams_free(struct streams *streams)
     }
     while (streams->expected != NULL)
         expected_free(take_expected(streams, streams->expected->id));
-    if (streams->listener != NULL)
-        evconnlistener_free(streams->listener);
+    listening_free(streams->listening);
     free(streams);
 }
 
@@ -154,18 +153,16 @@ void streams_adopt(struct streams *streams, int fd)
     (void)bufferevent_enable(arriving->stream, EV_READ | EV_WRITE);
 }
 
-static void on_accept(
-    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+static void on_accept(void *arg, int fd)
 {
     streams_adopt(arg, fd);
 }
 
 void streams_listen(struct streams *streams, int fd)
 {
-    streams->listener = evconnlistener_new(
-        streams->controller->loop, on_accept, streams, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-    if (streams->listener == NULL)
-        abort();
+    streams->listening = listening_new(streams->controller->loop, fd, on_accept, streams);
+    if (streams->listening == NULL)
+        abort(); // memory
 }
 
 static void on_timeout(evutil_socket_t fd, short events, void *arg)

@@ -8,7 +8,6 @@
 #include "wire/tls_gate.h"
 
 #include <errno.h>
-#include <event2/listener.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -18,10 +17,9 @@
 #include "base/log.h"
 #include "base/log_quota.h"
 #include "base/memory.h"
+#include "wire/listening.h"
 #include "wire/address.h"
 #include "wire/tls_trouble.h"
-
-#define RESUME_AFTER_MS 100 // when descriptors ran out
 
 struct pending {
     struct tls_gate *gate;
@@ -34,8 +32,7 @@ struct pending {
 struct tls_gate {
     struct event_base *base;
     SSL_CTX *context;
-    struct evconnlistener *listener;
-    struct event *resume;
+    struct listening *listening;
     tls_gate_open_fn *on_open;
     void *arg;
     struct pending *first;
@@ -111,8 +108,7 @@ static void drop_oldest(struct tls_gate *gate)
     pending_free(oldest);
 }
 
-static void on_accept(
-    struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *peer, int length, void *arg)
+static void on_accept(void *arg, int fd)
 {
     struct tls_gate *gate = arg;
     SSL *ssl = SSL_new(gate->context);
@@ -140,33 +136,15 @@ static void on_accept(
     shake(pending);
 }
 
-/* The backlog stays readable when accept() fails for lack of descriptors: without a pause this would spin. */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-    struct tls_gate *gate = arg;
-    (void)evconnlistener_disable(listener);
-    (void)evtimer_add(gate->resume, &(struct timeval){ .tv_usec = RESUME_AFTER_MS * 1000 });
-}
-
-static void on_resume(evutil_socket_t fd, short what, void *arg)
-{
-    struct tls_gate *gate = arg;
-    (void)evconnlistener_enable(gate->listener);
-}
-
 struct tls_gate *tls_gate_new(
     struct event_base *base, SSL_CTX *context, int listen_fd, tls_gate_open_fn *on_open, void *arg)
 {
     struct tls_gate *gate = xcalloc(1, sizeof(*gate));
-    (void)evutil_make_socket_nonblocking(listen_fd);
     (void)SSL_CTX_up_ref(context);
     *gate = (struct tls_gate){ .base = base, .context = context, .on_open = on_open, .arg = arg };
-    gate->listener = evconnlistener_new(
-        base, on_accept, gate, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, listen_fd);
-    gate->resume = evtimer_new(base, on_resume, gate);
-    if (gate->listener == NULL || gate->resume == NULL)
+    gate->listening = listening_new(base, listen_fd, on_accept, gate);
+    if (gate->listening == NULL)
         abort(); // memory
-    evconnlistener_set_error_cb(gate->listener, on_accept_error);
     return gate;
 }
 
@@ -176,16 +154,14 @@ void tls_gate_free(struct tls_gate *gate)
         return;
     while (gate->first != NULL)
         pending_free(gate->first);
-    evconnlistener_free(gate->listener);
-    event_free(gate->resume);
+    listening_free(gate->listening);
     SSL_CTX_free(gate->context);
     free(gate);
 }
 
 void tls_gate_shut(struct tls_gate *gate)
 {
-    (void)evtimer_del(gate->resume);
-    (void)evconnlistener_disable(gate->listener);
+    listening_stop(gate->listening);
 }
 
 size_t tls_gate_count(const struct tls_gate *gate)
