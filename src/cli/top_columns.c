@@ -39,7 +39,7 @@ static char *render_gpus(const struct view *view, const json_t *job, enum color 
     _cleanup_free_ char *where = job_where(job);
     const char *indexes = json_array_size(json_object_get(job, "parts")) > 1 ? NULL : strrchr(where, ':');
     if (!job_is_done(job) && indexes != NULL && json_array_size(json_object_get(job, "granted")) > 0)
-        return xstrdup(indexes + 1);
+        return xstrdup(indexes); // ":4" is GPU 4, "×4" are four
     _cleanup_free_ char *count = render_with("gpus", view, job, color);
     bool is_array = strstr(count, "×") != NULL;
     return is_array ? take_ptr(count) : xasprintf("×%s", count);

@@ -174,7 +174,10 @@ void top_explain(struct top *top)
     size_t size = 0;
     if (job == NULL)
         return;
-    const struct view view = top_list_view(top);
+    struct view view = top_list_view(top);
+    struct screen screen = *view.screen;
+    screen.width = (size_t)top_popup_text_width(top);
+    view.screen = &screen;
     _cleanup_free_ char *id = job_id(job), *path = xasprintf(API_PATH "/jobs/%s/why", id);
     if (client_get(&top->wire.deeds, path, &why, &err) < 0) {
         top_say(top, true, "%s", err.message);

@@ -82,15 +82,16 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
         return xasprintf("outside: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
             field_integer(process, "pid", 0));
     }
+    const json_t *job = json_array_get(json_object_get(gpu, "jobs"), 0);
+    _cleanup_free_ char *name = job == NULL ? xstrdup("") : field_shown(job, "name");
     if (field_is_known(gpu, "idle_s") && field_number(gpu, "idle_s", 0) >= 60) {
         bool is_wasted = json_is_true(json_object_get(gpu, "wasted"));
         format_duration((int64_t)(field_number(gpu, "idle_s", 0) * 1000), idle, sizeof(idle));
         *look = is_wasted ? LOOK_WARN : LOOK_DIM;
-        return xasprintf("%sidle %s", is_wasted ? "⚠ " : "", idle);
+        return xasprintf("%sidle %s  %s", is_wasted ? "⚠ " : "", idle, name);
     }
     *look = LOOK_DIM;
-    const json_t *job = json_array_get(json_object_get(gpu, "jobs"), 0);
-    return job == NULL ? xstrdup("") : field_shown(job, "name");
+    return take_ptr(name);
 }
 
 static void draw_job(struct top *top, const json_t *gpu, int y, int x)

@@ -132,14 +132,37 @@ static const char *empty_words(const struct top *top)
     if (top->view.filter[0] != '\0' || top->view.is_trouble)
         return top->view.is_trouble ? "no trouble: every job does what it should (z shows all)"
                                     : "no job matches the filter (/ and Enter clear it)";
+    if (top->view.page == PAGE_HISTORY)
+        return top->prefs.is_mine ? "no job of yours ended in the last seven days (m shows everybody's)"
+                                  : "no job ended in the last seven days";
     return top->prefs.is_mine ? "you have no jobs now (m shows everybody's)"
                               : "no jobs now: mgpu run -g 1 -- COMMAND starts one";
 }
 
+/* Rows of jobs that fit below the header. */
+static size_t rows_in(int height)
+{
+    return height > 1 ? (size_t)height - 1 : 0;
+}
+
+static size_t offset_in(const struct top *top, size_t height)
+{
+    return top_scroll_to(top->view.job_offset, top->view.selected_row, top->view.n_rows, height);
+}
+
+/* "18", or "6-10 of 18" where not all are on the screen. */
+static char *count_text(const struct top *top, size_t height)
+{
+    size_t first = offset_in(top, height), count = top->view.n_rows;
+    if (height == 0 || count <= height)
+        return xasprintf("%zu%s", count, top->model.is_cut ? "+" : "");
+    size_t last = first + height < count ? first + height : count;
+    return xasprintf("%zu-%zu of %zu%s", first + 1, last, count, top->model.is_cut ? "+" : "");
+}
+
 static void draw_table(struct top *top, const struct rect *inside)
 {
-    size_t height = inside->height > 1 ? (size_t)inside->height - 1 : 0;
-    size_t offset = top_scroll_to(top->view.job_offset, top->view.selected_row, top->view.n_rows, height);
+    size_t height = rows_in(inside->height), offset = offset_in(top, height);
     size_t left = top->view.n_rows - offset;
     struct grid grid = { .n_rows = left < height ? left : height, .gap = inside->width >= WIDE_FROM ? 2 : 1 };
     _cleanup_free_ char *(*cells)[TOP_COLUMNS_MAX] = xcalloc(grid.n_rows + 1, sizeof(*cells));
@@ -166,10 +189,11 @@ void top_draw_jobs(struct top *top, const struct rect *area)
     bool is_focus = top->view.page == PAGE_HISTORY || top->view.focus == PANEL_JOBS;
     _cleanup_free_ char *order = order_text(&top->prefs.order);
     _cleanup_free_ char *right = xasprintf("[sort: %s]", order);
-    _cleanup_free_ char *title = xasprintf("%s %zu%s [%s]%s%s%s",
-        top->view.page == PAGE_HISTORY ? "Ended, 7 days:" : "2 Jobs", top->view.n_rows,
-        top->model.is_cut ? "+" : "", top->prefs.is_mine ? "mine" : "all",
-        top->view.is_trouble ? " [trouble]" : "", top->view.filter[0] != '\0' ? " /" : "", top->view.filter);
+    _cleanup_free_ char *count = count_text(top, rows_in(rect_inside(area).height));
+    _cleanup_free_ char *title =
+        xasprintf("%s %s [%s]%s%s%s", top->view.page == PAGE_HISTORY ? "Ended, 7 days:" : "2 Jobs", count,
+            top->prefs.is_mine ? "mine" : "all", top->view.is_trouble ? " [trouble]" : "",
+            top->view.filter[0] != '\0' ? " /" : "", top->view.filter);
     struct rect inside = top_draw_frame(top, area, is_focus, title, right);
     if (inside.height > 0)
         draw_table(top, &inside);

@@ -12,9 +12,11 @@
 #include "base/memory.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
+#include "cli/outage_text.h"
 #include "cli/top_draw.h"
 
 #define LABEL_WIDTH 14
+#define TIMES       6 // above the chart; "now" is the third of them
 #define HOUR_MS     INT64_C(3600000)
 
 static const int64_t spans_ms[RANGES] = { HOUR_MS * 3 / 2, HOUR_MS * 6, HOUR_MS * 36 };
@@ -69,6 +71,20 @@ static void draw_job_on(struct top *top, const struct chart *chart, int y, const
     draw_label(top, chart, y, start, until, job);
 }
 
+/* At the right: that a GPU is out of use, or that others share it with the job that is drawn. */
+static void draw_note(struct top *top, const struct chart *chart, int y, const json_t *gpu, size_t n_running)
+{
+    const struct view view = top_list_view(top);
+    bool is_used =
+        field_is(gpu, "state", "free") || field_is(gpu, "state", "used") || field_is(gpu, "state", "shared");
+    _cleanup_free_ char *note = !is_used        ? outage_text(&view, gpu, field_text(gpu, "state"))
+                                : n_running > 1 ? xasprintf("+%zu more", n_running - 1)
+                                                : xstrdup("");
+    int width = canvas_width(note), room = chart->area.width / 2;
+    width = width < room ? width : room;
+    (void)canvas_put(&top->canvas, y, chart->area.x + chart->area.width - width, width, LOOK_HELD, note);
+}
+
 static void draw_gpu(struct top *top, const struct chart *chart, int y, const json_t *gpu)
 {
     _cleanup_free_ char *node = field_shown(gpu, "node");
@@ -79,11 +95,15 @@ static void draw_gpu(struct top *top, const struct chart *chart, int y, const js
     else
         (void)canvas_printf(&top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_HEADER,
             "GPU %" PRId64, index);
+    size_t n_running = 0;
     for (size_t i = 0; i < top->model.jobs.count; i++) {
         const json_t *job = top->model.jobs.items[i].job;
-        if (job != NULL && top_job_has_gpu(job, gpu))
-            draw_job_on(top, chart, y, job);
+        if (job == NULL || !top_job_has_gpu(job, gpu))
+            continue;
+        draw_job_on(top, chart, y, job);
+        n_running += !job_is_done(job);
     }
+    draw_note(top, chart, y, gpu, n_running);
 }
 
 static void draw_waiting(struct top *top, const struct chart *chart, int y, const json_t *job)
@@ -114,11 +134,13 @@ static void draw_now(struct top *top, const struct chart *chart, int y, int heig
 static void draw_times(struct top *top, const struct chart *chart, int y)
 {
     char text[64];
-    for (int i = 0; i < 4; i++) {
-        int64_t ms = chart->from_ms + (chart->to_ms - chart->from_ms) * i / 4;
+    for (int i = 0; i < TIMES; i++) {
+        int64_t ms = chart->from_ms + (chart->to_ms - chart->from_ms) * i / TIMES;
+        if (i == TIMES / 3)
+            continue; // there is "now"
         time_format_short(ms, top->now_ms, top->call->times, text, sizeof(text));
-        (void)canvas_put(
-            &top->canvas, y, chart->area.x + column_at(chart, ms), chart->area.width / 4 - 1, LOOK_DIM, text);
+        (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, ms), chart->area.width / TIMES - 1,
+            LOOK_DIM, text);
     }
     (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, chart->now_ms), 3, LOOK_FOCUS, "now");
 }

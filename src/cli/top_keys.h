@@ -106,6 +106,7 @@ void top_open_help(struct top *top);
 void top_open_sort(struct top *top);
 void top_open_columns(struct top *top);
 void top_open_text(struct top *top, const char *title, const char *text);
+int top_popup_text_width(const struct top *top); // of its lines; longer ones are cut
 bool top_popup_press(struct top *top, int code); // false: there is none
 
 /* top_prompt.c */

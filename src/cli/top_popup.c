@@ -12,6 +12,7 @@
 
 #define NAME_WIDTH 12
 #define ROOM       6 // columns that a box leaves beside it, with its frame
+#define TEXT_INSET 4 // of its own columns: the frame, and a blank at each side
 
 static void open_box(struct top *top, enum popup popup, const char *title)
 {
@@ -163,6 +164,17 @@ bool top_popup_press(struct top *top, int code)
     return true;
 }
 
+/* Columns of the widest box, with its frame. */
+static int widest_box(const struct top *top)
+{
+    return top->canvas.columns > ROOM + 20 ? top->canvas.columns - ROOM : top->canvas.columns;
+}
+
+int top_popup_text_width(const struct top *top)
+{
+    return widest_box(top) - TEXT_INSET;
+}
+
 static struct rect place_box(const struct top *top)
 {
     const struct strings *lines = &top->view.popup_lines;
@@ -171,7 +183,7 @@ static struct rect place_box(const struct top *top)
         int here = canvas_width(lines->items[i]) + 4;
         width = here > width ? here : width;
     }
-    int most = top->canvas.columns > ROOM + 20 ? top->canvas.columns - ROOM : top->canvas.columns;
+    int most = widest_box(top);
     width = width > most ? most : width;
     int height = (int)lines->count + 2, room = top->canvas.rows - 2;
     height = height > room ? room : height;

@@ -93,7 +93,7 @@ def test_it_shows_gpus_jobs_and_output_and_q_leaves_the_terminal_as_it_was(box, 
     one = top()
     one.wait(r'^ mgpu \S+ · 8 GPUs: 2 used 6 free')
     one.wait(rf'^│ 0 {job} ')
-    one.wait(rf'^│●\s+{job} you +train +running +0,1 .*59m')
+    one.wait(rf'^│●\s+{job} you +train +running +:0,1 .*59m')
     one.wait(r'^│ epoch 1')
     one.wait(r'^ Enter details .* \? keys  q quit')
     assert one.tmux('display', '-p', '#{alternate_on}').strip() == '1'
@@ -498,7 +498,7 @@ def test_one_picture_as_text(make_instance, gate):
         assert re.match(rf'│ {i} {jobs[i // 4]} +{user} +\d+% +0\.0/24G +\d+C +\d+W job-{i // 4} +│$', lines[2 + i]), lines[2 + i]
     assert lines[11].startswith('┌2 Jobs 3 [all]─') and lines[11].endswith('[sort: state,turn]┐')
     assert re.match(r'│ +ID USER NAME +STATE +GPUS TIME +LEFT +WHY +│$', lines[12])
-    assert re.match(rf'│● +{jobs[0]} you +job-0 running +0-3 ', lines[13]), lines[13]
+    assert re.match(rf'│● +{jobs[0]} you +job-0 running +:0-3 ', lines[13]), lines[13]
     assert re.match(rf'│◌ +{jobs[2]} you +job-2 queued #1 +×4 +wait ', lines[15]), lines[15]
     assert lines[19].startswith(f'┌3 Log {jobs[0]} job-0─')
     assert lines[23].endswith('? keys  q quit')

@@ -139,7 +139,7 @@ static void the_picture_of_80x24(void **state)
         "└──────────────────────────────────────────────────────────────────────────────┘\n"
         "┌2 Jobs 3 [all]──────────────────────────────────────────────[sort: state,turn]┐\n"
         "│  ID USER NAME       STATE     GPUS TIME       LEFT   WHY                     │\n"
-        "│●  1 ana  train      running   0    30m00s     30m00s python t.py             │\n"
+        "│●  1 ana  train      running   :0   30m00s     30m00s python t.py             │\n"
         "│◌  2 me   eval       queued #1 ×2   wait 1m00s -      not enough              │\n"
         "│✗  3 bo   \\x1b[2Jbad failed    ×0   1m00s      -      exit 3                  │\n";
     _cleanup_free_ char *text = draw(top_of(state), 80, 24);
@@ -148,6 +148,29 @@ static void the_picture_of_80x24(void **state)
     end = strchr(end, '\n');
     end[1] = '\0';
     assert_string_equal(text, expected);
+}
+
+static void what_is_on_the_screen_of_a_longer_list_is_told(void **state)
+{
+    expect(top_of(state), "2 Jobs 3 [all]");
+    press(top_of(state), "22"); // alone on the screen
+    _cleanup_free_ char *text = draw(top_of(state), 80, 8);
+    assert_non_null(strstr(text, "2 Jobs 1-2 of 3 [all]"));
+}
+
+static void the_pages_are_in_the_legend(void **state)
+{
+    _cleanup_free_ char *text = draw(top_of(state), 120, 24);
+    assert_non_null(strstr(text, "4-7 pages"));
+}
+
+static void the_timeline_tells_what_is_out_of_use_and_keeps_now_apart(void **state)
+{
+    struct top *top = top_of(state);
+    top_show_page(top, PAGE_TIMELINE);
+    _cleanup_free_ char *text = draw(top, 100, 24);
+    assert_non_null(strstr(text, "paused: fan"));
+    assert_non_null(strstr(text, " now "));
 }
 
 static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(void **state)
@@ -465,6 +488,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_on_the_screen_of_a_longer_list_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_pages_are_in_the_legend, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            the_timeline_tells_what_is_out_of_use_and_keeps_now_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(
             every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_known_is_drawn_too, setup, teardown),
