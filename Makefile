@@ -5,7 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-vm soak install clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-vm soak install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -45,6 +45,11 @@ check-vm:
 install: all
 	meson configure $(BUILD) --prefix=$(PREFIX)
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+# Removes what the last `make install` from this build folder installed. Jobs, settings and the store stay.
+uninstall:
+	ninja -C $(BUILD) uninstall
+	@echo "Kept: /etc/mgpu, /var/lib/mgpu (the store and its jobs), and the user mgpu."
 
 clean:
 	rm -rf $(BUILD) build-check build-clang build-older

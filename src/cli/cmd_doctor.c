@@ -102,6 +102,9 @@ static void check_version(struct doctor *doctor)
         xasprintf("mgpu %s, mgpud %s", MGPU_VERSION, version == NULL ? "unknown" : version);
     tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
         "restart mgpud after an upgrade; running jobs are not touched");
+    if (json_is_true(json_object_get(answer, "store_full")))
+        tell(doctor, VERDICT_BAD, "store", "there is no space left to store new jobs",
+            "make room on the file system of mgpud's --state-dir (mgpu config get state-dir)");
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))
         tell(doctor, VERDICT_OFF, "clock", "this clock and that of mgpud differ", "timedatectl set-ntp true");

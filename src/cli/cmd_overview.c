@@ -29,7 +29,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_free_ char *user = selector_own_user();
     buffer_append_text(&path, API_PATH "/jobs?user=");
     http_append_encoded(&path, user);
-    r = ps_show(call, buffer_text(&path), NULL, false, false, stdout, err);
+    r = ps_show(call, buffer_text(&path), &(struct ps_choice){ 0 }, stdout, err);
     if (r < 0)
         return r;
     (void)fputs("\nmgpu run -g 1 -- COMMAND   run something\n"

@@ -19,7 +19,11 @@
 #include "cli/ps.h"
 #include "cli/ps_arrays.h"
 #include "cli/selector.h"
+#include "cli/talk.h"
 #include "cli/watch.h"
+
+#define ENDED_SHOWN    20U // of jobs that ended, where nothing else was asked for
+#define NAME_SHOWN_MAX 64
 
 struct ps_options {
     const char *user, *states, *name;
@@ -130,20 +134,19 @@ static void drop_unheld(const char *states, json_t *answer)
 }
 
 /* What to ask the server: the jobs named, or those that pass the filters. */
-static int build_path(
-    struct call *call, int argc, char **argv, struct buffer *path, bool *ret_has_user, struct error *err)
+static int build_path(struct call *call, int argc, char **argv, struct buffer *path, struct strings *named,
+    bool *ret_has_user, struct error *err)
 {
     const struct ps_options *options = call->options;
     buffer_append_text(path, API_PATH "/jobs");
     *ret_has_user = options->is_everybody || options->user != NULL || argc > 0;
     if (argc > 0) {
-        _cleanup_strings_ struct strings jobs = { 0 };
-        int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+        int r = selector_resolve(&call->client, argc, argv, named, err);
         if (r < 0)
             return r;
         buffer_append_text(path, "?all=1&ids=");
-        for (size_t i = 0; i < jobs.count; i++)
-            buffer_printf(path, "%s%s", i > 0 ? "," : "", jobs.items[i]);
+        for (size_t i = 0; i < named->count; i++)
+            buffer_printf(path, "%s%s", i > 0 ? "," : "", named->items[i]);
     }
     _cleanup_free_ char *own = *ret_has_user ? NULL : selector_own_user();
     const char *user = options->is_everybody ? NULL : options->user != NULL ? options->user : own;
@@ -159,7 +162,29 @@ static int build_path(
     return 0;
 }
 
-static void print_summary(const struct screen *screen, const json_t *jobs, FILE *out)
+/* Leaves the newest ended jobs, so that they do not push the others off the screen; how many went. */
+static size_t drop_old_ended(json_t *jobs)
+{
+    size_t kept = 0, dropped = 0;
+    for (size_t i = json_array_size(jobs); i-- > 0;) {
+        if (!job_is_done(json_array_get(jobs, i)) || kept++ < ENDED_SHOWN)
+            continue;
+        (void)json_array_remove(jobs, i);
+        dropped++;
+    }
+    return dropped;
+}
+
+/* An empty table says nothing about whose jobs were asked for. */
+static void tell_whose(const struct call *call, const json_t *jobs, bool has_user)
+{
+    if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
+        return;
+    _cleanup_free_ char *own = selector_own_user(), *shown = text_escape(own, NAME_SHOWN_MAX);
+    talk_line("no jobs of %s now; mgpu ps -a shows everybody's", shown);
+}
+
+static void print_summary(const struct screen *screen, const json_t *jobs, size_t dropped, FILE *out)
 {
     static const char *const states[] = { "running", "starting", "stopping", "queued", "held", "failed",
         "cancelled", "done" };
@@ -172,6 +197,8 @@ static void print_summary(const struct screen *screen, const json_t *jobs, FILE 
         if (count > 0)
             (void)fprintf(out, ", %zu %s", count, states[i]);
     }
+    if (dropped > 0)
+        (void)fprintf(out, "; %zu more ended in the last hour: mgpu ps -s done,failed,cancelled", dropped);
     (void)fprintf(out, "%s\n", screen_color(screen, COLOR_NONE));
 }
 
@@ -190,25 +217,64 @@ static struct list_kind kind_for(bool has_user, const struct screen *screen)
     };
 }
 
-int ps_show(struct call *call, const char *path, const char *states, bool has_user, bool has_elements,
-    FILE *out, struct error *err)
+static bool is_listed(const json_t *jobs, const char *name)
+{
+    size_t i = 0;
+    json_t *job = NULL;
+    json_array_foreach(jobs, i, job)
+    {
+        _cleanup_free_ char *element = job_id(job), *number = field_shown(job, "id");
+        if (strcmp(element, name) == 0 || strcmp(number, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* 0, or as other verbs that are given jobs of which some do not exist. */
+static int tell_missing(
+    const struct call *call, const struct strings *named, const json_t *jobs, struct error *err)
+{
+    size_t missing = 0;
+    for (size_t i = 0; named != NULL && i < named->count; i++) {
+        struct error one = { 0 };
+        if (is_listed(jobs, named->items[i]))
+            continue;
+        (void)error_set(&one, -ENOENT, "there is no job %.40s", named->items[i]);
+        if (++missing == named->count) {
+            *err = one;
+            return -ENOENT;
+        }
+        talk_error(call->command->name, &one);
+    }
+    return missing > 0 ? EXIT_PARTLY : 0;
+}
+
+int ps_show(struct call *call, const char *path, const struct ps_choice *choice, FILE *out, struct error *err)
 {
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
     screen_open(&screen, STDOUT_FILENO, call->color);
-    struct list_kind kind = kind_for(has_user, &screen);
+    struct list_kind kind = kind_for(choice->has_user, &screen);
     int r = client_get(&call->client, path, &answer, err);
     if (r < 0)
         return r;
-    drop_unheld(states, answer);
-    if (!has_elements && !list_is_machine(call) && !call->list.is_headless)
+    drop_unheld(choice->states, answer);
+    json_t *jobs = json_object_get(answer, "jobs");
+    bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
+    if (!list_is_machine(call))
+        tell_whose(call, jobs, choice->has_user);
+    if (!choice->has_elements && !list_is_machine(call) && !call->list.is_headless)
         ps_fold_elements(json_object_get(answer, "jobs"));
+    int missing = tell_missing(call, choice->named, jobs, err);
+    if (missing < 0)
+        return missing;
+    size_t dropped = is_plain ? drop_old_ended(jobs) : 0;
     r = list_print(call, &kind, &screen, answer, out, err);
     if (r < 0)
         return r;
     if (screen.is_tty && call->list.output == NULL && !call->is_json && !call->is_quiet)
-        print_summary(&screen, json_object_get(answer, "jobs"), out);
-    return 0;
+        print_summary(&screen, json_object_get(answer, "jobs"), dropped, out);
+    return missing;
 }
 
 /* What -o and --sort may name. */
@@ -217,25 +283,32 @@ static const struct list_kind every_column = { .member = "jobs", .columns = job_
 struct ps_view {
     struct call *call;
     const char *path;
-    bool has_user, has_elements;
+    struct ps_choice choice;
 };
 
 static int show(void *arg, FILE *out, struct error *err)
 {
     const struct ps_view *view = arg;
-    const struct ps_options *options = view->call->options;
-    return ps_show(view->call, view->path, options->states, view->has_user, view->has_elements, out, err);
+    return ps_show(view->call, view->path, &view->choice, out, err);
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct ps_options *options = call->options;
     _cleanup_buffer_ struct buffer path = { 0 };
-    struct ps_view view = { .call = call, .has_elements = options->has_elements || argc > 0 };
+    _cleanup_strings_ struct strings named = { 0 };
+    struct ps_view view = { .call = call };
+    view.choice = (struct ps_choice){
+        .states = options->states,
+        .has_elements = options->has_elements || argc > 0,
+        .keeps_ended = argc > 0 || options->states != NULL || options->is_ended || options->name != NULL ||
+                       call->list.sort != NULL,
+        .named = argc > 0 ? &named : NULL,
+    };
     int r = list_begin(call, &every_column, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;
-    r = build_path(call, argc, argv, &path, &view.has_user, err);
+    r = build_path(call, argc, argv, &path, &named, &view.choice.has_user, err);
     if (r < 0)
         return r;
     view.path = buffer_text(&path);

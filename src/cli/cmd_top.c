@@ -91,7 +91,7 @@ static const struct option_row rows[] = {
 /* In a pipe: what can be said without a screen. */
 static int print_lists(struct call *call, struct error *err)
 {
-    int r = ps_show(call, API_PATH "/jobs", NULL, true, false, stdout, err);
+    int r = ps_show(call, API_PATH "/jobs", &(struct ps_choice){ .has_user = true }, stdout, err);
     if (r < 0)
         return r;
     (void)fputc('\n', stdout);

@@ -6,11 +6,18 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "cli/call.h"
 
-/*
- * Asks for `path` and prints its jobs as chosen by -o; with the owners when `has_user`. `states` is the value
- * of -s, or NULL. Without `has_elements` the ended elements of an array are one line.
- */
-int ps_show(struct call *call, const char *path, const char *states, bool has_user, bool has_elements,
-    FILE *out, struct error *err);
+struct ps_choice {
+    const char *states;          // the value of -s, or NULL
+    const struct strings *named; // jobs that were named, or NULL
+    bool has_user;               // with the owners
+    bool has_elements;           // without it the ended elements of an array are one line
+    bool keeps_ended;            // without it a terminal shows only the newest ended jobs
+};
+
+/* Asks for `path` and prints its jobs as chosen by -o. -ENOENT when none of the jobs that were named is
+ * there, EXIT_PARTLY when some are not. */
+int ps_show(
+    struct call *call, const char *path, const struct ps_choice *choice, FILE *out, struct error *err);

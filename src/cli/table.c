@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All rows are kept until the widths are known. On a terminal a table that is too wide loses width in the
- * columns that may shrink, in their order, never below SHRUNK_MIN; in a pipe nothing is ever cut.
+ * columns that may shrink, in their order, never below SHRUNK_MIN; but those of higher ranks first give what
+ * they have beyond SHRUNK_FAIR. In a pipe nothing is ever cut.
  */
 #include "cli/table.h"
 
@@ -10,8 +11,9 @@
 
 #include "base/memory.h"
 
-#define SHRUNK_MIN 8
-#define GAP        2
+#define SHRUNK_MIN  8
+#define SHRUNK_FAIR 16 // long texts of the higher ranks, such as names, before the first rank loses any
+#define GAP         2
 
 struct cell {
     char *text;
@@ -23,6 +25,7 @@ struct table {
     size_t n_columns;
     struct cell *cells;
     size_t n_cells, capacity;
+    bool may_drop;
 };
 
 struct table *table_new(const struct table_column *columns, size_t count)
@@ -67,21 +70,39 @@ static void measure(const struct table *table, bool has_header, size_t *widths)
     }
 }
 
+/* Takes width from the columns of a rank, but leaves them `least` and their headers. */
+static void shrink(
+    const struct table *table, size_t limit, bool has_header, unsigned rank, size_t least, size_t *widths)
+{
+    for (size_t i = 0; i < table->n_columns; i++) {
+        size_t sum = sum_widths(table, widths), header = header_width(table, i, has_header);
+        size_t here = header > least ? header : least;
+        if (sum <= limit || table->columns[i].shrink != rank || widths[i] <= here)
+            continue;
+        widths[i] = widths[i] - here > sum - limit ? widths[i] - (sum - limit) : here;
+    }
+}
+
 static void fit(const struct table *table, size_t limit, bool has_header, size_t *widths)
 {
+    for (unsigned rank = 2; rank <= table->n_columns; rank++)
+        shrink(table, limit, has_header, rank, SHRUNK_FAIR, widths);
     for (unsigned rank = 1; rank <= table->n_columns; rank++)
-        for (size_t i = 0; i < table->n_columns; i++) {
-            size_t sum = sum_widths(table, widths);
-            if (sum <= limit)
-                return;
-            if (table->columns[i].shrink != rank)
-                continue;
-            size_t least = header_width(table, i, has_header), over = sum - limit;
-            if (least < SHRUNK_MIN)
-                least = SHRUNK_MIN;
-            if (widths[i] > least)
-                widths[i] = widths[i] - least > over ? widths[i] - over : least;
-        }
+        shrink(table, limit, has_header, rank, SHRUNK_MIN, widths);
+}
+
+void table_may_drop(struct table *table)
+{
+    table->may_drop = true;
+}
+
+/* How many columns are printed. */
+static size_t count_shown(const struct table *table, size_t limit, const size_t *widths)
+{
+    size_t count = table->n_columns, sum = sum_widths(table, widths);
+    while (table->may_drop && limit > 0 && count > 1 && sum > limit)
+        sum -= widths[--count] + GAP;
+    return count;
 }
 
 static void print_blanks(size_t count, FILE *out)
@@ -117,14 +138,14 @@ void table_print(const struct table *table, const struct screen *screen, bool ha
     measure(table, has_header, widths);
     if (screen->width > 0)
         fit(table, screen->width, has_header, widths);
-    size_t owed = 0;
-    for (size_t i = 0; has_header && i < table->n_columns; i++)
+    size_t owed = 0, n_shown = count_shown(table, screen->width, widths);
+    for (size_t i = 0; has_header && i < n_shown; i++)
         print_cell(screen, &table->columns[i], widths[i], table->columns[i].header, COLOR_BOLD, &owed, out);
     if (has_header)
         (void)fputc('\n', out);
     for (size_t row = 0; row + table->n_columns <= table->n_cells; row += table->n_columns) {
         owed = 0;
-        for (size_t i = 0; i < table->n_columns; i++) {
+        for (size_t i = 0; i < n_shown; i++) {
             const struct cell *cell = &table->cells[row + i];
             print_cell(screen, &table->columns[i], widths[i], cell->text, cell->color, &owed, out);
         }

@@ -22,6 +22,9 @@ struct table *table_new(const struct table_column *columns, size_t count);
 /* Fills the next cell, row by row, with text that is safe to print and is taken over. */
 void table_add(struct table *table, char *text, enum color color);
 
+/* Where all columns do not fit even when they are cut, the last ones are left out instead of wrapped. */
+void table_may_drop(struct table *table);
+
 /* Rows that are not complete are left out. */
 void table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out);
 

@@ -13,6 +13,8 @@ void handle_version(struct request *request)
     (void)json_object_set_new(body, "version", json_string(MGPU_VERSION));
     (void)json_object_set_new(body, "instance", json_text_string(summary->instance));
     (void)json_object_set_new(body, "epoch", json_integer((json_int_t)summary->epoch));
+    (void)json_object_set_new(
+        body, "store_full", json_boolean(store_is_full(request->serve->controller->store)));
     request_reply_json(request, 200, body);
 }
 

@@ -3,6 +3,7 @@
 
 import glob
 import os
+import re
 import select
 import sqlite3
 import subprocess
@@ -195,6 +196,8 @@ def test_a_full_disk_refuses_submits_and_loses_nothing(make_instance, place, gat
             acked.append(answer.json['id'])
         assert refused is not None and refused.status == 507, refused
         assert refused.json['code'] == 'store_full' and refused.json['detail']
+        told = instance.mgpu('doctor')
+        assert told.code == 1 and re.search(r'BAD +store +there is no space left', told.out), told
         assert instance.process.poll() is None, instance.log()
         gate.open()
         assert instance.wait(running)['exit_code'] == 8, 'the end of a running job is stored all the same'
