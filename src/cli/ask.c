@@ -113,6 +113,20 @@ static int read_text(
     return *ret == NULL ? error_set(err, -EINVAL, "%s: the value is not UTF-8 text", what) : 0;
 }
 
+/* One that commands would take for a number, a range or the newest job could not be used instead of them. */
+static int read_name(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    bool is_number = text[0] != '\0' && text[strspn(text, "0123456789.-")] == '\0';
+    if (!is_number && strcmp(text, "@") != 0)
+        return read_text(client, what, text, ret, err);
+    _cleanup_free_ char *shown = text_escape(text, 40);
+    (void)error_set(
+        err, -EINVAL, "%s: '%s' cannot be a name: commands take it for the number of a job", what, shown);
+    return error_hint(
+        err, "a name has at least one letter, such as run-%s", strcmp(text, "@") == 0 ? "1" : shown);
+}
+
 static int read_gpu_ids(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -394,7 +408,7 @@ const struct ask_key ask_keys[] = {
     { "gpus_per_node", NULL, "N", "GPUs on each of the nodes", read_gpus_per_node },
     { "time_limit", "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00", read_duration },
     { "priority", NULL, "N", "higher runs first", read_priority },
-    { "name", NULL, "NAME", "name in lists", read_text },
+    { "name", NULL, "NAME", "name in lists", read_name },
     { "after", NULL, "JOB[:ok|any|fail],...", "starts when these jobs have ended so", read_after },
     { "begin", NULL, "TIME", "not before: 18:00, 'Fri 18:00', +2h", read_when },
     { "deadline", NULL, "TIME", "given up when it has not started by then", read_when },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu: the command line. Finds the verb among the words and hands the rest to it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -53,8 +54,18 @@ static int run_words(int argc, char **argv)
     return call_run(&call, command, argc - first, argv + first);
 }
 
+/* A standard descriptor that is closed would become a file or a connection of ours, and writing to it a
+ * success: it is opened so that it fails instead. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     const struct personality *personality = argc > 0 ? personality_find(argv[0]) : NULL;
     int status = personality != NULL ? personality_run(personality, argc, argv) : run_words(argc, argv);
     /* Output that did not arrive, on a full disk or a closed pipe, must not look like success. */

@@ -69,6 +69,8 @@ int submit_command(int argc, char **argv, json_t **ret, struct error *err)
         (void)error_set(err, -EINVAL, "no command given");
         return error_hint(err, "for example: mgpu run -g 1 -- python train.py");
     }
+    if (argc == 1 && argv[0][strspn(argv[0], " \t\r\n")] == '\0')
+        return error_set(err, -EINVAL, "the command is blank");
     if (!is_shell_text(argc, argv))
         return submit_words(argc, argv, ret, err);
     *ret = json_string(argv[0]);

@@ -2,6 +2,7 @@
 #include "cli/submit_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,6 +60,16 @@ static void check_output(const struct submit_options *options)
             name, name);
 }
 
+/* The kernel takes the carriage return behind "#!/bin/sh" for a part of the name. */
+static bool has_foreign_line_ends(const char *path)
+{
+    char head[256];
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? 0 : pread(fd, head, sizeof(head), 0);
+    const char *end = n > 2 && memcmp(head, "#!", 2) == 0 ? memchr(head, '\n', (size_t)n) : NULL;
+    return end != NULL && end[-1] == '\r';
+}
+
 /* The path of a program that is named by it. */
 static void check_path(const struct submit_options *options, const char *word)
 {
@@ -70,6 +81,10 @@ static void check_path(const struct submit_options *options, const char *word)
         talk_line("warning: %s is a directory", name);
     else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
         talk_line("warning: %s is not executable: chmod +x %s", name, name);
+    else if (has_foreign_line_ends(path))
+        talk_line("warning: the lines of %s end as on Windows, so its interpreter is not found: sed -i "
+                  "'s/\\r$//' %s",
+            name, name);
 }
 
 /* A program that is looked for in PATH, which a setup may change. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/yaml_problem.h"
+
 const char *yaml_text(const yaml_node_t *node)
 {
     return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
@@ -82,7 +84,7 @@ static int read_document(
     yaml_document_t document;
     if (yaml_parser_load(parser, &document) == 0)
         return error_set(source->err, -EINVAL, "%.200s:%zu: %s", source->path, parser->problem_mark.line + 1,
-            parser->problem != NULL ? parser->problem : "not YAML");
+            yaml_problem_text(parser->problem));
     source->document = &document;
     const yaml_node_t *root = yaml_document_get_root_node(&document);
     *ret_is_last = root == NULL;

@@ -11,6 +11,7 @@
 #include <yaml.h>
 
 #include "base/memory.h"
+#include "base/yaml_problem.h"
 #include "base/strings.h"
 #include "controller/roles.h"
 #include "controller/settings.h"
@@ -221,8 +222,8 @@ static int load(yaml_parser_t *parser, const char *path, yaml_document_t *ret, s
 {
     if (yaml_parser_load(parser, ret) != 0)
         return 0;
-    return error_set(err, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
-        parser->problem != NULL ? parser->problem : "not YAML");
+    return error_set(
+        err, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1, yaml_problem_text(parser->problem));
 }
 
 /* What follows a "---" would be left unread. */

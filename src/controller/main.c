@@ -416,6 +416,8 @@ int main(int argc, char **argv)
     int r = settings_default(&controller->options, controller->is_root, &err);
     if (r == 0)
         r = settings_read(argc, argv, controller->is_root, &controller->options, &wish, &err);
+    if (r < 0 && err.hint[0] == '\0')
+        (void)error_hint(&err, "mgpud --help lists the options; mgpud --check-config checks the files");
     int status = r < 0 ? fail(&err) : do_wish(&wish, &controller->options);
     if (status >= 0) {
         settings_clear(&controller->options);

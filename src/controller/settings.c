@@ -94,9 +94,10 @@ static int set_log_dir(void *target, const char *value, struct error *err)
 
 static int set_listen(void *target, const char *value, struct error *err)
 {
-    const char *colon = strrchr(value, ':');
-    if (strcmp(value, "none") != 0 && (colon == NULL || colon == value || colon[1] == '\0')) {
-        (void)error_set(err, -EINVAL, "--listen: '%.60s' is not HOST:PORT", value);
+    _cleanup_address_ struct address unused = { 0 };
+    if (strcmp(value, "none") != 0 && address_parse(value, NULL, &unused, NULL) < 0) {
+        (void)error_set(
+            err, -EINVAL, "--listen: '%.60s' is not HOST:PORT with a port from 1 to 65535", value);
         return error_hint(err, "write 127.0.0.1:9123, or none");
     }
     return replace(&((struct parsed *)target)->options->listen, value);

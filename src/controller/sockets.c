@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/memory.h"
 #include "wire/address.h"
+#include "wire/listener_owner.h"
 
 #define BACKLOG 1024
 
@@ -57,6 +59,17 @@ static int listen_address(const struct addrinfo *address, int *ret_fd)
     return 0;
 }
 
+/* "a program of root", or NULL. The caller frees it. */
+static char *owner_of(const struct addrinfo *address)
+{
+    uint32_t uid = 0;
+    if (!listener_owner(address->ai_addr, &uid))
+        return NULL;
+    const struct passwd *entry = getpwuid(uid);
+    return entry != NULL ? xasprintf("a program of %s", entry->pw_name)
+                         : xasprintf("a program of user %u", uid);
+}
+
 int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struct error *err)
 {
     _cleanup_address_ struct address address = { 0 };
@@ -69,6 +82,7 @@ int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struc
     if (failure != 0)
         return error_set(err, -EINVAL, "%s %s: %s", option, where, gai_strerror(failure));
     r = listen_address(found, ret_fd);
+    _cleanup_free_ char *owner = r == -EADDRINUSE ? owner_of(found) : NULL;
     freeaddrinfo(found);
     bool is_sixless = r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL;
     if (is_sixless && strcmp(address.host, "::") == 0) { // a machine without IPv6
@@ -76,7 +90,8 @@ int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struc
         return sockets_listen_tcp(option, four, ret_fd, err);
     }
     if (r == -EADDRINUSE) {
-        (void)error_set(err, r, "port %s of %s is in use by another program", address.port, address.host);
+        (void)error_set(err, r, "port %s of %s is in use by %s", address.port, address.host,
+            owner != NULL ? owner : "another program");
         return error_hint(err, "choose another (%s %s:PORT) or none (%s none)", option, address.host, option);
     }
     return r < 0 ? error_set_errno(err, r, "cannot listen at %s", where) : 0;

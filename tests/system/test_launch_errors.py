@@ -235,3 +235,11 @@ def test_a_program_with_a_name_of_any_length_runs_and_its_node_stays_up(box, pla
     assert len(job['name'].encode()) <= 128
     assert box.mgpu('run', '--', 'true').code == 0
     assert 'at most' not in box.log()
+
+
+def test_run_tells_of_line_ends_that_hide_the_interpreter(box, place):
+    with open(f'{place}/crlf.sh', 'wb') as out:
+        out.write(b'#!/bin/sh\r\necho ran\r\n')
+    os.chmod(f'{place}/crlf.sh', 0o755)
+    done = box.mgpu('run', '-g', '0', './crlf.sh', cwd=place)
+    assert done.code == 126 and 'the lines of ./crlf.sh end as on Windows' in done.err and r"sed -i 's/\r$//' ./crlf.sh" in done.err, done

@@ -9,6 +9,8 @@ import pathlib
 import pty
 import re
 import signal
+import socket
+import subprocess
 
 import pytest
 
@@ -660,3 +662,42 @@ def test_a_wide_list_leaves_columns_out_instead_of_wrapping(box):
     lines = [line for line in on_terminal(box, 'mgpu gpus -o wide').splitlines() if line.strip()]
     assert all(len(line) <= readme.WIDTH for line in lines) and 'STATE' in lines[0], lines
     assert 'UUID' in box.mgpu('gpus', '-o', 'wide', check=True).out
+
+
+@pytest.mark.parametrize(('words', 'sentence'), [
+    (['--', '  '], 'the command is blank'),
+    (['-J', '42', 'true'], "'42' cannot be a name: commands take it for the number of a job"),
+    (['-J', '1-3', 'true'], "'1-3' cannot be a name"),
+    (['-J', '@', 'true'], "'@' cannot be a name"),
+])
+def test_what_could_not_be_run_or_named_is_refused(box, words, sentence):
+    done = box.mgpu('submit', '--hold', *words)
+    assert done.code == 2 and sentence in done.err and done.out == '', done
+
+
+def test_output_that_nobody_can_read_is_no_success(box):
+    job = box.submit('-g', '0', '--', 'echo', 'x')
+    box.wait(job)
+    for command in ('logs', 'ps', 'show'):
+        done = subprocess.run(['sh', '-c', f'exec {harness.programs()}/mgpu {command} {job} >&-'], capture_output=True, check=False,
+                              env={**box.client.environment(), 'MGPU_SOCKET': box.socket, 'ASAN_OPTIONS': 'exitcode=99'},
+                              **box.client.popen_arguments())
+        assert done.returncode not in (0, 99), (command, done)
+
+
+@pytest.mark.parametrize(('words', 'sentence', 'hint'), [
+    (['--foo'], "unknown option '--foo'", 'mgpud --help'),
+    (['--listen', '127.0.0.1:99999'], "'127.0.0.1:99999' is not HOST:PORT with a port from 1 to 65535", 'write 127.0.0.1:9123'),
+])
+def test_a_wrong_option_of_mgpud_comes_with_a_hint(box, words, sentence, hint):
+    done = box.mgpu(*words, program='mgpud')
+    assert done.code == 64 and sentence in done.err and f'hint: {hint}' in done.err, done
+
+
+def test_a_port_in_use_is_told_with_its_owner(box, place, someone):
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        port = taken.getsockname()[1]
+        done = box.mgpu('--listen', f'127.0.0.1:{port}', '--state-dir', f'{place}/s', '--run-dir', f'{place}/r', '--gpus', 'none',
+                        program='mgpud')
+    owner = 'root' if harness.IS_ROOT else someone.name
+    assert done.code == 1 and f'port {port} of 127.0.0.1 is in use by a program of {owner}' in done.err, done

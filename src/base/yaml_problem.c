@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/yaml_problem.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    const char *problem, *text;
+} rows[] = {
+    { "found character that cannot start any token",
+        "a tab, or another character that cannot stand here; YAML is indented with blanks" },
+    { "did not find expected key", "not indented like the lines before it, or a key without a colon" },
+    { "mapping values are not allowed in this context",
+        "a colon where none can be: indent it, or put quotes around it" },
+    { "could not find expected ':'", "a key without a colon" },
+    { "did not find expected ',' or '}'", "a comma or the closing } is missing" },
+    { "did not find expected ',' or ']'", "a comma or the closing ] is missing" },
+};
+
+const char *yaml_problem_text(const char *problem)
+{
+    for (size_t i = 0; problem != NULL && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].problem, problem) == 0)
+            return rows[i].text;
+    return problem != NULL ? problem : "not YAML";
+}
