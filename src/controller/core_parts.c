@@ -191,24 +191,37 @@ void core_parts_act(struct core *core, struct core_job *entry)
 
 /* --- the end of a part --- */
 
-/* When its node spoke last before it was away. */
-static int64_t last_word_ms(const struct core *core, const struct job *job, uint32_t rank)
+/* When the node of a lost part spoke last before it was away. */
+static int64_t last_word_ms(const struct core *core, const struct core_job *entry, uint32_t rank)
 {
-    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-    if (node == NULL)
-        return core->boot_ms;
+    const struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
+    const struct core_part *part = &core_extra(entry)->parts->items[rank];
+    if (part->left_ms != 0 || node == NULL)
+        return part->left_ms;
     return node->is_up ? node->left_ms : node->heard_ms;
+}
+
+/* Why the others are stopped. After a start of ours one that was stopped may be heard of before its cause. */
+static bool has_cause(const struct core_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct core_part *part = &parts->items[i];
+        bool was_stopped = part->state == PART_ENDED && part->exit.end == END_CANCELLED;
+        if (is_over(part) && !was_stopped && !core_part_has_ended_well(part))
+            return true;
+    }
+    return false;
 }
 
 /* A part is over, and with it perhaps the attempt. */
 static void settle(struct core *core, struct core_job *entry, struct core_part *part, enum part_state state)
 {
     struct core_parts *parts = core_extra(entry)->parts;
+    part->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(parts);
     part->state = state;
     part->order = ++parts->n_over;
-    part->is_in_stop = entry->job->state == JOB_STOPPING;
-    part->word_ms = core_part_is_loss(part) ? last_word_ms(core, entry->job, (uint32_t)(part - parts->items))
-                                            : core->boot_ms;
+    part->word_ms =
+        core_part_is_loss(part) ? last_word_ms(core, entry, (uint32_t)(part - parts->items)) : core->boot_ms;
     for (size_t i = 0; i < parts->count; i++)
         if (!is_over(&parts->items[i])) {
             core_act_later(core, entry); // a fence that ended it may not be durable yet
@@ -356,6 +369,8 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
     const struct known_attempt *known = find_listed(&node->hello, job, rank);
     if (part == NULL)
         return;
+    if (known != NULL && known->phase == PHASE_EXITED && part->left_ms == 0)
+        part->left_ms = node->left_ms;
     const char *boot = job_node_boot(job, rank);
     bool is_same_spool = text_equal(boot, node->hello.boot_id);
     if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {

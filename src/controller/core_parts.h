@@ -22,13 +22,14 @@ enum part_state {
 
 struct core_part {
     enum part_state state;
-    uint32_t order;          // among those that are over, from 1 on
-    int64_t word_ms;         // over: boot clock, when that was heard; of a loss: its node's last word before
-    bool is_in_stop;         // over: the job was being stopped by then
-    uint32_t port;           // of rank 0, since it is ready: where the parts meet
-    char *log_path;          // NULL: not known (yet)
-    char *text;              // returned, lost: why
-    enum job_end end;        // lost: how
+    uint32_t order;   // among those that are over, from 1 on
+    int64_t word_ms;  // over: boot clock, when that was heard; of a loss: its node's last word before
+    int64_t left_ms;  // boot clock: its node's last word before the HELLO that said first that it is over
+    bool is_in_stop;  // over: the job, or its other parts, were being stopped by then
+    uint32_t port;    // of rank 0, since it is ready: where the parts meet
+    char *log_path;   // NULL: not known (yet)
+    char *text;       // returned, lost: why
+    enum job_end end; // lost: how
     struct launch_exit exit; // ended
     struct job_usage *usage; // as its agent said last; NULL: not known
 };

@@ -35,7 +35,8 @@ struct place {
     struct node node;
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;
-    bool is_gone; // it went off and never comes back
+    bool is_gone;         // it went off and never comes back
+    int64_t cut_until_ms; // its connections do not come about till then
 };
 
 struct box {
@@ -86,8 +87,12 @@ void box_send(void *arg, uint32_t link, const struct record_type *type, const vo
 #define ATTEMPTS_SEEN_MAX 200U // of one job
 bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt);
 void box_check_execution(struct box *box, const struct spooled *begun);
-/* How many attempts of a job executed something, and which one was the last. */
+/* How many attempts of a job executed something that nobody disowned, and which one was the last of all. */
 uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest);
+/* The command of a part on some node was ended, or went down with its node: the others will miss it. */
+void box_miss_part(struct box *box, const struct spooled *gone);
+/* A part of this attempt failed by itself, and not because another was gone; or nobody can know. */
+bool box_has_own_failure(const struct box *box, uint64_t job, uint32_t attempt);
 bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);
 
 /* --- box_judge.c --- */

@@ -85,7 +85,12 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it ran, but nobody knows", job->id);
     if (job_is_wide(job) && executions > 0)
         box->tally.counts[TALLY_WIDE_RUNS]++;
-    if (!is_cancelled && executions == 0 && job->end != END_START_FAILED && !went_down(box, job))
+    bool is_failure = job->end == END_EXIT && job->exit_code != 0;
+    bool may_tell_time = !box->has_copies; // a word that comes again is later than it was
+    if (job_is_wide(job) && is_failure && !is_cancelled && may_tell_time &&
+        !box_has_own_failure(box, job->id, latest))
+        box_break(box, "it ended by a failure that had its cause in another part's end", job->id);
+    if (!is_cancelled && latest == 0 && job->end != END_START_FAILED && !went_down(box, job))
         box_break(box, "it never ran", job->id);
 }
 

@@ -393,7 +393,7 @@ static void on_dial(void *arg, uint64_t number, void *object)
     place->is_dialling = false;
     if (place->line != NULL || place->node.core == NULL)
         return;
-    if (box->core == NULL) {
+    if (box->core == NULL || box->world.now_ms < place->cut_until_ms) {
         line_dial(place);
         return;
     }

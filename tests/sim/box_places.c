@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "box_lines.h"
+#include "controller/core_private.h"
 
 static void on_agent_start(void *arg, uint64_t number, void *object)
 {
@@ -94,6 +95,52 @@ static void on_fence(void *arg, uint64_t number, void *object)
     world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
 }
 
+/* An administrator who believes that a node is off, which is only cut off, and later puts it back. */
+static void on_resume(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct box *box = place->box;
+    struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    int64_t now = box->world.now_ms;
+    if (place->is_gone)
+        return; // that fence stays
+    if (box->core != NULL && has_fence(place)) {
+        core_drain(box->core, now, now, &admin, place->node.name, NULL, 0, true, NULL);
+        box_turn(box);
+    }
+    if (now < box->late_ms || box->core == NULL || has_fence(place))
+        world_later(&box->world, world_between(&box->world, 500, 4000), on_resume, place, 0, NULL, NULL);
+}
+
+static void on_wrong_fence(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct box *box = place->box;
+    struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    const struct core_node *known = box->core != NULL ? core_node(box->core, place->node.name) : NULL;
+    int64_t now = box->world.now_ms;
+    if (known == NULL || known->is_up || place->node.is_off || has_fence(place))
+        return;
+    for (const struct spooled *entry = place->node.spool; entry != NULL; entry = entry->next)
+        box->tally.counts[TALLY_DISOWNED] += !entry->is_removed && entry->is_running;
+    box->tally.counts[TALLY_FENCES_ALIVE]++;
+    node_disown(&place->node, box->core->last_order);
+    core_fence(box->core, now, now, &admin, place->node.name, "it seems to be off", NULL);
+    box_turn(box);
+    world_later(&box->world, world_between(&box->world, 0, 2000), on_resume, place, 0, NULL, NULL);
+}
+
+static void cut_off(struct place *place)
+{
+    struct world *world = &place->box->world;
+    int64_t for_ms = world_between(world, 50, SILENCE_MAX_MS);
+    if (place->line == NULL || place->node.is_off)
+        return;
+    place->cut_until_ms = world->now_ms + for_ms;
+    line_cut(place);
+    world_later(world, world_between(world, 0, for_ms), on_wrong_fence, place, 0, NULL, NULL);
+}
+
 /* One node that never comes back, while there are others. */
 static void leave_for_ever(struct place *place)
 {
@@ -175,7 +222,8 @@ void box_storm_place(struct box *box)
     static void (*const storms[])(struct place * place) = { // each as often as it stands here
         kill_agent, kill_agent, kill_agent, kill_agent, kill_shepherd, kill_shepherd, kill_shepherd,
         kill_shepherd, kill_shepherd, kill_shepherd, line_silence, line_silence, freeze, freeze, end_power,
-        end_power, line_cut, line_cut, line_cut, line_cut, fence_alive, meet_twin, wipe_spool, wipe_spool
+        end_power, line_cut, line_cut, line_cut, line_cut, cut_off, cut_off, fence_alive, meet_twin,
+        wipe_spool, wipe_spool
     };
     struct place *place = &box->places[world_random(&box->world) % box->n_places];
     storms[world_random(&box->world) % (sizeof(storms) / sizeof(storms[0]))](place);
@@ -202,6 +250,11 @@ static void on_execution(void *arg, const struct spooled *entry)
     box_check_execution(((struct place *)arg)->box, entry);
 }
 
+static void on_part_gone(void *arg, const struct spooled *entry)
+{
+    box_miss_part(((struct place *)arg)->box, entry);
+}
+
 void box_open_places(struct box *box)
 {
     box->n_places = 1 + world_random(&box->world) % PLACES_MAX;
@@ -212,6 +265,7 @@ void box_open_places(struct box *box)
         place->node.send = line_send;
         place->node.hang_up = line_hang_up;
         place->node.executed = on_execution;
+        place->node.gone = on_part_gone;
         place->node.arg = place;
         node_start_agent(&place->node);
         line_dial(place);

@@ -15,7 +15,7 @@ bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt)
 {
     for (size_t i = 0; i < box->n_places; i++)
         for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
-            if (is_of(entry, job, attempt) && entry->is_running)
+            if (is_of(entry, job, attempt) && entry->is_running && !entry->is_disowned)
                 return true;
     return false;
 }
@@ -28,27 +28,28 @@ void box_check_execution(struct box *box, const struct spooled *begun)
             if (entry == begun || entry->id.job != begun->id.job)
                 continue;
             bool is_same = entry->id.attempt == begun->id.attempt;
-            if (entry->is_running && (!is_same || entry->id.task == begun->id.task))
+            bool may_be_twice = entry->is_disowned || begun->is_disowned;
+            if (entry->is_running && !may_be_twice && (!is_same || entry->id.task == begun->id.task))
                 box_break(box, "it runs in two places at once", begun->id.job);
             ready += is_same && entry->was_ready;
         }
-    if (begun->n_parts > 0 && ready + 1 != begun->n_parts)
+    if (begun->n_parts > 0 && ready + 1 < begun->n_parts)
         box_break(box, "a part runs, and not all were ready", begun->id.job);
 }
 
 uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest)
 {
     bool is_executed[ATTEMPTS_SEEN_MAX] = { false }; // by attempt; an attempt may have several parts
-    uint32_t count = 0;
-    *ret_latest = 0;
+    uint32_t count = 0, latest = 0;
     for (size_t i = 0; i < box->n_places; i++)
         for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
-            if (entry->id.job == job && entry->executions > 0 && entry->id.attempt < ATTEMPTS_SEEN_MAX)
-                is_executed[entry->id.attempt] = true;
-    for (uint32_t attempt = 1; attempt < ATTEMPTS_SEEN_MAX; attempt++) {
+            if (entry->id.job == job && entry->executions > 0 && entry->id.attempt < ATTEMPTS_SEEN_MAX) {
+                is_executed[entry->id.attempt] |= !entry->is_disowned;
+                latest = entry->id.attempt > latest ? entry->id.attempt : latest;
+            }
+    for (uint32_t attempt = 1; attempt < ATTEMPTS_SEEN_MAX; attempt++)
         count += is_executed[attempt];
-        *ret_latest = is_executed[attempt] ? attempt : *ret_latest;
-    }
+    *ret_latest = latest;
     return count;
 }
 
@@ -63,4 +64,34 @@ bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int
             is_all &= entry->exit.exit_code == exit_code;
         }
     return exit_code == 0 ? is_one && is_all : is_one;
+}
+
+static void on_missed(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct spooled *entry = object;
+    place->box->tally.counts[TALLY_PEERS_FAULTS] += entry->is_running;
+    node_fail_part(&place->node, entry);
+}
+
+/* Not before the last words of a node that went off have come. */
+void box_miss_part(struct box *box, const struct spooled *gone)
+{
+    for (size_t i = 0; i < box->n_places; i++)
+        for (struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
+            if (is_of(entry, gone->id.job, gone->id.attempt) && entry != gone && entry->is_running)
+                world_later(&box->world, world_between(&box->world, 5, 100), on_missed, &box->places[i], 0,
+                    entry, NULL);
+}
+
+/* When a lease has ended, words of its node may still be under way that are later than what failed of it. */
+bool box_has_own_failure(const struct box *box, uint64_t job, uint32_t attempt)
+{
+    for (size_t i = 0; i < box->n_places; i++)
+        for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
+            if (is_of(entry, job, attempt) && (entry->is_untold || entry->is_lost ||
+                                                  (entry->has_status && !entry->is_stopped &&
+                                                      !entry->is_peers_fault && entry->exit_code != 0)))
+                return true;
+    return false;
 }

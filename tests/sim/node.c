@@ -114,6 +114,12 @@ static void write_exit(struct node *node, struct spooled *entry)
     hint(node, entry);
 }
 
+static void tell_gone(struct node *node, const struct spooled *entry)
+{
+    if (entry->n_parts > 0)
+        node->gone(node->arg, entry);
+}
+
 static void on_command_end(void *arg, uint64_t number, void *object)
 {
     struct node *node = arg;
@@ -125,6 +131,8 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         return;
     }
     entry->is_running = false;
+    if (entry->is_stopped)
+        tell_gone(node, entry);
     entry->has_status = true; // the user's init writes it, whoever else is dead
     if (entry->shepherd != 0)
         write_exit(node, entry);
@@ -152,6 +160,7 @@ static void on_lease(void *arg, uint64_t shepherd, void *object)
     node->lease_ends++;
     entry->is_lost = entry->has_status = true;
     entry->is_running = false;
+    tell_gone(node, entry);
     write_exit(node, entry);
 }
 
@@ -288,6 +297,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     const struct gpu_grant *grants = launch->gpus.items;
     entry->n_gpus = launch->gpus.count;
     entry->n_parts = (uint32_t)launch->peers.count;
+    entry->is_disowned |= launch->order <= node->disowned_order;
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
         entry->is_sharing = grants[i].slot > 0;
@@ -477,6 +487,22 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
+void node_fail_part(struct node *node, struct spooled *entry)
+{
+    if (entry->is_removed || !entry->is_running || entry->is_stopped)
+        return;
+    entry->exit_code = 1;
+    entry->is_peers_fault = true;
+    on_command_end(node, 0, entry);
+}
+
+void node_disown(struct node *node, uint64_t last_order)
+{
+    node->disowned_order = last_order;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        entry->is_disowned |= !entry->is_removed;
+}
+
 bool node_wipe(struct node *node)
 {
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
@@ -495,6 +521,9 @@ void node_power_off(struct node *node)
     node_kill_agent(node);
     node->is_off = true;
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        if (!entry->is_removed && entry->is_running)
+            tell_gone(node, entry);
+        entry->is_untold |= !entry->is_removed && entry->has_exit;
         entry->is_removed = true;
         entry->is_running = entry->is_gated = false;
         entry->shepherd = 0;

@@ -30,6 +30,9 @@ struct spooled {
     bool is_suspended;                // its command stands still
     bool is_overdue;                  // and would have ended by now
     bool is_lost;                     // it was ended because its lease was over
+    bool is_peers_fault;              // it failed because another part of its attempt was gone
+    bool is_untold;                   // the machine went off with its exit record
+    bool is_disowned;                 // its node was fenced while it was alive: it may run twice
     int64_t lease_ms, lease_until_ms; // 0: it has none
     int32_t exit_code;                // what the command returns
     uint32_t executions;
@@ -54,6 +57,7 @@ struct node {
     uint64_t epoch;          // durable on the node
     uint64_t boot;           // grows with every start of the machine
     uint64_t wipes;          // of its spool
+    uint64_t disowned_order; // of the last LAUNCH before it was fenced while it was alive
     bool is_off;             // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
@@ -62,7 +66,8 @@ struct node {
     char *broken;      // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
     void (*executed)(void *arg, const struct spooled *entry);                     // its command
-    void (*hang_up)(void *arg);                                                   // the agent wants to
+    void (*gone)(void *arg, const struct spooled *entry); // a part that ran was ended, or its node went off
+    void (*hang_up)(void *arg);                           // the agent wants to
     void *arg;
 };
 
@@ -71,8 +76,11 @@ void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
-bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
-bool node_kill_shepherd(struct node *node);       // a living one; false: there was none
+bool node_is_leaderless(const struct node *node);              // a command runs there without a shepherd
+bool node_kill_shepherd(struct node *node);                    // a living one; false: there was none
+void node_fail_part(struct node *node, struct spooled *entry); // its command misses another part
+/* What it has by now, and what was launched by now and is on the way, may be given to others. */
+void node_disown(struct node *node, uint64_t last_order);
 bool node_wipe(struct node *node); // its spool is emptied; false: it is not, because something runs there
 void node_power_off(struct node *node); // everything on it ends, and the spool is gone
 void node_power_on(struct node *node);

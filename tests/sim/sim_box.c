@@ -4,13 +4,16 @@
  * an agent each, a modelled store, and clients who submit, cancel and try again. Controller, agents and
  * shepherds die at random moments, connections break and lose what was on them, commits are slow and may or
  * may not survive a crash. Connections overlap, frames of old ones come late, and in some histories frames
- * come twice; an administrator tries to fence what is up, and another machine to be a node that is up. When
- * the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
+ * come twice; an administrator tries to fence what is up, and fences what is only cut off, another machine
+ * tries to be a node that is up, and parts fail when another is gone.
+ *
+ * When the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
- * repeated with its key made one job; an end that a client knows of stands; the nodes' spools are empty; the
- * fold of the events is the truth, and another scheduler that is told of them decides the same. Some jobs are
- * arrays, wait for others, are held for a while or give way to others, leave their GPUs unused, and GPUs are
- * paused. A seed is a whole history: `sim_box SEED` replays one (campaign.c).
+ * repeated with its key made one job; an end that a client knows of stands; no job ended by a failure that
+ * another part's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
+ * another scheduler that is told of them decides the same. Some jobs are arrays, wait for others, are held
+ * for a while or give way to others, leave their GPUs unused, and GPUs are paused. A seed is a whole history:
+ * `sim_box SEED` replays one (campaign.c).
  */
 #include <errno.h>
 #include <inttypes.h>
