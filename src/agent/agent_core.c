@@ -107,14 +107,11 @@ static void raise_want(struct attempt *attempt, enum attempt_want want)
         attempt->want = want;
 }
 
-/* An order about an attempt that carries another token speaks of another history. */
-static int check_token(const struct attempt *attempt, uint64_t token, struct error *err)
+/* With another token an order speaks of another history: of a store that was restored from an older copy, and
+ * has given the same number out again. What is here stays until an order with its own token ends it. */
+static bool is_meant(const struct attempt *attempt, uint64_t token)
 {
-    if (attempt->token == 0 || attempt->token == token)
-        return 0;
-    return error_set(err, -EPROTO,
-        "the controller's token for job %" PRIu64 " attempt %u is not the one here", attempt->id.job,
-        attempt->id.attempt);
+    return attempt->token == 0 || attempt->token == token;
 }
 
 static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
@@ -140,19 +137,25 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
     return 0;
 }
 
-/* The attempt this order is about, new when it was never heard of; NULL and RETURNED when there are too many.
+static void say_returned(struct agent_core *core, const struct spool_id *id, uint64_t token, const char *why)
+{
+    _cleanup_free_ char *text = xstrdup(why);
+    struct message_returned returned = { id->job, id->attempt, id->step, id->task, token, text };
+    core->effects.send(core->effects.arg, &message_returned_record, &returned);
+}
+
+/* The attempt this order is about, new when it was never heard of; NULL and RETURNED when it cannot be here.
  */
 static struct attempt *find_or_add(struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
-    if (attempt != NULL)
-        return attempt;
-    if (core->count < NODE_ATTEMPTS_MAX)
+    if (attempt == NULL && core->count < NODE_HOLDS_MAX)
         return add(core, id, token);
-    char text[] = "the node holds as many attempts as it can";
-    struct message_returned returned = { id->job, id->attempt, id->step, id->task, token, text };
-    core->effects.send(core->effects.arg, &message_returned_record, &returned);
-    return NULL;
+    if (attempt == NULL)
+        say_returned(core, id, token, "the node holds as many attempts as it can");
+    else if (!is_meant(attempt, token))
+        say_returned(core, id, token, "the node still has another attempt of this number");
+    return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
 }
 
 /* A copy that comes late may be of an attempt that has ended and was forgotten here. */
@@ -175,9 +178,6 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     struct attempt *attempt = find_or_add(core, &id, launch->token);
     if (attempt == NULL)
         return 0;
-    int r = check_token(attempt, launch->token, err);
-    if (r < 0)
-        return r;
     attempt->token = launch->token;
     raise_want(attempt, WANT_RUN);
     struct message_launch leased = *launch;
@@ -192,11 +192,8 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     const struct message_go *go = message;
     struct spool_id id = ID_OF(go);
     struct attempt *attempt = find(core, &id);
-    if (attempt == NULL)
+    if (attempt == NULL || !is_meant(attempt, go->token))
         return 0;
-    int r = check_token(attempt, go->token, err);
-    if (r < 0)
-        return r;
     attempt->port = go->port;
     raise_want(attempt, WANT_GO);
     agent_actions_run(core, attempt, boot_ms, NULL);
@@ -211,9 +208,6 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
     struct attempt *attempt = find_or_add(core, &id, stop->token);
     if (attempt == NULL)
         return 0;
-    int r = check_token(attempt, stop->token, err);
-    if (r < 0)
-        return r;
     attempt->token = stop->token;
     attempt->signal = stop->signal;
     attempt->grace_ms = stop->grace_ms;
@@ -223,23 +217,19 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
 }
 
 /* Of an attempt that is over, or that is being stopped, nothing is changed any more. */
-static struct attempt *find_running(
-    const struct agent_core *core, const struct spool_id *id, uint64_t token, struct error *err, int *ret)
+static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
-    *ret = attempt != NULL ? check_token(attempt, token, err) : 0;
-    return *ret == 0 && attempt != NULL && attempt->want <= WANT_GO ? attempt : NULL;
+    return attempt != NULL && is_meant(attempt, token) && attempt->want <= WANT_GO ? attempt : NULL;
 }
 
 static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_signal *order = message;
     struct spool_id id = ID_OF(order);
-    int r = 0;
-    const struct attempt *attempt = find_running(core, &id, order->token, err, &r);
-    if (attempt == NULL)
-        return r;
-    r = core->effects.command(core->effects.arg, &id, order->signal, -1);
+    if (find_running(core, &id, order->token) == NULL)
+        return 0;
+    int r = core->effects.command(core->effects.arg, &id, order->signal, -1);
     if (r < 0)
         log_warning("job %" PRIu64 ": signal %u could not be sent: %s", id.job, order->signal, strerror(-r));
     return 0;
@@ -249,10 +239,9 @@ static int on_terms(struct agent_core *core, int64_t boot_ms, const void *messag
 {
     const struct message_terms *order = message;
     struct spool_id id = ID_OF(order);
-    int r = 0;
-    struct attempt *attempt = find_running(core, &id, order->token, err, &r);
+    struct attempt *attempt = find_running(core, &id, order->token);
     if (attempt == NULL || order->number < attempt->terms)
-        return r;
+        return 0;
     attempt->terms = order->number;
     struct error why = { 0 };
     struct spool_terms terms = {
@@ -270,11 +259,8 @@ static int on_forget(struct agent_core *core, int64_t boot_ms, const void *messa
     const struct message_forget *forget = message;
     struct spool_id id = ID_OF(forget);
     struct attempt *attempt = find(core, &id);
-    if (attempt == NULL)
+    if (attempt == NULL || !is_meant(attempt, forget->token))
         return 0;
-    int r = check_token(attempt, forget->token, err);
-    if (r < 0)
-        return r;
     raise_want(attempt, WANT_FORGOTTEN);
     agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;

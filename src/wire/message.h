@@ -45,6 +45,7 @@
     (4U << 20) // bytes of one frame: what the API takes, for as many nodes as there may be
 #define NODE_GPUS_MAX     256U
 #define NODE_ATTEMPTS_MAX 65536U
+#define NODE_HOLDS_MAX    24576U      // attempts that a node takes on: its HELLO must fit into a frame
 #define GPU_PROCESSES_MAX 128U        // of one GPU
 #define TELL_TEXT_MAX     (32U << 10) // bytes of each text of a notice
 #define TELL_JSON_MAX     (256U << 10)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_core.h"
@@ -38,7 +39,8 @@ struct node {
     uint16_t sent[SENT_MAX];
     size_t sent_count;
     char text[EVENT_TEXT_MAX]; // of the last RETURNED
-    uint64_t known;            // attempts in the last HELLO
+    uint64_t returned_token;
+    uint64_t known; // attempts in the last HELLO
     uint32_t phase;
 };
 
@@ -53,6 +55,8 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
         node->ready_port = ((const struct message_ready *)message)->port;
     if (type->id == MESSAGE_EXITED)
         node->exited = *(const struct launch_exit *)message;
+    if (type->id == MESSAGE_RETURNED)
+        node->returned_token = ((const struct message_returned *)message)->token;
     if (type->id == MESSAGE_RETURNED)
         (void)snprintf(
             node->text, sizeof(node->text), "%s", ((const struct message_returned *)message)->text);
@@ -707,14 +711,38 @@ static void the_epoch_of_before_is_obeyed_without_a_write(void **state)
     node_free(node);
 }
 
-static void an_order_with_another_token_is_refused(void **state)
+/* A store that was restored from an older copy gives the same attempt out again. */
+static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up(void **state)
 {
-    struct node *node = node_connected();
-    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
-    assert_int_equal(order(node, MESSAGE_STOP, 0, TOKEN + 1), -EPROTO);
-    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN + 1), -EPROTO);
-    assert_int_equal(node->spool.verdict, VERDICT_NONE);
+    struct node *node = node_running();
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN + 1), 0);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_int_equal(node->returned_token, TOKEN + 1);
+    assert_string_equal(node->text, "the node still has another attempt of this number");
+    assert_int_equal(order(node, MESSAGE_STOP, 0, TOKEN + 1), 0);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN + 1), 0);
+    assert_int_equal(order(node, MESSAGE_GO, 0, TOKEN + 1), 0);
+    assert_int_equal(node->commands, 0);
+    step_ends(node);
+    assert_sent(node, MESSAGE_EXITED);
+    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
+}
+
+/* With the largest numbers, and room for as many GPUs as a node can have. */
+static void the_hello_of_a_full_node_fits_into_a_frame(void **state)
+{
+    struct known_attempt *attempts = xcalloc(NODE_HOLDS_MAX, sizeof(*attempts));
+    struct buffer bytes = { 0 };
+    for (uint32_t i = 0; i < NODE_HOLDS_MAX; i++)
+        attempts[i] = (struct known_attempt){ UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, 3 };
+    struct message_hello message = { .attempts = { attempts, NODE_HOLDS_MAX } };
+    record_encode(&message_hello_record, &message, &bytes);
+    assert_in_range(bytes.length, NODE_HOLDS_MAX, LINK_MESSAGE_MAX - NODE_GPUS_MAX * 2048);
+    buffer_clear(&bytes);
+    free(attempts);
 }
 
 static void what_only_an_agent_may_say_is_refused(void **state)
@@ -830,7 +858,8 @@ int main(void)
         cmocka_unit_test(an_epoch_that_is_over_is_refused),
         cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
         cmocka_unit_test(the_epoch_of_before_is_obeyed_without_a_write),
-        cmocka_unit_test(an_order_with_another_token_is_refused),
+        cmocka_unit_test(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up),
+        cmocka_unit_test(the_hello_of_a_full_node_fits_into_a_frame),
         cmocka_unit_test(what_only_an_agent_may_say_is_refused),
         cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
         cmocka_unit_test(terminals_guests_and_signals_pass_and_change_no_attempt),
