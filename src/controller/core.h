@@ -344,6 +344,8 @@ struct core_node {
     char *here;            // how it reaches the machine of the controller; NULL: not known
     int64_t health_due_ms; // when its GPUs are to be judged again without a new sample
 };
+/* An attempt may run there: nobody has proven that it is over. */
+bool core_has_attempts_on(const struct core *core, const char *node);
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);
 const struct core_node *core_node(const struct core *core, const char *name);

@@ -185,6 +185,17 @@ void core_run_loss(struct core *core)
     }
 }
 
+bool core_has_attempts_on(const struct core *core, const char *node)
+{
+    for (struct core_job *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after) {
+        int rank = job_rank_on(entry->job, node);
+        if (rank >= 0 && !core_part_is_lost(entry, (uint32_t)rank))
+            return true;
+    }
+    return false;
+}
+
 void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *name, const char *reason, void *request)
 {

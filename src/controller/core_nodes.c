@@ -132,9 +132,14 @@ static int check_order(const struct core *core, const struct core_node *node,
     if (last->boot_id == NULL)
         return 0;
     if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
-        if (hello->said_ms == 0 || hello->said_ms >= last->said_ms)
+        if (hello->said_ms != 0 && hello->said_ms < last->said_ms)
+            return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+        if (text_equal(last->boot_id, hello->boot_id) || !node->is_up || core->options.loss.timeout_ms == 0)
             return 0;
-        return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+        (void)error_set(err, -EBUSY, "node %s is up, with another spool", node->name);
+        return error_hint(err,
+            "two agents of one machine, perhaps in containers, have one key: give each its own "
+            "--state-dir, and join one of them anew");
     }
     bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
     if (is_recent && core_is_same_boot(node->boot_before, hello->boot_id))

@@ -215,6 +215,13 @@ static int ask(struct joining *joining, uint64_t token, const char *secret, stru
     const struct registered_node *known =
         joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
     joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
+    /* Its boot id would be taken for the proof that they are over. */
+    if (joining->key != NULL && !joining->is_known &&
+        core_has_attempts_on(joining->all->controller->core, joining->node)) {
+        (void)error_set(
+            err, -EBUSY, "jobs may still run on the machine that was node %s before", joining->node);
+        return error_hint(err, "make sure that it is off, then: mgpu node fence %s", joining->node);
+    }
     joining->is_asking = true;
     registry_join(registry, &wish, on_answer, joining);
     return 0;

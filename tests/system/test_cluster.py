@@ -269,6 +269,25 @@ def test_a_name_that_is_taken_is_refused_unless_the_token_replaces_it(lone):
     first.stop()
 
 
+def test_a_node_with_jobs_is_replaced_only_after_a_fence(lone, gate):
+    first = lone.add('n1').join()
+    job = lone.box.submit('-g', '1', '--', *gate.command())
+    lone.box.wait(job, 'running')
+    other = lone.add('other')
+    ticket = lone.ticket('--replace', 'n1')
+    other.spawn('--join', ticket, '--node', 'n1')
+    assert other.end() == 1 and 'mgpu node fence n1' in other.log(), other.log()
+    assert lone.box.job(job)['state'] == 'running'
+    first.kill()
+    lone.await_node('n1', lambda node: not node['up'])
+    lone.box.mgpu('node', 'fence', 'n1', '-y', user=lone.box.user, check=True)
+    other.spawn('--join', ticket, '--node', 'n1')
+    lone.await_node('n1', lambda node: node['up'], other)
+    assert lone.box.wait(job)['ended_by'] == 'node_lost'
+    gate.open()
+    del lone.nodes['n1']
+
+
 def test_the_name_of_the_controllers_own_node_is_taken(lone):
     node = lone.add('other')
     node.spawn('--join', lone.ticket(), '--node', 'head')

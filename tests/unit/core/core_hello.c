@@ -111,6 +111,20 @@ static void another_machine_with_the_name_of_one_that_is_up_stays_out(void **sta
     assert_int_equal(core_node(b->core, "box")->link, 1);
 }
 
+/* Two containers on one host have its boot id, and each its spool. */
+static void another_spool_of_a_boot_that_is_up_stays_out(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
+    run_one(b);
+    assert_int_equal(hello(b, 2, "box", "boot+2", 600), -EBUSY);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    assert_int_equal(hello(b, 3, "box", "boot+2", 700), 0); // it was emptied
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
+}
+
 /* Its machine was reset, and the old connection looks alive until it is found to be silent. */
 static void a_node_that_started_anew_is_let_in_when_its_silence_is_noticed(void **state)
 {
@@ -171,7 +185,9 @@ static void the_spool_before_does_not_come_back(void **state)
     struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+2", 600), 0);
     assert_int_equal(hello(b, 2, "box", "boot+1", 500), -ESTALE);
-    assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0); // its old connection is not missed yet
+    assert_int_equal(hello(b, 3, "box", "boot+3", 700), -EBUSY); // its old connection is not missed yet
+    lose(b, 1);
+    assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0);
 }
 
 static void an_attempt_is_launched_again_into_the_same_spool(void **state)
@@ -292,6 +308,7 @@ int main(void)
         CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),
         CASE(an_agent_that_tells_no_time_is_believed),
         CASE(another_machine_with_the_name_of_one_that_is_up_stays_out),
+        CASE(another_spool_of_a_boot_that_is_up_stays_out),
         CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed),
         CASE(the_boot_before_does_not_come_back),
         CASE(no_word_is_late_after_a_quarter_of_an_hour),
