@@ -21,6 +21,7 @@
 #include "controller/core_private.h"
 
 #define BEATS_PER_TIMEOUT 6U
+#define BEATS_PER_LEASE   6U // a lease that is shorter than the beat would end on a healthy node
 #define HEARTBEAT_MAX_MS  5000
 #define HEARTBEAT_MIN_MS  100
 #define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
@@ -54,7 +55,9 @@ void core_acknowledge(struct core *core, struct core_node *node)
 void core_set_heartbeat(const struct core *core, struct message_welcome *welcome)
 {
     int64_t beat_ms = core->options.loss.timeout_ms / BEATS_PER_TIMEOUT;
+    int64_t lease_beat_ms = core->options.loss.lease_ms / BEATS_PER_LEASE;
     beat_ms = beat_ms < HEARTBEAT_MAX_MS ? beat_ms : HEARTBEAT_MAX_MS;
+    beat_ms = lease_beat_ms == 0 || beat_ms < lease_beat_ms ? beat_ms : lease_beat_ms;
     welcome->timeout_ms = core->options.loss.timeout_ms;
     welcome->heartbeat_ms = beat_ms > HEARTBEAT_MIN_MS ? beat_ms : HEARTBEAT_MIN_MS;
 }

@@ -22,6 +22,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     *sent = (struct sent){ .id = type->id, .link = link };
     if (type->id == MESSAGE_WELCOME)
         sent->order = ((const struct message_welcome *)message)->last_order;
+    if (type->id == MESSAGE_WELCOME)
+        sent->heartbeat_ms = ((const struct message_welcome *)message)->heartbeat_ms;
     if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
         return;
     const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike

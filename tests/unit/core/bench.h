@@ -26,6 +26,7 @@ struct sent {
     uint32_t n_gpus;
     uint32_t signal; // of a STOP
     int64_t grace_ms;
+    int64_t heartbeat_ms; // of a WELCOME
     uint32_t task;
     uint32_t port;    // of a GO
     char user[32];    // of a LAUNCH

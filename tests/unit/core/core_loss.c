@@ -125,6 +125,17 @@ static void heartbeats_are_answered_and_keep_a_node_up(void **state)
     assert_true(box(b)->is_up);
 }
 
+static void a_short_lease_is_renewed_in_time(void **state)
+{
+    struct bench *b = *state;
+    b->options.loss.lease_ms = 3000;
+    bench_configure(b);
+    b->n_sent = 0;
+    assert_int_equal(bench_hello(b, 2, "boot", 2, NULL, 0), 0);
+    assert_int_equal(b->sent[0].id, MESSAGE_WELCOME);
+    assert_in_range(b->sent[0].heartbeat_ms, 1, 3000 / 4);
+}
+
 static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
 {
     struct bench *b = *state;
@@ -186,6 +197,17 @@ static void a_fence_queues_again_what_asked_for_it(void **state)
     assert_int_equal(fence(b, "box"), 0);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
+}
+
+static void what_may_run_on_a_node_does_until_it_is_fenced(void **state)
+{
+    struct bench *b = *state;
+    assert_false(core_has_attempts_on(b->core, "box"));
+    (void)run_leased(b, false);
+    lose(b);
+    assert_true(core_has_attempts_on(b->core, "box"));
+    assert_int_equal(fence(b, "box"), 0);
+    assert_false(core_has_attempts_on(b->core, "box"));
 }
 
 static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
@@ -402,11 +424,13 @@ int main(void)
         CASE(heartbeats_are_answered_and_keep_a_node_up),
         CASE(each_coming_and_going_of_a_node_is_an_event),
         CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once),
+        CASE(a_short_lease_is_renewed_in_time),
         CASE(a_node_that_comes_back_is_up_and_its_results_count),
         CASE(a_closed_link_is_down_at_once_and_unreachable_later),
         CASE(our_own_absence_is_not_held_against_a_node),
         CASE(a_fence_ends_what_ran),
         CASE(a_fence_queues_again_what_asked_for_it),
+        CASE(what_may_run_on_a_node_does_until_it_is_fenced),
         CASE(a_node_that_is_up_or_unknown_is_not_fenced),
         CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over),
         CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first),
