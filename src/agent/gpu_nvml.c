@@ -13,10 +13,13 @@
 #include "agent/gpu.h"
 
 #include <errno.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent/gpu_nvml_api.h"
 #include "agent/gpu_nvml_events.h"
@@ -199,6 +202,17 @@ static void start_events(struct nvml *nvml)
     nvml->events = nvml_events_start(&nvml->api, nvml->stage, devices, keys, nvml->count);
 }
 
+/* The module that CUDA needs beside the driver's own, and its device nodes. A program of root loads it by
+ * itself; a container without root cannot. Nothing is said where there is no such tool or need. */
+static void load_memory_module(void)
+{
+    static char tool[] = "nvidia-modprobe", load[] = "-u", make_node[] = "-c=0";
+    char *const arguments[] = { tool, load, make_node, NULL };
+    pid_t pid = 0;
+    if (posix_spawnp(&pid, tool, NULL, NULL, arguments, environ) == 0)
+        (void)waitpid(pid, NULL, 0);
+}
+
 static int nvml_open(
     const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
 {
@@ -215,6 +229,7 @@ static int nvml_open(
         return error_hint(err, "run nvidia-smi to see what is wrong; a driver update may need a reboot");
     }
     nvml->is_initialised = true;
+    load_memory_module();
     r = find_gpus(nvml, err);
     if (r < 0)
         return r;

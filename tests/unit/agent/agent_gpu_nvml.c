@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <event2/event.h>
@@ -404,6 +405,33 @@ static void without_events_everything_else_works(void **state)
     }
 }
 
+/* After a boot nobody else may have done it. */
+static void the_module_that_cuda_needs_is_loaded(void **state)
+{
+    char place[] = "/tmp/mgpu-modprobe-XXXXXX", said[32] = "";
+    void *nvml;
+    assert_non_null(mkdtemp(place));
+    _cleanup_free_ char *tool = xasprintf("%s/nvidia-modprobe", place);
+    _cleanup_free_ char *result = xasprintf("%s/said", place);
+    _cleanup_free_ char *path = xasprintf("%s:%s", place, getenv("PATH"));
+    FILE *file = fopen(tool, "we");
+    assert_non_null(file);
+    assert_true(fprintf(file, "#!/bin/sh\necho \"$@\" >%s\n", result) > 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(tool, 0755), 0);
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    machine_is(TWO_GPUS);
+    open_gpus(&nvml, 2);
+    gpu_nvml.close(nvml);
+    assert_int_equal(setenv("PATH", path + strlen(place) + 1, 1), 0);
+    file = fopen(result, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(said, sizeof(said), file));
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(said, "-u -c=0\n");
+    assert_int_equal(unlink(result) + unlink(tool) + rmdir(place), 0);
+}
+
 static void a_driver_that_is_not_loaded_is_no_driver(void **state)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
@@ -683,6 +711,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_look_refreshes_memory_and_processes_alone),
         cmocka_unit_test(a_lost_gpu_still_tells_its_last_error),
         cmocka_unit_test(one_lost_gpu_keeps_no_error_of_another_back),
+        cmocka_unit_test(the_module_that_cuda_needs_is_loaded),
         cmocka_unit_test(modes_that_keep_jobs_away_are_told),
         cmocka_unit_test(what_the_driver_wants_to_be_done_is_told),
         cmocka_unit_test(memory_that_is_the_system_s_too_is_known),
