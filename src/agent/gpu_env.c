@@ -4,7 +4,8 @@
  * mgpu, and programs that want numbers get numbers; when one is lost, or a newer one sits between older ones,
  * the UUIDs are given, which stay right.
  *
- * AMD: ROCR_VISIBLE_DEVICES chooses by UUID (by number in the driver's order for GPUs that have none), and
+ * AMD: ROCR_VISIBLE_DEVICES chooses by UUID (by number in the driver's order, of what the job can open, for
+ * GPUs that have none), and
  * HIP counts anew from 0 what that has left.
  */
 #include "agent/gpu_env.h"
@@ -63,17 +64,30 @@ static void set_cuda(const struct record_list *gpus, const struct record_list *g
     strings_set_env(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 }
 
-/* The driver finds GPUs in the order in which it makes their nodes. */
-static unsigned int count_before(const struct record_list *gpus, const struct gpu_state *gpu)
+static bool is_granted(const struct record_list *grants, const struct gpu_state *gpu)
+{
+    const struct gpu_grant *items = grants->items;
+    for (size_t i = 0; i < grants->count; i++)
+        if (text_equal(items[i].uuid, gpu->uuid))
+            return true;
+    return false;
+}
+
+/* The driver finds GPUs in the order in which it makes their nodes, and ROCm only those that it can open: the
+ * job's own where it `is_guarded`. */
+static unsigned int count_before(const struct record_list *gpus, const struct record_list *grants,
+    bool is_guarded, const struct gpu_state *gpu)
 {
     const struct gpu_state *states = gpus->items;
     unsigned int before = 0;
     for (size_t i = 0; i < gpus->count; i++)
-        before += states[i].is_lost == 0 && states[i].render_minor < gpu->render_minor;
+        before += states[i].is_lost == 0 && states[i].render_minor < gpu->render_minor &&
+                  (!is_guarded || is_granted(grants, &states[i]));
     return before;
 }
 
-static void set_rocm(const struct record_list *gpus, const struct record_list *grants, struct strings *env)
+static void set_rocm(
+    const struct record_list *gpus, const struct record_list *grants, bool is_guarded, struct strings *env)
 {
     _cleanup_buffer_ struct buffer rocr = { 0 }, hip = { 0 };
     const struct gpu_grant *items = grants->items;
@@ -83,17 +97,18 @@ static void set_rocm(const struct record_list *gpus, const struct record_list *g
         if (gpu == NULL || strncmp(gpu->uuid, UUID_OF_ROCM, strlen(UUID_OF_ROCM)) == 0)
             buffer_printf(&rocr, "%s%s", comma, items[i].uuid != NULL ? items[i].uuid : "");
         else
-            buffer_printf(&rocr, "%s%u", comma, count_before(gpus, gpu));
+            buffer_printf(&rocr, "%s%u", comma, count_before(gpus, grants, is_guarded, gpu));
         buffer_printf(&hip, "%s%zu", comma, i);
     }
     strings_set_env(env, "ROCR_VISIBLE_DEVICES", buffer_text(&rocr));
     strings_set_env(env, "HIP_VISIBLE_DEVICES", buffer_text(&hip));
 }
 
-void gpu_env_set(const struct record_list *gpus, const struct record_list *grants, struct strings *env)
+void gpu_env_set(
+    const struct record_list *gpus, const struct record_list *grants, bool is_guarded, struct strings *env)
 {
     if (has_vendor(gpus, GPU_VENDOR_AMD))
-        set_rocm(gpus, grants, env);
+        set_rocm(gpus, grants, is_guarded, env);
     else
         set_cuda(gpus, grants, env);
 }

@@ -61,7 +61,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
 {
     _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
     _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
-    gpu_env_set(node->gpus, &launch->gpus, env);
+    gpu_env_set(node->gpus, &launch->gpus, node->is_guarding, env);
     set_number(env, "MGPU_JOB_ID", launch->job);
     strings_set_env(env, "MGPU_JOB_NAME", job_name);
     set_number(env, "MGPU_ATTEMPT", launch->attempt);

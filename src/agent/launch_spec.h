@@ -16,6 +16,7 @@ struct launch_node {
     const char *exit_dir;
     const char *script_dir;         // directory for the attempt's script, when it has one
     const struct record_list *gpus; // struct gpu_state: all of the node; NULL: not known
+    bool is_guarding;               // a job can open its own GPUs alone
     bool is_root;
     bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;

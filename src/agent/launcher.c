@@ -349,6 +349,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     const struct job_spec *job = launch->spec.items;
     _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &id);
     const struct launch_node node = { .name = launcher->node,
+        .is_guarding = launcher->is_guarding,
         .run_dir = launcher->run_dir,
         .state_dir = launcher->state_dir,
         .log_dir = launcher->log_dir,

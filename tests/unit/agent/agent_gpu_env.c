@@ -13,22 +13,23 @@
 #include "wire/message.h"
 
 /* Grants GPUs 2 and 0 of these, and reads one variable. The caller frees it. */
-static char *set(struct gpu_state *gpus, size_t count, const char *name)
+static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const char *name)
 {
     struct record_list list = { gpus, count };
     struct gpu_grant grants[] = { { .index = 2, .uuid = gpus[2].uuid },
         { .index = 0, .uuid = gpus[0].uuid } };
     struct record_list granted = { grants, 2 };
     struct strings env = { 0 };
-    gpu_env_set(&list, &granted, &env);
+    gpu_env_set(&list, &granted, is_guarded, &env);
     char *value = xstrdup(strings_get_env(&env, name));
     strings_clear(&env);
     return value;
 }
 
-#define assert_set(gpus, name, expected)                                                                     \
+#define assert_set(gpus, name, expected) assert_set_if(false, gpus, name, expected)
+#define assert_set_if(is_guarded, gpus, name, expected)                                                      \
     do {                                                                                                     \
-        char *value = set(gpus, sizeof(gpus) / sizeof((gpus)[0]), name);                                     \
+        char *value = set(gpus, sizeof(gpus) / sizeof((gpus)[0]), is_guarded, name);                         \
         if ((expected) == NULL)                                                                              \
             assert_null(value);                                                                              \
         else                                                                                                 \
@@ -81,15 +82,24 @@ static void rocm_gets_numbers_of_gpus_without_a_unique_id(void **state)
     assert_set(gpus, "ROCR_VISIBLE_DEVICES", "0,1");
 }
 
+/* The one that it was not given is not found in between. */
+static void rocm_counts_only_what_the_job_can_open(void **state)
+{
+    struct gpu_state gpus[] = { AMD("PCI-0000:03:00.0", 130), AMD("PCI-0000:04:00.0", 128),
+        AMD("PCI-0000:05:00.0", 129) };
+    assert_set(gpus, "ROCR_VISIBLE_DEVICES", "1,2");
+    assert_set_if(true, gpus, "ROCR_VISIBLE_DEVICES", "0,1");
+}
+
 static void a_job_without_gpus_sees_none(void **state)
 {
     struct gpu_state amd[] = { AMD("GPU-00000000000000aa", 128) }, nvidia[] = { NVIDIA("GPU-a", "0", 0) };
     struct record_list none = { 0 }, amds = { amd, 1 }, nvidias = { nvidia, 1 };
     struct strings env = { 0 };
-    gpu_env_set(&amds, &none, &env);
+    gpu_env_set(&amds, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "ROCR_VISIBLE_DEVICES"), "");
     assert_string_equal(strings_get_env(&env, "HIP_VISIBLE_DEVICES"), "");
-    gpu_env_set(&nvidias, &none, &env);
+    gpu_env_set(&nvidias, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "CUDA_VISIBLE_DEVICES"), "");
     strings_clear(&env);
 }
@@ -101,6 +111,7 @@ int main(void)
         cmocka_unit_test(cuda_gets_uuids_when_its_numbers_may_be_others),
         cmocka_unit_test(rocm_gets_uuids_and_hip_counts_anew),
         cmocka_unit_test(rocm_gets_numbers_of_gpus_without_a_unique_id),
+        cmocka_unit_test(rocm_counts_only_what_the_job_can_open),
         cmocka_unit_test(a_job_without_gpus_sees_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
