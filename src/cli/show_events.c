@@ -89,6 +89,13 @@ static void print_event(const struct page *page, json_t *event)
     (void)fputc('\n', page->out);
 }
 
+/* An array has two for each element: that it became a job of its own, and that it ended. */
+static bool is_of_elements(const struct page *page, const json_t *event)
+{
+    return field_is_known(page->job, "array") &&
+           (field_is(event, "type", "split") || field_is(event, "type", "member"));
+}
+
 void show_print_events(const struct page *page)
 {
     size_t index = 0;
@@ -97,5 +104,16 @@ void show_print_events(const struct page *page)
     if (json_array_size(events) == 0)
         return;
     (void)fputs("events\n", page->out);
-    json_array_foreach(events, index, event) print_event(page, event);
+    size_t of_elements = 0;
+    json_array_foreach(events, index, event)
+    {
+        bool is_hidden = is_of_elements(page, event);
+        of_elements += is_hidden;
+        if (!is_hidden)
+            print_event(page, event);
+    }
+    if (of_elements > 0)
+        (void)fprintf(page->out,
+            "  and %zu of its elements: mgpu show %" PRId64 ".INDEX has each element's own\n", of_elements,
+            field_integer(page->job, "id", 0));
 }

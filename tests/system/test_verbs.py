@@ -701,3 +701,12 @@ def test_a_port_in_use_is_told_with_its_owner(box, place, someone):
                         program='mgpud')
     owner = 'root' if harness.IS_ROOT else someone.name
     assert done.code == 1 and f'port {port} of 127.0.0.1 is in use by a program of {owner}' in done.err, done
+
+
+def test_show_of_an_array_sums_up_the_events_of_its_elements(box):
+    array = box.submit('-g', '0', '-a', '0-4', '--', 'true')
+    box.wait(array)
+    shown = box.mgpu('show', array, check=True).out
+    assert 'submitted' in shown and not re.search(r'^  \S+  (split|member)', shown, re.M), shown
+    assert re.search(rf'and \d+ of its elements: mgpu show {array}\.INDEX', shown), shown
+    assert any(event['type'] == 'split' for event in box.mgpu('show', array, '--json', check=True).json['events'])
