@@ -622,7 +622,7 @@ def test_an_option_of_exec_behind_the_job_is_no_command(box):
     assert done.code == 2 and '--rank is behind the job' in done.err and 'options come first' in done.err, done
 
 
-def on_terminal(box, command):
+def shown_on_terminal(box, command):
     """What a command shows on a terminal of 110 columns."""
     environment = {**box.client.environment(), 'PATH': f'{harness.programs()}:/usr/bin:/bin', 'MGPU_SOCKET': box.socket,
                    'TERM': 'xterm', 'ASAN_OPTIONS': 'exitcode=99'}
@@ -643,10 +643,10 @@ def test_ended_jobs_do_not_push_others_off_the_screen(make_instance, gate):
     ended = [box.submit('-g', '0', '-J', 'over', '--', 'true') for _ in range(25)]
     for job in ended:
         box.wait(job)
-    shown = on_terminal(box, 'mgpu ps')
+    shown = shown_on_terminal(box, 'mgpu ps')
     assert shown.count(' over ') == 20 and 'runs' in shown and '; 5 more ended in the last hour' in shown, shown
     assert f' {ended[-1]} ' in shown and f' {ended[0]} ' not in shown, 'the newest stay'
-    assert on_terminal(box, 'mgpu ps -s done').count(' over ') == 25
+    assert shown_on_terminal(box, 'mgpu ps -s done').count(' over ') == 25
     assert box.mgpu('ps', check=True).out.count(' over ') == 25, 'a pipe has them all'
     assert running in [job['id'] for job in box.mgpu('ps', '--json', check=True).json['jobs']]
     gate.open()
@@ -654,12 +654,12 @@ def test_ended_jobs_do_not_push_others_off_the_screen(make_instance, gate):
 
 def test_an_empty_ps_says_whose_jobs_it_shows(make_instance, someone):
     box = make_instance()
-    assert f'no jobs of {someone.name} now; mgpu ps -a shows everybody' in on_terminal(box, 'mgpu ps')
+    assert f'no jobs of {someone.name} now; mgpu ps -a shows everybody' in shown_on_terminal(box, 'mgpu ps')
     assert box.mgpu('ps', check=True).err == ''
 
 
 def test_a_wide_list_leaves_columns_out_instead_of_wrapping(box):
-    lines = [line for line in on_terminal(box, 'mgpu gpus -o wide').splitlines() if line.strip()]
+    lines = [line for line in shown_on_terminal(box, 'mgpu gpus -o wide').splitlines() if line.strip()]
     assert all(len(line) <= readme.WIDTH for line in lines) and 'STATE' in lines[0], lines
     assert 'UUID' in box.mgpu('gpus', '-o', 'wide', check=True).out
 
