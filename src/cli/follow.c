@@ -6,7 +6,11 @@
  * stdout takes it, so that a slow reader never keeps us from a signal.
  *
  *   QUEUED ──wait says running──> RUNNING ──wait says done──> DONE ──log complete and written──> return
- *      └────────────────wait says done─────────────────────────┘
+ *      │ ^                           │                          ^
+ *      │ └──log complete── BETWEEN <─┘ wait says queued         │
+ *      └────────────────wait says done──────────────────────────┘
+ *
+ * Each attempt has a log of its own: the next one's is asked for when all of this one's is here.
  */
 #include "cli/follow.h"
 
@@ -33,8 +37,6 @@
 #include "cli/session.h"
 #include "cli/stream.h"
 #include "cli/talk.h"
-#include "cli/why_text.h"
-#include "cli/usage_text.h"
 #include "cli/waiting_line.h"
 
 #define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
@@ -46,13 +48,14 @@
 
 enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
 
-enum phase { FOLLOW_QUEUED, FOLLOW_RUNNING, FOLLOW_DONE };
+enum phase { FOLLOW_QUEUED, FOLLOW_RUNNING, FOLLOW_BETWEEN, FOLLOW_DONE };
 
 struct follow {
     struct call *call;
     uint64_t id;
     enum phase phase;
-    json_t *job; // as last heard of
+    int64_t attempt; // whose log is followed
+    json_t *job;     // as last heard of
     struct stream channels[CHANNELS];
     struct follow_parts parts; // its outputs on further nodes
     struct labelled first;     // and then that on the first one
@@ -112,7 +115,7 @@ static void open_channel(struct follow *follow, enum channel channel, const char
 
 static void watch(struct follow *follow)
 {
-    _cleanup_free_ char *until_end = xasprintf("/wait?states=done&idle=%s", follow->idle_level);
+    _cleanup_free_ char *until_end = xasprintf("/wait?states=queued,done&idle=%s", follow->idle_level);
     open_channel(
         follow, CHANNEL_WATCH, follow->phase == FOLLOW_QUEUED ? "/wait?states=running,done" : until_end);
 }
@@ -120,7 +123,8 @@ static void watch(struct follow *follow)
 static void listen_to_log(struct follow *follow, int delay_ms)
 {
     struct stream *log = &follow->channels[CHANNEL_LOG];
-    open_channel(follow, CHANNEL_LOG, "/log?follow=1&wait=1");
+    _cleanup_free_ char *what = xasprintf("/log?follow=1&wait=1&attempt=%" PRId64, follow->attempt);
+    open_channel(follow, CHANNEL_LOG, what);
     log->sink = take_first;
     log->sink_target = follow;
     log->retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
@@ -166,7 +170,7 @@ static void leave(struct follow *follow)
 static void stop(struct follow *follow, int signal)
 {
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
-    if (signal == SIGINT && follow->phase == FOLLOW_RUNNING && follow->options->ctrl_c == CTRL_C_DETACH) {
+    if (signal == SIGINT && follow->options->ctrl_c == CTRL_C_DETACH) {
         leave(follow);
         return;
     }
@@ -189,18 +193,8 @@ static void stop(struct follow *follow, int signal)
 
 static void show_why(struct follow *follow)
 {
-    struct error err = { 0 };
-    _cleanup_json_ json_t *why = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/why", follow->id);
     waiting_line_clear(&follow->line);
-    if (client_get(&follow->call->client, path, &why, &err) < 0) {
-        talk_error("run", &err);
-        return;
-    }
-    struct view view = {
-        .screen = &follow->line.screen, .times = follow->call->times, .now_ms = clock_wall_ms()
-    };
-    why_print(&view, follow->job, why, stderr);
+    follow_show_why(follow->call, follow->job, &follow->line.screen);
 }
 
 static const struct {
@@ -288,7 +282,15 @@ static int on_watch(struct follow *follow, struct error *err)
         return error_set(err, -EBADMSG, "the answer of mgpud is no JSON");
     set_job(follow, job);
     patience_hear(follow->options->patience);
+    int64_t attempt = field_integer(job, "attempt", 0);
+    bool is_attempt_over = follow->phase == FOLLOW_RUNNING && !job_is_done(job) &&
+                           (field_is(job, "state", "queued") || attempt > follow->attempt);
+    if (is_attempt_over) {
+        follow->phase = FOLLOW_BETWEEN;
+        return 0;
+    }
     bool is_start = follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at");
+    follow->attempt = attempt > follow->attempt ? attempt : follow->attempt;
     if (is_start)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
@@ -330,6 +332,8 @@ static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
 static int on_log(struct follow *follow, struct error *err)
 {
     unsigned status = stream_answer(&follow->channels[CHANNEL_LOG])->status;
+    if (follow->phase == FOLLOW_BETWEEN)
+        return labelled_flush(&follow->first);
     bool is_absent = status == 404 || status == 416;
     bool is_busy = status == 429; // a user may read so many logs at once; our turn comes
     if (is_busy && (follow->phase != FOLLOW_DONE || ++follow->log_reasks <= LOG_REASKS_MAX)) {
@@ -405,6 +409,32 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
     return 0;
 }
 
+/* All of the attempt that is over is here, or is about to be asked for again. */
+static bool is_attempt_read(const struct follow *follow)
+{
+    const struct stream *log = &follow->channels[CHANNEL_LOG];
+    bool is_read = log->state != STREAM_OPEN || follow->is_stdout_gone;
+    return is_read && follow->pending.length == 0 && follow_parts_are_read(&follow->parts);
+}
+
+static void begin_next_attempt(struct follow *follow)
+{
+    follow->phase = FOLLOW_QUEUED;
+    follow->attempt++;
+    follow->log_reasks = 0;
+    follow->channels[CHANNEL_LOG].offset = 0;
+    follow_parts_clear(&follow->parts);
+    follow->parts =
+        (struct follow_parts){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
+    waiting_line_clear(&follow->line);
+    if (!follow->call->is_quiet)
+        talk_line("job %" PRIu64 " is queued again: its next attempt follows", follow->id);
+    waiting_line_init(&follow->line, follow->call, follow->options->ctrl_c == CTRL_C_DETACH);
+    watch(follow);
+    if (!follow->is_stdout_gone)
+        listen_to_log(follow, 0);
+}
+
 /* Every byte is here: the answer has ended, or the job has and its log is known to have no more. */
 static bool is_log_read(const struct follow *follow)
 {
@@ -458,7 +488,11 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         if (r < 0)
             return r;
     }
-    return follow_parts_advance(&follow->parts, part_fds, follow->phase == FOLLOW_DONE, err);
+    int r = follow_parts_advance(
+        &follow->parts, part_fds, follow->phase == FOLLOW_DONE || follow->phase == FOLLOW_BETWEEN, err);
+    if (r == 0 && follow->phase == FOLLOW_BETWEEN && is_attempt_read(follow))
+        begin_next_attempt(follow);
+    return r;
 }
 
 static void paint(struct follow *follow)
@@ -500,31 +534,6 @@ static int exit_status(const struct follow *follow)
     return status == EXIT_OK && follow->is_output_lost ? EXIT_SELF : status;
 }
 
-void follow_report(const struct call *call, const char *verb, const json_t *job)
-{
-    char ran[32];
-    _cleanup_free_ char *outcome = job_outcome(job);
-    int64_t id = field_integer(job, "id", 0);
-    bool is_exit = field_is(job, "ended_by", "exit");
-    if (outcome == NULL || (is_exit && (call->is_quiet || isatty(STDERR_FILENO) != 1)))
-        return;
-    if (!is_exit) {
-        struct error err = { 0 };
-        (void)error_set(&err, -EIO, "job %" PRId64 ": %s", id, outcome);
-        (void)error_hint(&err, "mgpu show %" PRId64, id);
-        talk_error(verb, &err);
-        return;
-    }
-    struct screen screen;
-    screen_open(&screen, STDERR_FILENO, call->color);
-    format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
-    bool is_success = field_integer(job, "exit_code", 1) == 0;
-    _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
-    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
-        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran, outcome,
-        usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage, screen_color(&screen, COLOR_NONE));
-}
-
 static void follow_clear(struct follow *follow)
 {
     raw_terminal_restore(&follow->raw);
@@ -544,11 +553,12 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     _cleanup_(
         follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
     follow.id = (uint64_t)field_integer(job, "id", 0);
+    follow.attempt = field_integer(job, "attempt", 0) > 0 ? field_integer(job, "attempt", 0) : 1;
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
-    follow.parts = (struct follow_parts){ .call = call, .job = follow.id };
+    follow.parts = (struct follow_parts){ .call = call, .job = follow.id, .attempt = follow.attempt };
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.patience_ms = CLIENT_PATIENT_MS;
-    waiting_line_init(&follow.line, call);
+    waiting_line_init(&follow.line, call, options->ctrl_c == CTRL_C_DETACH);
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
     if (!options->is_until_start)

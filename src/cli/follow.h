@@ -28,10 +28,14 @@ struct follow_options {
 
 /*
  * Stays with the job until it ends and returns the exit status for this process. `job` is the answer to its
- * submission. SIGTERM and SIGHUP cancel the job, and so does a reader of stdout that goes away; while it
- * waits SIGINT does too, and on a terminal the key d leaves it queued.
+ * submission. A job that goes back to the queue is followed through its next attempts. SIGTERM and SIGHUP
+ * cancel the job, and so does a reader of stdout that goes away; while it waits SIGINT does too, unless it
+ * detaches, and on a terminal the key d leaves it queued.
  */
 int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err);
 
 /* Says on stderr how the job ended: always when it did not exit by itself, else on a terminal only. */
 void follow_report(const struct call *call, const char *verb, const json_t *job);
+
+/* Says on stderr why the job waits. */
+void follow_show_why(struct call *call, const json_t *job, const struct screen *screen);

@@ -18,7 +18,8 @@ static int take(void *target, const void *bytes, size_t length)
 static void ask(struct follow_parts *parts, struct part_log *part, int delay_ms)
 {
     _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%" PRIu64 "/log?follow=1&wait=1&task=%" PRIu32, parts->job, part->rank);
+        xasprintf(API_PATH "/jobs/%" PRIu64 "/log?follow=1&wait=1&task=%" PRIu32 "&attempt=%" PRId64,
+            parts->job, part->rank, parts->attempt);
     stream_start(&part->stream, &parts->call->client, path);
     part->stream.sink = take;
     part->stream.sink_target = part;
@@ -90,6 +91,14 @@ bool follow_parts_are_over(const struct follow_parts *parts)
 {
     for (size_t i = 0; i < parts->count; i++)
         if (!parts->items[i].is_over)
+            return false;
+    return true;
+}
+
+bool follow_parts_are_read(const struct follow_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (!parts->items[i].is_over && parts->items[i].stream.state == STREAM_OPEN)
             return false;
     return true;
 }

@@ -27,6 +27,7 @@ struct part_log {
 struct follow_parts {
     struct call *call;
     uint64_t job;
+    int64_t attempt;
     struct part_log *items; // of the ranks from 1 on
     size_t count;
 };
@@ -42,5 +43,7 @@ int follow_parts_poll(const struct follow_parts *parts, bool is_held, struct pol
 int follow_parts_advance(
     struct follow_parts *parts, const struct pollfd *fds, bool is_job_over, struct error *err);
 
+/* Nothing more comes of what is being read, in an attempt that is over. */
+bool follow_parts_are_read(const struct follow_parts *parts);
 bool follow_parts_are_over(const struct follow_parts *parts);
 void follow_parts_clear(struct follow_parts *parts);

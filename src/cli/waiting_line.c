@@ -22,9 +22,9 @@
 #define PAINT_MS   1000
 #define NEWS_TURNS 3 // paints between two questions to the server
 
-void waiting_line_init(struct waiting_line *line, const struct call *call)
+void waiting_line_init(struct waiting_line *line, const struct call *call, bool is_detaching)
 {
-    *line = (struct waiting_line){ .call = call, .since_ms = clock_boot_ms() };
+    *line = (struct waiting_line){ .call = call, .since_ms = clock_boot_ms(), .is_detaching = is_detaching };
     if (call->is_quiet)
         return;
     /* The locale and the terminal are only looked at when there is somebody to look. */
@@ -76,7 +76,9 @@ static void paint_terminal(struct waiting_line *line, const json_t *job)
     const char *frame =
         line->screen.is_utf8 ? frames[line->turns % (sizeof(frames) / sizeof(frames[0]))] : "-";
     /* The keys come before the reason, of which a narrow terminal shows only the start. */
-    const char *keys = session_is_on_terminal() ? "d detach, w why, Ctrl-C cancel" : "Ctrl-C cancels it";
+    const char *keys = line->is_detaching         ? "Ctrl-C leaves it queued"
+                       : session_is_on_terminal() ? "d detach, w why, Ctrl-C cancel"
+                                                  : "Ctrl-C cancels it";
     _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " %s%s · %s%s · %s%s%s", frame,
         field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, waited, starts, keys,
         reason == NULL ? "" : " · ", reason == NULL ? "" : reason);

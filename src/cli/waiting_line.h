@@ -15,9 +15,10 @@ struct waiting_line {
     int64_t next_ms;      // when to say something again; 0: never
     unsigned turns;       // paints so far
     bool is_painted;      // the terminal shows the line now
+    bool is_detaching;    // Ctrl-C leaves the job queued
 };
 
-void waiting_line_init(struct waiting_line *line, const struct call *call);
+void waiting_line_init(struct waiting_line *line, const struct call *call, bool is_detaching);
 
 /* Milliseconds until waiting_line_paint is due, -1 for never. */
 int waiting_line_wait_ms(const struct waiting_line *line);

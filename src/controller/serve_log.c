@@ -35,7 +35,8 @@
 
 struct log_reader {
     bool is_follow, is_wait;
-    uint32_t rank; // whose log, of a job on several nodes
+    uint32_t rank;    // whose log, of a job on several nodes
+    uint32_t attempt; // of this attempt or a later one, and until that is over; 0: of any, until the job is
     struct range range;
     bool is_counted;     // in the user's share
     bool is_probe;       // opened only to learn the size
@@ -190,7 +191,8 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     if (log->stream == NULL || !log->is_growing)
         return;
     request->on_answer = on_job_over;
-    core_wait(request->serve->controller->core, request->job, 1U << JOB_DONE, request);
+    uint32_t over = 1U << JOB_DONE | (log->attempt > 0 ? 1U << JOB_QUEUED : 0);
+    core_wait(request->serve->controller->core, request->job, over, request);
 }
 
 /* --- opening --- */
@@ -262,6 +264,20 @@ static void on_stream(void *arg, struct bufferevent *stream, const struct messag
     jobs_find(request, request->job, open_log);
 }
 
+static bool is_over(const struct log_reader *log, const struct job *job)
+{
+    return job->state == JOB_DONE || (log->attempt > 0 && job->state == JOB_QUEUED);
+}
+
+/* While the attempt that is wanted has not started, what is known is the log of the one before it. */
+static bool is_there(const struct request *request, const struct job *job)
+{
+    const struct log_reader *log = request->work;
+    bool is_early = job->attempt < log->attempt ||
+                    (log->attempt > 0 && job_state_is_active(job->state) && job->started_ms == 0);
+    return !is_early && core_log_path(request->serve->controller->core, job, log->rank) != NULL;
+}
+
 static void open_log(struct request *request, const struct job *job)
 {
     struct log_reader *log = request->work;
@@ -278,7 +294,7 @@ static void open_log(struct request *request, const struct job *job)
         return;
     }
     log->is_probe = log->range.is_suffix;
-    log->is_growing = log->is_follow && job->state != JOB_DONE;
+    log->is_growing = log->is_follow && !is_over(log, job);
     log->expected = streams_expect(controller->streams, on_stream, request);
     struct message_open_log message = {
         .stream = log->expected,
@@ -307,7 +323,7 @@ static void await_start(struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;
     struct error err = { 0 };
-    if (core_log_path(request->serve->controller->core, job, log->rank) != NULL) {
+    if (is_there(request, job)) {
         open_log(request, job);
         return;
     }
@@ -340,7 +356,9 @@ static void await_start(struct request *request, const struct job *job)
     }
     /* A stopping job that has not started is seen again when it is over. */
     uint32_t states = 1U << JOB_DONE;
-    if (job->state != JOB_STOPPING)
+    if (job->state == JOB_STOPPING && log->attempt > 0)
+        states |= 1U << JOB_QUEUED;
+    else if (job->state != JOB_STOPPING)
         states |= 1U << JOB_RUNNING | 1U << JOB_STOPPING;
     request->is_patient = true;
     request->on_answer = on_started;
@@ -370,11 +388,14 @@ void handle_log(struct request *request)
     int r = query_get_flag(&request->query, "follow", &log->is_follow, &err);
     if (r == 0)
         r = query_get_flag(&request->query, "wait", &log->is_wait, &err);
-    int64_t rank = 0;
-    const char *task = query_get(&request->query, "task");
+    int64_t rank = 0, number = 0;
+    const char *task = query_get(&request->query, "task"), *attempt = query_get(&request->query, "attempt");
     if (r == 0 && task != NULL)
         r = parse_integer(task, "task", 0, JOB_NODES_MAX - 1, &rank, &err);
+    if (r == 0 && attempt != NULL)
+        r = parse_integer(attempt, "attempt", 1, UINT32_MAX, &number, &err);
     log->rank = (uint32_t)rank;
+    log->attempt = (uint32_t)number;
     if (r == 0)
         r = range_parse(http_message_header(&request->message, "range"), &log->range, &err);
     if (r < 0) {

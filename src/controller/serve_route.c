@@ -86,6 +86,7 @@ static const struct route routes[] = {
         {
             { "follow", "1: wait for the start, and go on until the job is over" },
             { "wait", "1: wait for the start" },
+            { "attempt", "this one or a later one, and until that is over; any, until the job is" },
             { "task", "of a job on several nodes: the rank whose log it is; 0" },
         },
         NULL },

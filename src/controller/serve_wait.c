@@ -55,7 +55,9 @@ static void reply_job(struct request *request, const struct job *job)
     struct wait *wait = request->work;
     if (wait->timer != NULL)
         (void)event_del(wait->timer);
-    bool may_be_back = wait->idle_level != IDLE_LEVELS; // at the level it had
+    /* It was there when the wait ended, and may have moved on since: to another level, or to its next
+     * attempt. */
+    bool may_be_back = wait->idle_level != IDLE_LEVELS || job->state != JOB_DONE;
     if (may_be_back || has_reached(wait, job)) {
         jobs_reply(request, 200, job);
         return;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/field.h"
+#include "cli/follow.h"
+#include "cli/job_columns.h"
+#include "cli/screen.h"
+#include "cli/talk.h"
+#include "cli/usage_text.h"
+#include "cli/why_text.h"
+
+void follow_report(const struct call *call, const char *verb, const json_t *job)
+{
+    char ran[32];
+    _cleanup_free_ char *outcome = job_outcome(job);
+    int64_t id = field_integer(job, "id", 0);
+    bool is_exit = field_is(job, "ended_by", "exit");
+    if (outcome == NULL || (is_exit && (call->is_quiet || isatty(STDERR_FILENO) != 1)))
+        return;
+    if (!is_exit) {
+        struct error err = { 0 };
+        (void)error_set(&err, -EIO, "job %" PRId64 ": %s", id, outcome);
+        (void)error_hint(&err, "mgpu show %" PRId64, id);
+        talk_error(verb, &err);
+        return;
+    }
+    struct screen screen;
+    screen_open(&screen, STDERR_FILENO, call->color);
+    format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
+    bool is_success = field_integer(job, "exit_code", 1) == 0;
+    _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
+    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
+        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran, outcome,
+        usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage, screen_color(&screen, COLOR_NONE));
+}
+
+void follow_show_why(struct call *call, const json_t *job, const struct screen *screen)
+{
+    struct error err = { 0 };
+    _cleanup_json_ json_t *why = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/why", field_integer(job, "id", 0));
+    if (client_get(&call->client, path, &why, &err) < 0) {
+        talk_error("run", &err);
+        return;
+    }
+    struct view view = { .screen = screen, .times = call->times, .now_ms = clock_wall_ms() };
+    why_print(&view, job, why, stderr);
+}
