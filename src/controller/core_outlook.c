@@ -43,6 +43,7 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
     refresh(core, core_look_ms(core, wall_ms));
     *ret_eta_ms = forecast_find(&core->outlook.likely, job);
     *ret_latest_ms = forecast_find(&core->outlook.latest, job);
+    *ret_eta_ms = *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // what is certain comes first
 }
 
 static bool is_waiting(const struct core *core, uint64_t id)

@@ -78,6 +78,12 @@ void links_free(struct links *links)
     free(links);
 }
 
+/* What comes all the time, from every node. */
+static bool is_routine(const struct record_type *type)
+{
+    return type->id == MESSAGE_HEARTBEAT || type->id == MESSAGE_HEARD || type->id == MESSAGE_GPUS;
+}
+
 static int check_hello(const struct link *link, const struct message_hello *hello, struct error *err)
 {
     if (link->address == NULL || hello->node == NULL)
@@ -166,7 +172,8 @@ static void on_readable(struct bufferevent *stream, void *arg)
         if (r == 0)
             return;
         if (r > 0) {
-            log_debug("link %u: %s", link->id, type->name);
+            if (!is_routine(type))
+                log_debug("link %u: %s", link->id, type->name);
             r = r == FRAME_PARTLY ? take_defective(link, type, message, &err)
                                   : on_message(link, type, message, &err);
             frame_free(type, message);
@@ -241,7 +248,8 @@ void links_send(struct links *links, uint32_t id, const struct record_type *type
     if (link == NULL)
         return;
     frame_send(link->stream, type, message);
-    log_debug("link %u: sent %s", id, type->name);
+    if (!is_routine(type))
+        log_debug("link %u: sent %s", id, type->name);
     if (evbuffer_get_length(bufferevent_get_output(link->stream)) <= LINK_OUTPUT_MAX)
         return;
     log_error("link %u: the agent does not read, %u bytes wait; it must dial again", id, LINK_OUTPUT_MAX);

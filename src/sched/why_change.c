@@ -179,6 +179,7 @@ static void find_times(const struct sched *sched, uint64_t id, struct why *why)
     forecast_run(sched, sched->now_ms, FORECAST_JOBS, id, true, &latest);
     why->eta_ms = forecast_find(&likely, id);
     why->latest_ms = forecast_find(&latest, id);
+    why->eta_ms = why->latest_ms < why->eta_ms ? why->latest_ms : why->eta_ms; // what is certain comes first
     why_list_ahead(sched, &likely, id, why);
     forecast_clear(&likely);
     forecast_clear(&latest);
