@@ -2,6 +2,8 @@
 # Two commands for newcomers: `make run` and `make check`. The build itself is meson's (meson.build).
 
 BUILD  ?= build
+DIST   ?= dist
+CHECKS ?= build-check build-clang build-older
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -13,8 +15,13 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false
 
-# Names of targets that other schedulers had.
+# Names of targets that other schedulers had. The programs, by all their names, are in dist/ too.
 build: all
+	mkdir -p $(DIST)
+	for program in mgpu mgpud mgpu-agent mgpu-shepherd mgpu-tls mgpu-sim; do \
+	    if [ -x $(BUILD)/$$program ]; then cp -f $(BUILD)/$$program $(DIST)/; fi; \
+	done
+	$(DIST)/mgpu -q compat install --force $(DIST)
 
 clean-all distclean: clean
 
@@ -52,4 +59,4 @@ uninstall:
 	@echo "Kept: /etc/mgpu, /var/lib/mgpu (the store and its jobs), and the user mgpu."
 
 clean:
-	rm -rf $(BUILD) build-check build-clang build-older
+	rm -rf $(DIST) $(BUILD) $(CHECKS)

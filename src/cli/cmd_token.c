@@ -54,7 +54,7 @@ static const struct option_row rows[] = {
 
 static void say_what_next(const struct call *call, const char *api)
 {
-    if (call->is_quiet || isatty(STDERR_FILENO) == 0)
+    if (call->is_quiet)
         return;
     (void)fprintf(
         stderr, "  it acts as you: keep it in ~/.config/mgpu/token, mode 600, on the other machine\n");

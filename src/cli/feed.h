@@ -49,6 +49,7 @@ struct feed {
     char said[512];   // the problem of a file, or of mgpud, that was said last
 
     bool is_enforced; // nodes keep jobs from GPUs that are not theirs
+    bool is_spread;   // some nodes are other machines
     bool has_screen;
     bool is_gpu_news; // the GPUs are to be looked at
     int inotify_fd, jobs_watch, state_watch;
@@ -85,6 +86,9 @@ int feed_jobs_refresh(struct feed *feed, struct error *err);
 
 /* None of the jobs that waited or ran can be asked for any more; their lines may be sent again. */
 void feed_jobs_forget(struct feed *feed);
+
+/* feed_loop.c: what the nodes are like. */
+int feed_nodes_look(struct feed *feed, struct error *err);
 
 /* feed_gpus.c: hands edits of paused_gpus to mgpud and takes up what is true there. With `is_reset` the GPUs
  * that were paused here are resumed. */

@@ -36,7 +36,7 @@ static void lose(struct feed *feed, const struct error *err)
 }
 
 /* Do nodes keep jobs from GPUs that are not theirs? Then numbers of the machine mean nothing in a job. */
-static int ask_nodes(struct feed *feed, struct error *err)
+int feed_nodes_look(struct feed *feed, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     size_t i = 0, k = 0;
@@ -44,11 +44,18 @@ static int ask_nodes(struct feed *feed, struct error *err)
     int r = client_get(&feed->call->client, API_PATH "/nodes", &answer, err);
     if (r < 0)
         return r;
-    feed->is_enforced = false;
+    bool was_spread = feed->is_spread;
+    feed->is_enforced = feed->is_spread = false;
     json_array_foreach(json_object_get(answer, "nodes"), i, node)
         json_array_foreach(json_object_get(node, "features"), k,
             feature) if (field_is(feature, "name", "devices") && json_is_true(json_object_get(feature, "on")))
             feed->is_enforced = true;
+    json_array_foreach(json_object_get(answer, "nodes"), i, node) feed->is_spread |=
+        field_is_known(node, "address");
+    if (feed->is_spread && !was_spread)
+        feed_log_say(&feed->log, "jobs may run on other machines, which have no " FEED_LOG_FOLDER
+                                 ": logs are where mgpu puts them "
+                                 "(mgpu logs JOB)");
     return 0;
 }
 
@@ -80,7 +87,7 @@ static int connect_again(struct feed *feed, struct error *err)
     if (r == 0)
         r = ask_instance(feed, err);
     if (r == 0)
-        r = ask_nodes(feed, err);
+        r = feed_nodes_look(feed, err);
     if (r == 0 && feed->is_fresh)
         r = feed_gpus_sync(feed, true, err);
     if (r < 0) {

@@ -92,11 +92,13 @@ static int make_ask(const struct feed *feed, const struct feed_line *line, json_
 }
 
 /* In the folder everybody knows, which may have been cleaned away, with the time of now; NULL: where mgpud
- * puts logs. */
-static char *choose_output(void)
+ * puts logs, as on other machines, which do not have it. */
+static char *choose_output(const struct feed *feed)
 {
     char at[FEED_STAMP_SIZE];
     feed_log_stamp(at);
+    if (feed->is_spread)
+        return NULL;
     return feed_log_folder(FEED_LOG_FOLDER, NULL) == 0 ? xasprintf(FEED_LOG_FOLDER "/job_%%j_%s.log", at)
                                                        : NULL;
 }
@@ -115,7 +117,7 @@ int feed_request_make(
     const struct feed *feed, const struct feed_line *line, const char *key, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *ask = NULL, *command = NULL;
-    _cleanup_free_ char *output = choose_output();
+    _cleanup_free_ char *output = choose_output(feed);
     _cleanup_free_ char *mode = feed_command_mode(&line->words);
     _cleanup_free_ char *text = make_command(feed, line, mode);
     unsigned left_out = 0;

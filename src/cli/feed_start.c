@@ -11,6 +11,7 @@
 #include "cli/exit_code.h"
 #include "cli/feed.h"
 #include "cli/field.h"
+#include "cli/front.h"
 #include "cli/option_text.h"
 #include "cli/talk.h"
 #include "job/ask.h"
@@ -169,6 +170,8 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
                             settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
                             settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
+    front_allow_root(words);
+    front_tell_root();
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
 }
@@ -197,6 +200,18 @@ static int find_daemon(struct feed *feed, int argc, char **argv, struct error *e
     if (r == 0)
         feed_log_say(&feed->log, "mgpud was started, at %s", client->path);
     return r;
+}
+
+/* More than there are is no mistake of the jobs, but may be one of whoever typed it. */
+static void compare_count(struct feed *feed)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    int64_t wanted = feed->settings->gpus;
+    if (wanted == 0 || client_get(&feed->call->client, API_PATH "/gpus", &answer, NULL) < 0)
+        return;
+    size_t count = json_array_size(json_object_get(answer, "gpus"));
+    if (wanted > (int64_t)count)
+        feed_log_say(&feed->log, "--gpus %" PRId64 ": there are %zu, which are used", wanted, count);
 }
 
 static void look_for_screen(struct feed *feed)
@@ -229,6 +244,7 @@ static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
         r = find_daemon(feed, argc, argv, err);
     if (r < 0)
         return r;
+    compare_count(feed);
     look_for_screen(feed);
     make_folder(feed);
     feed_jobs_index(feed);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/submit.h"
+#include "cli/talk.h"
 
 /* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
 static int rename_option(const char *shown, struct error *err)
@@ -89,4 +90,25 @@ const char *front_find_value(int argc, char *const *argv, const char *option)
             value = argv[i] + length + 1;
     }
     return value;
+}
+
+void front_allow_root(struct strings *words)
+{
+    if (geteuid() == 0)
+        strings_add(words, "--allow-root-jobs");
+}
+
+void front_tell_root(void)
+{
+    if (geteuid() == 0)
+        talk_line("started by root: jobs that root submits run as root (mgpud by itself refuses them)");
+}
+
+void front_tell_scope(const struct call *call, const char *door)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    front_tell_root();
+    if (geteuid() != 0 && !call->is_quiet)
+        talk_line("without root it serves %s alone; for all users of this machine: sudo %s",
+            user != NULL ? user->pw_name : "you", door);
 }

@@ -28,3 +28,14 @@ int front_execute(const struct strings *words, struct error *err);
 
 /* The last value of an option ("--run-dir") among words for another program, or NULL. */
 const char *front_find_value(int argc, char *const *argv, const char *option);
+
+/*
+ * A door that starts a server as root lets root use it, as in a container or on a machine of one's own, and
+ * says so once. mgpud itself refuses jobs of root unless it is told otherwise. Nothing happens without root.
+ */
+void front_allow_root(struct strings *words);
+void front_tell_root(void);
+
+/* Says whom the server that is about to be started serves: root too, or this user alone, and how root would
+ * start it. `door`: the command that was typed. */
+void front_tell_scope(const struct call *call, const char *door);

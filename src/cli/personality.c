@@ -19,6 +19,7 @@ const struct personality *const personalities[] = {
     &personality_tgpu,
     &personality_srun,
     &personality_run_server,
+    &personality_tui,
     &personality_scheduler,
     &personality_simple_master,
     &personality_simple_node,

@@ -31,7 +31,7 @@ struct personality {
 };
 
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
-    personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server,
+    personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server, personality_tui,
     personality_scheduler, personality_simple_master, personality_simple_node, personality_simple_client;
 
 /* Ended by NULL. */

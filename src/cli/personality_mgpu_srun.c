@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "cli/run_job.h"
 #include "cli/submit.h"
 #include "cli/talk.h"
+#include "wire/http_client.h"
 
 #define OLD_SOCKET "/tmp/mgpu_scheduler.sock"
 
@@ -69,9 +71,46 @@ static const struct option_row srun_rows[] = {
     { 0, "time-limit", "SECONDS", "then it is stopped and goes to the end of the queue", set_time_limit },
     { 0, "priority", "N", "higher runs first (0)", set_priority },
     { 0, "env-setup-cmd", "COMMAND", "shell command to run before, in the same shell", set_setup },
-    { 0, "interactive", NULL, "show its output here; Ctrl-C leaves it running", set_interactive },
+    { 0, "interactive", NULL, "show its output here, of every attempt; Ctrl-C leaves it queued or running",
+        set_interactive },
     { 0 },
 };
+
+/* In milliseconds; 0: there is none. */
+static int find_longest(struct call *call, int64_t *ret_ms, struct error *err)
+{
+    _cleanup_json_ json_t *config = NULL;
+    size_t index = 0;
+    json_t *row = NULL;
+    *ret_ms = 0;
+    int r = client_get(&call->client, API_PATH "/config", &config, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(config, "settings"), index, row)
+    {
+        const char *value = field_is(row, "key", "max-time") ? field_text(row, "value") : NULL;
+        if (value != NULL && parse_duration(value, "max-time", ret_ms, NULL) < 0)
+            *ret_ms = 0;
+    }
+    return 0;
+}
+
+/* Of the job's limit and the server's the smaller one wins. */
+static int bound_time_limit(struct call *call, struct error *err)
+{
+    json_t *ask = ((struct srun_options *)call->options)->submit.ask;
+    const json_t *limit = json_object_get(ask, "time_limit");
+    int64_t longest_ms = 0;
+    char text[32];
+    if (!json_is_number(limit))
+        return 0;
+    int r = find_longest(call, &longest_ms, err);
+    if (r < 0 || longest_ms == 0 || json_number_value(limit) * 1000 <= (double)longest_ms)
+        return r;
+    format_duration(longest_ms, text, sizeof(text));
+    talk_line("--time-limit is above that of the server (--max-job-time): the job gets %s", text);
+    return json_object_set_new(ask, "time_limit", json_real((double)longest_ms / 1000)) < 0 ? -ENOMEM : 0;
+}
 
 static int srun(struct call *call, int argc, char **argv, struct error *err)
 {
@@ -81,6 +120,8 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     int r = front_go_home(call, err);
     if (r == 0)
         r = front_set(call, "on-timeout", "--time-limit", "requeue", err);
+    if (r == 0)
+        r = bound_time_limit(call, err);
     if (r == 0)
         r = submit_job(call, argc, argv, &job, err);
     if (r < 0)
@@ -149,17 +190,41 @@ static const struct option_row server_rows[] = {
     { 0 },
 };
 
-/* Where the clients of the original look: a link to the socket of the mgpud that is about to be. What
- * somebody else has put there stays. */
-static void link_socket(const struct call *call)
+/* Where the mgpud that is about to be listens, as it decides it. */
+static char *find_own_socket(int argc, char **argv)
 {
-    _cleanup_strings_ struct strings places = { 0 };
+    const char *directory = front_find_value(argc, argv, "--run-dir");
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+    if (directory != NULL)
+        return xasprintf("%s/mgpud.sock", directory);
+    if (geteuid() == 0)
+        return xstrdup("/run/mgpu/mgpud.sock");
+    if (runtime != NULL && runtime[0] == '/')
+        return xasprintf("%s/mgpu/mgpud.sock", runtime);
+    return xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home != NULL ? home : "");
+}
+
+static bool is_answered(const char *path)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    struct error err;
+    return http_client_connect(path, &http, &err) == 0;
+}
+
+/* Where the clients of the original look: a link to the socket of the mgpud that is about to be. What leads
+ * to a server that answers stays, and so does all that is no link; root replaces stale links of others. */
+static void link_socket(int argc, char **argv)
+{
+    _cleanup_free_ char *socket = find_own_socket(argc, argv);
     struct stat there;
-    client_places(&call->client, &places);
-    bool is_ours = lstat(OLD_SOCKET, &there) == 0 && S_ISLNK(there.st_mode) && there.st_uid == geteuid();
-    if (is_ours)
+    bool is_link = lstat(OLD_SOCKET, &there) == 0 && S_ISLNK(there.st_mode);
+    if (is_link && is_answered(OLD_SOCKET)) {
+        talk_line(OLD_SOCKET " leads to a server that runs: it stays");
+        return;
+    }
+    if (is_link && (there.st_uid == geteuid() || geteuid() == 0))
         (void)unlink(OLD_SOCKET);
-    if (places.count > 0 && symlink(places.items[0], OLD_SOCKET) < 0)
+    if (symlink(socket, OLD_SOCKET) < 0)
         talk_line("no link " OLD_SOCKET " to the socket: %s", strerror(errno));
 }
 
@@ -169,13 +234,15 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_strings_ struct strings words = { 0 };
     strings_add(&words, "mgpud");
     strings_add(&words, "--priority-group=*");
+    front_allow_root(&words);
+    front_tell_scope(call, "mgpu_scheduler_server");
     if (options->max_time != NULL) {
         strings_take(&words, xasprintf("--max-time=%s", options->max_time));
         strings_take(&words, xasprintf("--default-time=%s", options->max_time));
     }
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
-    link_socket(call);
+    link_socket(argc, argv);
     return front_execute(&words, err);
 }
 

@@ -171,6 +171,11 @@ static int set_use(struct call *call, bool is_pause, int argc, char **argv, stru
         (void)json_object_set_new(body, "reason", json_string(FEED_REASON));
     r = client_call(
         &call->client, "POST", is_pause ? API_PATH "/gpus/pause" : API_PATH "/gpus/resume", body, NULL, err);
+    if (r == -EPERM)
+        return error_hint(err,
+            "a pause is for all users: sudo scheduler %s %s, or run a scheduler of your own; "
+            "allowed_gpus of a line keeps your job off a GPU",
+            is_pause ? "pause" : "resume", argv[0]);
     if (r < 0)
         return r;
     if (!call->is_quiet)

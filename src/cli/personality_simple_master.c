@@ -87,6 +87,7 @@ static void make_words(const struct master_options *options, int argc, char **ar
         words, options->node != NULL ? xasprintf("--node=%s", options->node) : xstrdup("--gpus=none"));
     if (options->is_verbose)
         strings_add(words, "--verbose");
+    front_allow_root(words);
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
 }
@@ -175,6 +176,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     (void)simple_place_set_host(
         "--host", simple_place_host(), NULL); // asked for, also when it is the default
     make_words(options, argc, argv, &words);
+    front_tell_scope(call, "mgpu_simple_master");
     if (!call->is_quiet)
         say_how_to_go_on(options);
     int r = simple_child_start(&child, &words, -1, false, err);

@@ -116,6 +116,7 @@ static int make_words(
     strings_take(words, xasprintf("--node=%s", options->node));
     strings_take(words, xasprintf("--state-dir=%s", state));
     strings_take(words, xasprintf("--run-dir=%s", run));
+    front_allow_root(words);
     if (options->is_verbose)
         strings_add(words, "--verbose");
     for (int i = 0; i < argc; i++)
@@ -156,6 +157,8 @@ static void on_link(struct hearing *hearing)
         (void)printf("✅ Registration successful\nSimple Node Agent %s started on %s\n",
             hearing->options->node, uname(&self) == 0 ? self.nodename : "this machine");
     (void)fflush(stdout);
+    if (!hearing->is_registered)
+        front_tell_root();
     hearing->is_registered = true;
 }
 

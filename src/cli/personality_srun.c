@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/field.h"
 #include "cli/front.h"
@@ -87,7 +88,11 @@ static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *
         return r;
     const struct http_answer *answer = http_client_answer(http);
     if (answer->status != 200)
-        return client_problem(answer, err);
+        r = client_problem(answer, err);
+    if (r == -EPERM)
+        return error_hint(err, "a server that root starts serves all users: sudo run_server");
+    if (r < 0)
+        return r;
     *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     return field_text(*ret, "gpus") != NULL ? 0
                                             : error_set(err, -EPROTO, "the server's answer names no GPUs");
@@ -174,6 +179,8 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
     if (options->is_detached)
         strings_add(&words, "--detach");
+    front_allow_root(&words);
+    front_tell_scope(call, "run_server");
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
     return front_execute(&words, err);
@@ -200,4 +207,10 @@ const struct personality personality_run_server = {
     .name = "run_server",
     .help = "mgpud, first come first served",
     .command = &server_command,
+};
+
+const struct personality personality_tui = {
+    .name = "tui",
+    .help = "GPUs, jobs and the server on the whole screen (mgpu top)",
+    .command = &command_top,
 };

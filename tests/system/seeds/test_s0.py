@@ -129,6 +129,39 @@ def test_S0_5_the_old_socket(place):
         os.unlink(old)
 
 
+@pytest.mark.root
+def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
+    """Also where another user has left a link that leads nowhere; a second start changes nothing."""
+    old = '/tmp/mgpu_scheduler.sock'
+    os.symlink('/nonexistent/socket', old)
+    os.lchown(old, bo.uid, bo.gid)
+    start = ('mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib && '
+             f'exec {names}/mgpu_scheduler_server -- --listen none --gpus {GPUS} --user nobody')
+    env = {'PATH': '/usr/bin:/bin:/usr/sbin:/sbin', 'HOME': '/root', 'ASAN_OPTIONS': 'detect_leaks=0'}
+    process = subprocess.Popen(['unshare', '-m', 'sh', '-c', start], env=env, stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def inside(*words, user=None):
+        as_user = [] if user is None else ['setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups']
+        return subprocess.run(['nsenter', '-t', str(process.pid), '-m', *as_user, *words], capture_output=True, text=True,
+                              check=False, env={**env, 'HOME': '/', 'MGPU_SOCKET': old}, timeout=harness.DEADLINE_S)
+
+    try:
+        said = lines_until(process, 'is ready')
+        assert os.readlink(old) == '/run/mgpu/mgpud.sock' and os.lstat(old).st_uid == 0, said
+        assert 'jobs that root submits run as root' in said
+        for user in (ana, bo, None):
+            done = inside(f'{names}/mgpu_srun', '--gpu-ids', '0', '--', 'true', user=user)
+            assert JOB.fullmatch(done.stdout), done
+        second = inside(f'{names}/mgpu_scheduler_server', '--', '--listen', 'none')
+        assert second.returncode != 0 and 'it stays' in second.stderr, second
+        assert inside(f'{names}/mgpu_queue', user=ana).returncode == 0
+        assert inside(f'{names}/mgpu', 'wait', '1', '2', '3').returncode == 0
+    finally:
+        end(process)
+        os.unlink(old)
+
+
 @pytest.mark.parametrize('name, words', [('mgpu_srun', ['--', 'true']), ('mgpu_queue', []), ('mgpu_cancel', ['1'])])
 def test_S0_6_no_server(names, name, words):
     done = subprocess.run([f'{names}/{name}', *words], capture_output=True, text=True, check=False,
@@ -192,6 +225,27 @@ def test_S0_13_S0_14_interactive(box, place):
     assert box.job(number)['state'] == 'running' and alias in queue(box)
     assert cancel(box, alias).code == 0
     assert box.wait(number)['state'] == 'cancelled'
+
+
+def test_S0_14_ctrl_c_leaves_a_job_that_waits_in_the_queue(box, gate):
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command())
+    box.wait(first, 'running')
+    process = box.popen('--gpu-ids', '0', '--interactive', '--', 'true', program='mgpu_srun')
+    assert b'queued' in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(harness.DEADLINE_S) == 0, process.stderr.read()
+    number = max(box.open_jobs())
+    assert box.job(number)['state'] == 'queued'
+    gate.open()
+    assert box.wait(number)['state'] == 'done'
+
+
+def test_S0_13_every_attempt_is_shown(box, place):
+    """A job that is switched goes on here, and its waits are said."""
+    script = f'echo attempt $MGPU_ATTEMPT; if [ $MGPU_ATTEMPT = 3 ]; then exit 5; fi; sleep 1000'
+    done = box.mgpu('--gpu-ids', '0', '--time-limit', '1', '--interactive', '--', 'sh', '-c', script, program='mgpu_srun')
+    assert (done.code, done.out) == (5, 'attempt 1\nattempt 2\nattempt 3\n'), done
+    assert done.err.count('is queued again') == 2, done
 
 
 def test_S0_15_in_the_background(box, gate):
@@ -397,11 +451,13 @@ def test_S0_35_fair_among_users(make_instance, bo):
 
 
 def test_S0_38_the_smaller_limit_wins(make_instance):
+    """Whichever of the two it is; and it is said."""
     box = make_instance(arguments=('--max-time', '600'))
     done = box.mgpu('--gpu-ids', '0', '--time-limit', '60', '--', 'true', program='mgpu_srun', check=True)
-    assert box.wait(int(JOB.fullmatch(done.out)[2]))['time_limit_s'] == 60
-    done = box.mgpu('--gpu-ids', '0', '--time-limit', '6000', '--', 'true', program='mgpu_srun')
-    assert done.code != 0 and '10m' in done.err or '600' in done.err, done
+    assert box.wait(int(JOB.fullmatch(done.out)[2]))['time_limit_s'] == 60 and done.err == '', done
+    done = box.mgpu('--gpu-ids', '0', '--time-limit', '6000', '--', 'true', program='mgpu_srun', check=True)
+    assert box.wait(int(JOB.fullmatch(done.out)[2]))['time_limit_s'] == 600
+    assert '--time-limit' in done.err and '--max-job-time' in done.err and '10m' in done.err, done
 
 
 # --- running the job ---
@@ -459,10 +515,26 @@ def test_S0_46_numbers_are_explained():
 
 # --- build, tests, packaging ---
 
-def test_S0_47_S0_48_make_targets():
-    for target in ('all', 'build', 'clean', 'clean-all', 'regenerate-specs'):
-        done = subprocess.run(['make', '-n', target], cwd=harness.ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done
+def test_S0_47_make_build_fills_dist(place):
+    """All programs, by all their names, and they run from there."""
+    done = subprocess.run(['make', 'build', f'BUILD={harness.build_folder()}', f'DIST={place}/dist'], cwd=harness.ROOT,
+                          capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done
+    for name in ('mgpu_scheduler_server', 'mgpu_srun', 'mgpu_queue', 'mgpu_cancel', 'mgpud', 'mgpu-agent'):
+        done = subprocess.run([f'{place}/dist/{name}', '--help'], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and done.stdout.lower().startswith(f'usage: {name}'), done
+    assert 'make build' in read('build_and_run.sh') and os.access(f'{harness.ROOT}/build_and_run.sh', os.X_OK)
+
+
+def test_S0_48_make_clean_removes_what_was_built(place):
+    for target in ('clean', 'clean-all'):
+        os.makedirs(f'{place}/build', exist_ok=True)
+        os.makedirs(f'{place}/dist', exist_ok=True)
+        subprocess.run(['make', target, f'BUILD={place}/build', f'DIST={place}/dist', 'CHECKS='], cwd=harness.ROOT, check=True,
+                       stdout=subprocess.DEVNULL)
+        assert not os.path.exists(f'{place}/build') and not os.path.exists(f'{place}/dist')
+    assert subprocess.run(['make', '-n', 'regenerate-specs'], cwd=harness.ROOT, stdout=subprocess.DEVNULL,
+                          check=False).returncode == 0
 
 
 def test_S0_49_streaming_and_cancellation_are_tested():

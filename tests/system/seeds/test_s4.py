@@ -36,6 +36,20 @@ def test_S4_1_a_command_after_cmd(box):
     assert box.output(plain) == '[a b]'
 
 
+def test_S4_1_with_a_priority(make_instance):
+    """As the README types it; where the site does not let users go before others, the job runs and the door says so."""
+    strict, generous = make_instance(GPUS), make_instance(GPUS, arguments=('--priority-group', '*'))
+    words = ('submit', '--gpus', '2', '--priority', '5', '--', 'cmd=echo $CUDA_VISIBLE_DEVICES')
+    done = generous.mgpu(*words, program='tgpu', check=True)
+    job = generous.wait(int(done.out))
+    assert (job['priority'], job['gpus'], done.err) == (5, 2, '') and generous.output(job['id']) == '0,1\n', done
+    done = strict.mgpu(*words, program='tgpu', check=True)
+    job = strict.wait(int(done.out))
+    is_own = strict.client.uid == strict.user.uid  # who runs mgpud may do everything
+    assert job['state'] == 'done' and job['priority'] == (5 if is_own else 0), job
+    assert is_own or '--priority 5 counts as 0 here' in done.err, done
+
+
 def test_S4_2_S4_6_list_and_states(box, gate):
     running = submit(box, '--gpus', '4', '--', *gate.command())
     box.wait(running, 'running')

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""The commands of the five READMEs as they are typed, in order, by the users who type them: on a machine where nothing is
+configured, with its own network and its own /run, as root where root starts the server and as a user where nobody is root.
+
+What cannot be as on their machine: the GPUs are simulated (`-- --gpus sim:4x24G` behind the server's options), and `python`
+is called python3.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+import harness
+
+pytestmark = pytest.mark.root
+
+GPUS = '--gpus sim:4x24G --user nobody'
+OWN_GPUS = '--gpus sim:4x24G'
+TRAIN = 'import os; print("training on", os.environ["CUDA_VISIBLE_DEVICES"])\n'
+
+
+class Machine:
+    """A machine of its own, as far as its network, /run and /var/lib go. Everybody's home is below `place`."""
+
+    def __init__(self, place, names):
+        self.place, self.names, self.servers = place, names, []
+        start = ('mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib && '
+                 'ip link set lo up && echo ready && exec sleep 100000')
+        self.holder = subprocess.Popen(['unshare', '-mn', 'sh', '-c', start], stdout=subprocess.PIPE, text=True)
+        if self.holder.stdout.readline() != 'ready\n':
+            self.holder.wait(harness.DEADLINE_S)
+            pytest.skip('there can be no namespaces here')
+
+    def home(self, user):
+        path = f'{self.place}/home-{user.name}'
+        if not os.path.exists(path):
+            os.mkdir(path, 0o755)
+            with open(f'{path}/train.py', 'w', encoding='ascii') as out:
+                out.write(TRAIN)
+            os.chown(path, user.uid, user.gid)
+        return path
+
+    def spawn(self, user, line, **options):
+        home = self.home(user)
+        env = {'PATH': f'{self.names}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', 'HOME': home, 'USER': user.name,
+               'ASAN_OPTIONS': 'detect_leaks=0'}
+        as_user = ['setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups'] if user.uid != 0 else []
+        return subprocess.Popen(['nsenter', '-t', str(self.holder.pid), '-m', '-n', *as_user, 'sh', '-c', f'cd {home}; {line}'],
+                                env=env, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
+
+    def type(self, user, line):
+        """What the command did."""
+        process = self.spawn(user, line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out, err = process.communicate(timeout=harness.DEADLINE_S)
+        assert not harness.SANITIZER.search(err), err
+        return harness.Done(process.returncode, out, err)
+
+    def serve(self, user, line, ready):
+        """Starts a server in the foreground and returns what it said until the line with `ready`."""
+        process = self.spawn(user, f'exec {line}', stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.servers.append(process)
+        said = ''
+        for text in process.stdout:
+            said += text
+            if ready in text:
+                return said
+        raise AssertionError(said)
+
+    def log(self, user, number):
+        """The text of the job's log, which lies in its owner's home, by the user database."""
+        path = json.loads(self.type(user, f'mgpu show {number} --json').out)['log']
+        assert os.path.dirname(path) == f'{user.home}/.local/state/mgpu/logs', path
+        assert re.fullmatch(rf'{number}(-[0-9a-f]{{8}})?\.log', os.path.basename(path)), path
+        assert os.stat(path).st_uid == user.uid
+        with open(path, encoding='ascii') as source:
+            text = source.read()
+        os.unlink(path)
+        return text
+
+    def stop(self):
+        """Ctrl-C for the server that was started last."""
+        process = self.servers.pop()
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+        assert process.wait(harness.DEADLINE_S) == 0, rest
+
+    def close(self):
+        for process in self.servers:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(harness.DEADLINE_S)
+        self.holder.kill()
+        self.holder.wait()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink('/tmp/mgpu_scheduler.sock')
+
+
+@pytest.fixture
+def machine(place, names):
+    made = Machine(place, names)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def root():
+    return harness.User('root')
+
+
+def job_of(done):
+    found = re.search(r'Job ([A-F0-9]{8}) submitted \(number (\d+)\)', done.out)
+    assert done.code == 0 and found, done
+    return found[1], int(found[2])
+
+
+def test_S0_1_S0_5_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
+    """Root starts the server; two users and root queue jobs, look at them, find their logs at home, and cancel."""
+    said = machine.serve(root, f'mgpu_scheduler_server --max-job-time 3600 -- --listen none {GPUS}', 'is ready')
+    try:
+        assert 'jobs that root submits run as root' in said, said
+        for user, ids in ((ana, '0'), (bo, '1,3'), (root, '2')):
+            _, number = job_of(machine.type(user, f'mgpu_srun --gpu-ids {ids} -- python3 train.py'))
+            assert machine.type(user, f'mgpu wait {number}').code == 0
+            assert machine.log(user, number) == f'training on {ids}\n'
+        done = machine.type(ana, 'mgpu_srun --gpu-ids 0,1 --mem 8000 --time-limit 7200 --interactive -- python3 train.py')
+        assert (done.code, done.out) == (0, 'training on 0,1\n') and 'the job gets 1h' in done.err, done
+        alias, _ = job_of(machine.type(bo, 'mgpu_srun --gpu-ids 0 -- sleep 1000'))
+        shown = machine.type(ana, 'mgpu_queue').out
+        assert alias in shown and bo.name in shown and 'sleep 1000' in shown, shown
+        assert machine.type(ana, f'mgpu_cancel {alias}').code == 4
+        assert machine.type(bo, f'mgpu_cancel {alias}').code == 0
+        assert machine.type(bo, f'mgpu wait {alias}').code != 0 and alias not in machine.type(ana, 'mgpu_queue').out
+        number = job_of(machine.type(ana, 'mgpu_srun --gpu-ids 0 -- no-such-program'))[1]
+        machine.type(ana, f'mgpu wait {number}')
+        assert 'cannot execute no-such-program' in machine.log(ana, number)
+    finally:
+        machine.stop()
+
+
+def test_S1_1_S1_9_S1_18_S1_22_typed_by_root(machine, root):
+    """All on one machine, by root, as in a container."""
+    machine.serve(root, f'mgpu_simple_master --host 127.0.0.1 --port 8080 --node-id node001 -- {GPUS}', '4 GPU(s) detected')
+    try:
+        done = machine.type(root, 'mgpu_simple_client --host 127.0.0.1 --port 8080 submit --gpus 2 --interactive "python3 train.py"')
+        assert done.code == 0 and done.out.startswith('Starting interactive session...\n' + '=' * 50), done
+        assert re.search(r'^training on \d,\d$', done.out, re.M), done
+        done = machine.type(root, 'mgpu_simple_client submit --gpus 4 "sleep 1000"')
+        number = re.fullmatch(r"Job submission: \{'status': 'ok', 'job_id': '([A-F0-9]{8})', 'message': 'Job submitted'\}\n",
+                              done.out)
+        assert number, done
+        assert f'{number[1]}: running on node001' in machine.type(root, 'mgpu_simple_client queue').out
+        assert machine.type(root, f'mgpu_simple_client cancel {number[1]}').code == 0
+    finally:
+        machine.stop()
+
+
+def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
+    """`scheduler start` where no server runs starts one that takes the lines of whoever started it, root too."""
+    home = machine.home(root)
+    with open(f'{home}/jobs.txt', 'w', encoding='ascii') as out:
+        out.write('# priority,script_path,conda_env,arguments,allowed_gpus\n0,train.py,,--epochs 3,0-1\n')
+    said = machine.serve(root, f'scheduler start --gpus 8 -- {GPUS}', 'train.py')
+    try:
+        assert '--gpus 8: there are 4' in said and 'refused' not in said, said
+        assert machine.type(root, 'mgpu wait 1').code == 0
+        assert machine.type(root, 'mgpu logs 1').out in ('training on 0\n', 'training on 1\n')
+        assert machine.type(root, 'scheduler pause 2').code == 0
+        assert 'PAUSED' in machine.type(root, 'scheduler status').out
+    finally:
+        machine.servers[-1].stdout.close()
+        machine.close()
+
+
+def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
+    """A user's server serves that user, and says so to others with the command for an administrator; root's serves all."""
+    said = machine.serve(ana, f'run_server -- {OWN_GPUS}', 'is ready')
+    try:
+        assert f'it serves {ana.name} alone' in said and 'sudo run_server' in said, said
+        done = machine.type(ana, 'srun -n 2 python3 train.py')
+        assert done.code == 0 and re.fullmatch(r'training on \d,\d\n', done.out), done
+        assert machine.type(ana, 'srun sh -c "exit 7"').code == 7
+        done = machine.type(bo, 'srun python3 train.py')
+        assert done.code != 0 and done.out == '' and 'sudo run_server' in done.err, done
+    finally:
+        machine.stop()
+    machine.serve(root, f'run_server -- {GPUS}', 'is ready')
+    try:
+        for user in (ana, bo, root):
+            done = machine.type(user, 'srun -n 2 python3 train.py')
+            assert done.code == 0 and re.fullmatch(r'training on \d,\d\n', done.out), done
+        assert '"gpus_total":4' in machine.type(bo, 'curl -s http://localhost:9123/status').out.replace(' ', '')
+    finally:
+        machine.stop()
+
+
+def test_S4_1_S4_2_S4_3_typed(machine, root, ana):
+    """By a user and by root, on a server that root has started without any option for it."""
+    machine.serve(root, f'mgpu_scheduler_server -- --listen none {GPUS}', 'is ready')
+    try:
+        for user in (ana, root):
+            done = machine.type(user, 'tgpu submit --gpus 2 --priority 5 -- cmd="python3 train.py"')
+            assert done.code == 0 and re.fullmatch(r'\d+\n', done.out), done
+            assert machine.type(user, f'mgpu wait {done.out.strip()}').code == 0
+            assert re.fullmatch(r'training on \d,\d\n', machine.type(user, f'mgpu logs {done.out.strip()}').out)
+            assert re.search(rf'^ *{done.out.strip()} +{user.name} +finished', machine.type(user, 'tgpu list').out, re.M)
+        number = machine.type(ana, 'tgpu submit --gpus 4 -- sleep 1000').out.strip()
+        assert machine.type(ana, f'tgpu cancel {number}').code == 0
+    finally:
+        machine.stop()
