@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "store/store.h"
+#include "store/store_ids.h"
 #include "store/store_row.h"
 #include "store/store_sqlite.h"
 #include "store/store_write.h"
@@ -89,9 +90,22 @@ size_t store_batch_count(const struct store_batch *batch)
     return batch->count;
 }
 
+static uint64_t highest_new_job(const struct store_request *requests)
+{
+    uint64_t highest = 0;
+    for (const struct store_request *request = requests; request != NULL; request = request->next) {
+        const struct store_batch *batch = (const struct store_batch *)request;
+        for (size_t i = 0; i < batch->count; i++)
+            if (batch->changes[i].type == EVENT_SUBMITTED && batch->changes[i].job > highest)
+                highest = batch->changes[i].job;
+    }
+    return highest;
+}
+
 static int run_commits(struct store *store, struct store_request *requests, struct error *err)
 {
-    return store_write_batches(store, requests, err);
+    int r = store_ids_reserve(store, highest_new_job(requests), err);
+    return r < 0 ? r : store_write_batches(store, requests, err);
 }
 
 static void answer_commit(struct store *store, struct store_request *request)

@@ -8,7 +8,8 @@
  * itself, that a log belongs to it. When the log is gone but its index (-shm) is there, somebody removed the
  * log: the commits in it are lost, and we refuse. When both are gone, either another program closed the file
  * properly after a crash of ours, or this is a copy that was made without its log: we go on, but never give
- * out an id again that the original may have given out.
+ * out an id again that the original may have given out. A log with a damaged frame is refused (store_log.c);
+ * one that may have lost its end, which nothing can prove, costs the ids that were reserved.
  */
 #include "store/store_check.h"
 
@@ -16,14 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/store_log.h"
 #include "store/store_place.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_sqlite.h"
 
-#define LOG       STORE_DATABASE "-wal"
-#define LOG_INDEX STORE_DATABASE "-shm"
-#define JOURNAL   STORE_DATABASE "-journal"
+#define JOURNAL STORE_DATABASE "-journal"
 
 static int damaged(const struct store *store, struct error *err, const char *what)
 {
@@ -36,7 +36,7 @@ static int check_missing(const struct store *store, struct store_found *found, s
     _cleanup_free_ char *snapshot = store_snapshot_newest(store->dirfd);
     if (snapshot != NULL)
         return damaged(store, err, "is missing, but there are snapshots of it");
-    if (store_place_size(store->dirfd, LOG) > 0)
+    if (store_place_size(store->dirfd, STORE_LOG) > 0)
         return damaged(store, err, "is missing, but its write-ahead log is there");
     found->is_new = true;
     return 0;
@@ -57,39 +57,42 @@ static int quick_check(sqlite3 *db, struct error *err)
     return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check says nothing");
 }
 
-static int check_log(
-    const struct store *store, bool has_log, bool has_index, struct store_found *found, struct error *err)
+static int check_mark(
+    const struct store *store, const struct store_log *log, struct store_found *found, struct error *err)
 {
     int64_t mark = 0;
     int r = store_sql_number(store->db, "SELECT value FROM meta WHERE name = 'mark'", &mark, err);
     if (r < 0)
         return r;
-    found->is_log_gone = mark == STORE_IN_USE && !has_log;
+    found->is_log_gone = mark == STORE_IN_USE && !log->has_log;
+    found->is_log_doubtful = mark == STORE_IN_USE && log->has_log && !log->is_complete;
     found->is_old_copy = mark == STORE_SNAPSHOT || found->is_log_gone;
-    if (!found->is_log_gone || !has_index)
+    if (!found->is_log_gone || !log->has_index)
         return 0;
     (void)error_set(err, -EUCLEAN,
         "%s/%s is there, but its write-ahead log %s with the latest changes is gone", store->dir,
-        STORE_DATABASE, LOG);
+        STORE_DATABASE, STORE_LOG);
     return error_hint(
-        err, "put the log back; or accept the loss of what was in it: rm %s/%s", store->dir, LOG_INDEX);
+        err, "put the log back; or accept the loss of what was in it: rm %s/%s", store->dir, STORE_LOG_INDEX);
 }
 
 static int check_open(struct store *store, struct store_found *found, struct error *err)
 {
-    /* Before SQLite looks: it makes an index when there is none. */
-    bool has_log = store_place_size(store->dirfd, LOG) > 0;
-    bool has_index = store_place_size(store->dirfd, LOG_INDEX) >= 0;
+    struct store_log log;
+    /* Before SQLite looks: it makes an index when there is none, and drops what it cannot read. */
+    int r = store_log_check(store->dirfd, store->dir, &log, err);
+    if (r < 0)
+        return r;
     /* A start that died while it switched the file to a log left a journal, which only a writer can undo. */
     bool has_journal = store_place_size(store->dirfd, JOURNAL) > 0;
     _cleanup_free_ char *path = store_path(store);
-    int r = store_sql_open(path, has_journal ? STORE_WRITE : STORE_READ, &store->db, err);
+    r = store_sql_open(path, has_journal ? STORE_WRITE : STORE_READ, &store->db, err);
     if (r == 0)
         r = store_schema_check(store->db, path, &found->schema_version, err);
     if (r == 0)
         r = quick_check(store->db, err);
     if (r == 0)
-        r = check_log(store, has_log, has_index, found, err);
+        r = check_mark(store, &log, found, err);
     store_sql_closep(&store->db);
     store->db = NULL;
     return r;

@@ -9,10 +9,11 @@
 struct store;
 
 struct store_found {
-    bool is_new;        // there is nothing: make a store
-    bool is_log_gone;   // the log of a store in use is missing; its latest commits may be lost
-    bool is_old_copy;   // ids and events later than this copy may have been given out
-    int schema_version; // meaningful unless it is new
+    bool is_new;          // there is nothing: make a store
+    bool is_log_gone;     // the log of a store in use is missing; its latest commits may be lost
+    bool is_log_doubtful; // its last commits may be missing, though nothing shows it
+    bool is_old_copy;     // ids and events later than this copy may have been given out
+    int schema_version;   // meaningful unless it is new
 };
 
 /* -EUCLEAN: damaged, or there was a store and it is gone; -ENOTSUP: of a newer mgpu. With a hint. */

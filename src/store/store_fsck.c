@@ -12,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "job/cluster_change.h"
+#include "store/store_log.h"
+#include "store/store_place.h"
 #include "store/store_row.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
@@ -388,6 +391,14 @@ static int check_all(struct fsck *fsck, const char *path, struct error *err)
     return r == 0 ? check_jobs(fsck, err) : r;
 }
 
+/* While a daemon writes it, the log cannot be judged: the daemon has done so at its start. */
+static int check_log(int dirfd, const char *dir, struct error *err)
+{
+    struct store_log log;
+    _cleanup_close_ int lockfd = openat(dirfd, STORE_LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return lockfd >= 0 && is_file_locked(lockfd) ? 0 : store_log_check(dirfd, dir, &log, err);
+}
+
 int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err)
 {
     _cleanup_free_ char *real = realpath(dir, NULL);
@@ -395,10 +406,11 @@ int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence),
         return error_set_errno(err, -errno, "cannot find the state directory %s", dir);
     _cleanup_free_ char *path = xasprintf("%s/%s", real, STORE_DATABASE);
     _cleanup_(clear) struct fsck fsck = { .report = report, .arg = arg };
-    int r = check_all(&fsck, path, err);
-    if (r == -EUCLEAN && err != NULL && err->hint[0] == '\0') {
-        _cleanup_close_ int dirfd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int dirfd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = check_log(dirfd, real, err);
+    if (r == 0)
+        r = check_all(&fsck, path, err);
+    if (r == -EUCLEAN && err != NULL && err->hint[0] == '\0')
         (void)store_snapshot_hint(dirfd, real, err);
-    }
     return r < 0 ? r : fsck.findings;
 }

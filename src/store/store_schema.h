@@ -10,8 +10,6 @@
 
 #define STORE_APPLICATION_ID 0x6d677075 // "mgpu", in the file's header
 #define STORE_KEY_LIFE_MS    (7LL * 24 * 3600 * 1000)
-#define STORE_RESTORE_GAP                                                                                    \
-    1000000 // ids skipped after a restored snapshot: more than can have been given since
 
 /* What meta's `mark` says of the file. */
 enum store_mark {

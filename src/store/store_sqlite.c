@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "store/store_check.h"
 #include "store/store_create.h"
+#include "store/store_ids.h"
 #include "store/store_place.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
@@ -47,28 +48,9 @@ static int run_number(sqlite3 *db, const char *sql, int64_t number, struct error
     return store_sql_finish(statement, "database", err);
 }
 
-/* Ids, events and epochs of the original may be beyond this copy's: go on where none of them can have been.
- */
-static int skip_ids(sqlite3 *db, struct error *err)
-{
-    static const char *const texts[] = {
-        "INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', 0 WHERE NOT EXISTS"
-        " (SELECT 1 FROM sqlite_sequence WHERE name = 'jobs')",
-        "UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'jobs'",
-        "UPDATE meta SET value = ?1 + max(value, (SELECT ifnull(max(seq), 0) FROM events))"
-        " WHERE name = 'event_floor'",
-        "UPDATE meta SET value = value + ?1 WHERE name = 'epoch'",
-    };
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
-        r = run_number(db, texts[i], STORE_RESTORE_GAP, err);
-    return r;
-}
-
 static int begin_epoch(struct store *store, void *arg, struct error *err)
 {
-    const struct store_found *found = arg;
-    int r = found->is_old_copy ? skip_ids(store->db, err) : 0;
+    int r = store_ids_begin(store, arg, err);
     if (r == 0)
         r = store_sql_run(store->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", err);
     if (r == 0)
@@ -101,10 +83,7 @@ static int read_summary(sqlite3 *db, struct store_summary *ret, struct error *er
         uint64_t *number;
     } rows[] = {
         { "SELECT value FROM meta WHERE name = 'epoch'", &summary.epoch },
-        /* A sequence that was damaged must not bring an id back. */
-        { "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'),"
-          " (SELECT ifnull(max(id), 0) FROM jobs), (SELECT ifnull(max(job), 0) FROM events))",
-            &summary.last_job },
+        { STORE_LAST_JOB, &summary.last_job },
         { "SELECT max(value, (SELECT ifnull(max(seq), 0) FROM events)) FROM meta WHERE name = 'event_floor'",
             &summary.last_event },
         { "SELECT count(*) FROM jobs", &summary.jobs },
@@ -162,13 +141,6 @@ static int open_database(struct store *store, struct store_found *found, struct 
     return r < 0 ? error_wrap(err, "%s", path) : 0;
 }
 
-/* The mark has to be in the database file itself, where it speaks even when the log is gone. */
-static void write_mark_through(struct store *store)
-{
-    (void)sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    store->wal_pages = 0;
-}
-
 static int open_store(
     struct store *store, const char *dir, struct store_summary *ret_summary, struct error *err)
 {
@@ -182,8 +154,10 @@ static int open_store(
     r = open_database(store, &found, err);
     if (r < 0)
         return r;
-    write_mark_through(store);
-    r = read_summary(store->db, ret_summary, err);
+    /* The mark, the epoch and the reserved ids speak even when the log is gone. */
+    r = store_ids_write_through(store, err);
+    if (r == 0)
+        r = read_summary(store->db, ret_summary, err);
     if (r == 0)
         r = store_thread_start(store, err);
     if (r < 0 || !found.is_log_gone)

@@ -13,6 +13,11 @@
 
 #define STORE_DATABASE "mgpu.db"
 
+/* The highest id ever given out; a sequence that was damaged must not bring an id back. */
+#define STORE_LAST_JOB                                                                                       \
+    "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'),"                      \
+    " (SELECT ifnull(max(id), 0) FROM jobs), (SELECT ifnull(max(job), 0) FROM events))"
+
 struct store_snapshot;
 
 struct store {
@@ -27,6 +32,7 @@ struct store {
     struct store_snapshot *snapshot; // being made
     int wal_pages;                   // in the write-ahead log since its last checkpoint
     int checkpoint_at;               // no checkpoint below so many
+    uint64_t reserved;               // job ids up to this one (store_ids.h)
 };
 
 /* DIR/mgpu.db; the caller frees it. */

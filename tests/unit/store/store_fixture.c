@@ -2,6 +2,7 @@
 /* Waiting is on the store's eventfd with a deadline. */
 #include "store_fixture.h"
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 
@@ -269,4 +271,31 @@ const char *fixture_path(struct fixture *fixture, const char *name)
     static char path[256];
     (void)snprintf(path, sizeof(path), "%s/%s", fixture->dir, name);
     return path;
+}
+
+void fixture_keep(struct fixture *fixture, const char *name, struct buffer *ret)
+{
+    _cleanup_close_ int dirfd = open(fixture->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read(dirfd, name, 1 << 24, ret), 0);
+}
+
+void fixture_put(struct fixture *fixture, const char *name, const void *bytes, size_t length)
+{
+    _cleanup_close_ int fd =
+        open(fixture_path(fixture, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write_all(fd, bytes, length), 0);
+}
+
+void fixture_crash(struct fixture *fixture)
+{
+    static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm" };
+    struct buffer copies[3] = { { 0 }, { 0 }, { 0 } };
+    for (size_t i = 0; i < 3; i++)
+        fixture_keep(fixture, names[i], &copies[i]);
+    fixture_close(fixture);
+    for (size_t i = 0; i < 3; i++) {
+        fixture_put(fixture, names[i], copies[i].bytes, copies[i].length);
+        buffer_clear(&copies[i]);
+    }
 }

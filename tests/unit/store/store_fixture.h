@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "store/store.h"
 
 struct fixture {
@@ -78,3 +79,10 @@ int64_t fixture_number(struct fixture *fixture, const char *sql);
 
 /* DIR/NAME; valid until the next call. */
 const char *fixture_path(struct fixture *fixture, const char *name);
+
+/* A file of the store as bytes, and bytes in the place of a file. */
+void fixture_keep(struct fixture *fixture, const char *name, struct buffer *ret);
+void fixture_put(struct fixture *fixture, const char *name, const void *bytes, size_t length);
+
+/* Leaves the files as a killed daemon would: copied while the store is open, which is closed then. */
+void fixture_crash(struct fixture *fixture);

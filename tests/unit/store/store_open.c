@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "store/store_ids.h"
 #include "store/store_place.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
@@ -126,19 +127,11 @@ static void a_newer_schema_is_refused_with_both_versions(void **state)
     assert_non_null(strstr(fixture->err.message, "up to 3"));
 }
 
-static void put(struct fixture *fixture, const char *name, const void *bytes, size_t length)
-{
-    _cleanup_close_ int fd =
-        open(fixture_path(fixture, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write_all(fd, bytes, length), 0);
-}
-
 static void an_empty_database_file_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
-    put(fixture, "mgpu.db", "", 0);
+    fixture_put(fixture, "mgpu.db", "", 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.message, "empty"));
 }
@@ -148,7 +141,7 @@ static void garbage_in_place_of_the_database_is_refused(void **state)
     struct fixture *fixture = *state;
     static const char garbage[8192] = "this is no database at all";
     fixture_close(fixture);
-    put(fixture, "mgpu.db", garbage, sizeof(garbage));
+    fixture_put(fixture, "mgpu.db", garbage, sizeof(garbage));
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
@@ -162,12 +155,6 @@ static void another_programs_database_is_refused_and_left_alone(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-static void keep_bytes(struct fixture *fixture, const char *name, struct buffer *bytes)
-{
-    _cleanup_close_ int dirfd = open(fixture->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(file_read(dirfd, name, 1 << 24, bytes), 0);
-}
-
 static void a_truncated_database_is_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -176,9 +163,9 @@ static void a_truncated_database_is_refused(void **state)
     fixture_commit_all(fixture);
     fixture_close(fixture);
     _cleanup_buffer_ struct buffer whole = { 0 };
-    keep_bytes(fixture, "mgpu.db", &whole);
+    fixture_keep(fixture, "mgpu.db", &whole);
     for (size_t length = 1; length < whole.length; length += 3 * 4096 + 7) {
-        put(fixture, "mgpu.db", whole.bytes, length);
+        fixture_put(fixture, "mgpu.db", whole.bytes, length);
         if (fixture_try_open(fixture) != -EUCLEAN)
             fail_msg("%zu of %zu bytes were taken for a store", length, whole.length);
     }
@@ -193,12 +180,12 @@ static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state
     fixture_commit_all(fixture);
     fixture_close(fixture);
     _cleanup_buffer_ struct buffer whole = { 0 };
-    keep_bytes(fixture, "mgpu.db", &whole);
+    fixture_keep(fixture, "mgpu.db", &whole);
     srandom(1);
     for (unsigned i = 0; i < FLIPS; i++) {
         size_t bit = (size_t)random() % (whole.length * 8);
         whole.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-        put(fixture, "mgpu.db", whole.bytes, whole.length);
+        fixture_put(fixture, "mgpu.db", whole.bytes, whole.length);
         whole.bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
         int r = fixture_try_open(fixture);
         if (r == 0 &&
@@ -218,26 +205,12 @@ static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state
     assert_true(refused > 0);
 }
 
-/* Leaves the files as a killed daemon would: copied while the store is open. */
-static void crash(struct fixture *fixture)
-{
-    static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm" };
-    struct buffer copies[3] = { { 0 }, { 0 }, { 0 } };
-    for (size_t i = 0; i < 3; i++)
-        keep_bytes(fixture, names[i], &copies[i]);
-    fixture_close(fixture);
-    for (size_t i = 0; i < 3; i++) {
-        put(fixture, names[i], copies[i].bytes, copies[i].length);
-        buffer_clear(&copies[i]);
-    }
-}
-
 static void what_was_durable_is_there_after_a_crash(void **state)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
-    crash(fixture);
+    fixture_crash(fixture);
     fixture_open(fixture);
     assert_int_equal(fixture->summary.last_event, 4);
     assert_int_equal(fixture->warnings, 0);
@@ -249,7 +222,7 @@ static void a_removed_log_is_refused(void **state)
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
-    crash(fixture);
+    fixture_crash(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-wal")), 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.message, "mgpu.db-wal"));
@@ -260,7 +233,7 @@ static void a_copy_without_its_log_gives_no_id_out_again(void **state)
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
-    crash(fixture);
+    fixture_crash(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-wal")), 0);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-shm")), 0);
     fixture_open(fixture);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/store_ids.h"
 #include "store/store_schema.h"
 #include "store_fixture.h"
 
