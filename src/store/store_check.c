@@ -113,6 +113,8 @@ int store_check(struct store *store, struct store_found *ret, struct error *err)
         *ret = found;
         return 0;
     }
+    if ((r == -EIO || r == -EACCES || r == -ENOSPC) && store_space_is_out(store, err))
+        return -ENOSPC;
     bool is_damage = r == -EUCLEAN || r == -ENOENT || r == -EIO;
     if (is_damage && err != NULL && err->hint[0] == '\0') {
         char why[200];

@@ -27,6 +27,24 @@ static uint64_t free_bytes(const struct store *store)
     return (uint64_t)disk.f_bavail * disk.f_frsize;
 }
 
+bool store_space_is_out(const struct store *store, struct error *err)
+{
+    struct statvfs disk;
+    if (fstatvfs(store->dirfd, &disk) < 0)
+        return false;
+    bool has_inodes = disk.f_files == 0 || disk.f_favail > 0; // 0: the file system has no fixed number
+    uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (has_inodes && bytes >= STORE_OPEN_NEEDS)
+        return false;
+    if (has_inodes)
+        (void)error_set(err, -ENOSPC, "the disk of %s is full: %llu KiB are free, and a start needs %d KiB",
+            store->dir, (unsigned long long)bytes / 1024, STORE_OPEN_NEEDS / 1024);
+    else
+        (void)error_set(err, -ENOSPC, "the disk of %s is full: it has no free inodes", store->dir);
+    (void)error_hint(err, "make room there, and start mgpud again; the store itself is left as it is");
+    return true;
+}
+
 static int fill(int fd)
 {
     if (fallocate(fd, 0, 0, STORE_RESERVE) == 0)

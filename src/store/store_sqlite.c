@@ -181,6 +181,8 @@ int store_open(const char *dir, const struct store_observer *observer, struct st
     store->observer = *observer;
     int r = open_store(store, dir, &summary, err);
     if (r < 0) {
+        if (r == -EIO || r == -ENOSPC)
+            r = store_space_is_out(store, err) ? -ENOSPC : r;
         store_close(store);
         return r;
     }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 /* A disk that is full for real: a small tmpfs, which takes root to mount; without it the tests are skipped.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -137,6 +138,48 @@ static void a_disk_without_any_space_ends_the_store_and_loses_nothing(void **sta
     assert_false(is_full_now(fixture));
 }
 
+/* Nobody is told to move a store away that only lacks room. */
+static void a_start_without_any_space_is_not_called_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!can_mount)
+        skip();
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_crash(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "reserve")), 0);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-shm")), 0);
+    fill_disk();
+    assert_int_equal(fixture_try_open(fixture), -ENOSPC);
+    assert_non_null(strstr(fixture->err.message, "full"));
+    assert_non_null(strstr(fixture->err.hint, "make room"));
+    empty_disk();
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.jobs, 1);
+}
+
+static void a_start_without_any_inode_is_not_called_damage(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!can_mount)
+        skip();
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_crash(fixture);
+    assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-shm")), 0);
+    assert_int_equal(mount("none", mount_point, NULL, MS_REMOUNT, DISK ",nr_inodes=7"), 0);
+    for (unsigned i = 0; i < 7; i++) {
+        _cleanup_free_ char *path = xasprintf("%s/inode%u", mount_point, i);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    }
+    int r = fixture_try_open(fixture);
+    assert_int_equal(r, -ENOSPC);
+    assert_non_null(strstr(fixture->err.message, "inodes"));
+    assert_int_equal(mount("none", mount_point, NULL, MS_REMOUNT, DISK ",nr_inodes=1000"), 0);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.jobs, 1);
+}
+
 int main(void)
 {
     can_mount = geteuid() == 0 && mkdtemp(mount_point) != NULL && unshare(CLONE_NEWNS) == 0 &&
@@ -146,6 +189,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(jobs_end_on_a_full_disk_and_new_work_is_refused),
         TEST(a_start_on_a_full_disk_uses_the_reserve),
+        TEST(a_start_without_any_space_is_not_called_damage),
+        TEST(a_start_without_any_inode_is_not_called_damage),
         TEST(a_disk_without_any_space_ends_the_store_and_loses_nothing),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
