@@ -64,11 +64,24 @@ int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct 
     return 0;
 }
 
+/* Over what is there, which needs no room: the text of a number that only grows fits into the same block. */
+static int overwrite(int dirfd, const char *file, const char *text, size_t length)
+{
+    _cleanup_close_ int fd = openat(dirfd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    if (pwrite(fd, text, length, 0) != (ssize_t)length)
+        return -EIO;
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
 int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err)
 {
     char text[FILE_MAX];
     int length = snprintf(text, sizeof(text), "%" PRIu64, epoch);
     int r = file_write(dirfd, file, text, (size_t)length, true);
+    if ((r == -ENOSPC || r == -EDQUOT) && overwrite(dirfd, file, text, (size_t)length) == 0)
+        r = 0;
     return r < 0 ? error_set_errno(err, r, "cannot store epoch %" PRIu64, epoch) : 0;
 }
 

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +37,29 @@ static void an_epoch_outlives_its_agent(void **state)
     assert_int_equal(epoch, 0); // another controller's numbers
     (void)unlinkat(fd, "epoch", 0);
     (void)close(fd);
+}
+
+/* A small file system of our own, which takes root to mount. */
+static void an_epoch_is_stored_without_a_free_inode(void **state)
+{
+    struct error err = { 0 };
+    uint64_t epoch = 0;
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", dir_path, "tmpfs", 0, "size=1m,nr_inodes=4") < 0)
+        skip();
+    int fd = persist_open(dir_path, &err);
+    assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 9, &err), 0);
+    for (int r = 0, i = 0; r >= 0; i++) {
+        _cleanup_free_ char *name = xasprintf("inode%d", i);
+        _cleanup_close_ int file = openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        r = file;
+    }
+    assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 10, &err), 0);
+    assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err), 0);
+    assert_int_equal(epoch, 10);
+    (void)close(fd);
+    assert_int_equal(umount(dir_path), 0);
 }
 
 static void a_damaged_epoch_is_an_error_not_a_zero(void **state)
@@ -116,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_outlives_its_agent),
+        cmocka_unit_test(an_epoch_is_stored_without_a_free_inode),
         cmocka_unit_test(a_damaged_epoch_is_an_error_not_a_zero),
         cmocka_unit_test(a_directory_that_others_may_change_is_refused),
         cmocka_unit_test(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not),
