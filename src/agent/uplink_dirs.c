@@ -17,22 +17,39 @@
 #define LOG_FILE    "mgpu-agent.log"
 #define BACKLOG     128
 
+static int refuse_second(const char *directory, struct error *err)
+{
+    (void)error_set(err, -EBUSY, "mgpud, or another mgpu-agent, runs already with %s", directory);
+    return error_hint(err, "the machine of mgpud is a node by itself; for a second node on one machine "
+                           "give --state-dir and --run-dir");
+}
+
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     int r = make_directories(directory, 0755);
     if (r < 0)
         return error_set_errno(err, r, "cannot make the directory %s", directory);
     _cleanup_free_ char *path = xasprintf("%s/" LOCK_FILE, directory);
-    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return error_set_errno(err, -errno, "cannot open %s", path);
-    if (lock_file(fd) < 0) {
-        (void)error_set(err, -EBUSY, "mgpud, or another mgpu-agent, runs already with %s", directory);
-        return error_hint(err, "the machine of mgpud is a node by itself; for a second node on one machine "
-                               "give --state-dir and --run-dir");
-    }
+    _cleanup_close_ int fd = -1;
+    r = lock_path(path, &fd);
+    if (r == -EAGAIN)
+        return refuse_second(directory, err);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot lock %s", path);
     *ret_fd = take_fd(&fd);
     return 0;
+}
+
+/* Lock files can be removed; this directory is in use as long as there is a state. */
+static int lock_node(const char *state_dir, int *ret_fd, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/node", state_dir);
+    int r = make_directories(path, 0700);
+    if (r == 0)
+        r = lock_private_directory(path, ret_fd);
+    if (r == -EAGAIN)
+        return refuse_second(state_dir, err);
+    return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
 
 static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *err)
@@ -74,6 +91,8 @@ int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *re
     int r = lock_directory(options->run_dir, &ret->lock_fds[0], err);
     if (r == 0)
         r = lock_directory(options->state_dir, &ret->lock_fds[1], err);
+    if (r == 0)
+        r = lock_node(options->state_dir, &ret->lock_fds[2], err);
     return r < 0 ? r : listen_for_streams(options->run_dir, &ret->stream_fd, err);
 }
 
@@ -81,6 +100,7 @@ void uplink_dirs_close(struct uplink_dirs *dirs)
 {
     closep(&dirs->lock_fds[0]);
     closep(&dirs->lock_fds[1]);
+    closep(&dirs->lock_fds[2]);
     closep(&dirs->stream_fd);
     closep(&dirs->detached.log_fd);
 }

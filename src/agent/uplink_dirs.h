@@ -7,14 +7,14 @@
 #include "base/error.h"
 
 struct uplink_dirs {
-    int lock_fds[2]; // run and state directory
+    int lock_fds[3]; // run and state directory, and STATE/node
     int stream_fd;   // listening at RUN/link.sock
     struct detached detached;
 };
 
 #define UPLINK_DIRS_EMPTY                                                                                    \
     {                                                                                                        \
-        .lock_fds = { -1, -1 }, .stream_fd = -1, .detached = { -1, -1 }                                      \
+        .lock_fds = { -1, -1, -1 }, .stream_fd = -1, .detached = { -1, -1 }                                  \
     }
 
 /* With --detach the caller's parent stays behind in here. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +111,43 @@ int lock_file(int fd)
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     return errno == EACCES ? -EAGAIN : -errno;
+}
+
+static bool is_locked_for_reading(int fd)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_RDLCK;
+}
+
+int lock_path(const char *path, int *ret_fd)
+{
+    for (int tries = 0;; tries++) {
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return -errno;
+        int r = lock_file(fd);
+        if (r == -EAGAIN && tries == 0 && is_locked_for_reading(fd)) {
+            if (unlink(path) < 0)
+                return -errno;
+            continue;
+        }
+        if (r == 0 && fchmod(fd, 0600) < 0)
+            return -errno;
+        if (r == 0 || r == -EAGAIN)
+            *ret_fd = take_fd(&fd);
+        return r;
+    }
+}
+
+int lock_private_directory(const char *path, int *ret_fd)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return -errno;
+    *ret_fd = take_fd(&fd);
+    return 0;
 }
 
 bool is_file_locked(int fd)

@@ -32,5 +32,14 @@ int make_directories(const char *path, mode_t mode);
  * process has it. It is given up when the last copy of the descriptor closes, however its owner died. */
 int lock_file(int fd);
 
+/* Opens PATH, makes it 0600 and takes lock_file() on it. A file that others could open may be locked by one
+ * of them for reading, for ever; nobody of ours takes such a lock, so a fresh file takes the place of that
+ * one. -EAGAIN: *ret_fd is open, for what its owner wrote into it. */
+int lock_path(const char *path, int *ret_fd);
+
+/* Locks a directory that only its owner can open, until *ret_fd closes: -EAGAIN when another process has it.
+ * Who removes lock files does not remove this lock. */
+int lock_private_directory(const char *path, int *ret_fd);
+
 /* True when some process holds lock_file() on the file behind `fd`. */
 bool is_file_locked(int fd);

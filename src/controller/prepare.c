@@ -27,10 +27,11 @@
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", directory);
-    _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return error_set_errno(err, -errno, "cannot open %s", path);
-    if (lock_file(fd) < 0) {
+    _cleanup_close_ int fd = -1;
+    int r = lock_path(path, &fd);
+    if (r < 0 && r != -EAGAIN)
+        return error_set_errno(err, r, "cannot lock %s", path);
+    if (r == -EAGAIN) {
         char pid[16] = "";
         ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
         (void)error_set(err, -EBUSY, "mgpud runs already with %s (pid %.*s)", directory,
@@ -43,6 +44,18 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
         return error_set_errno(err, -errno, "cannot write %s", path);
     *ret_fd = take_fd(&fd);
     return 0;
+}
+
+/* Lock files can be removed; this directory is in use as long as there is a state. */
+static int lock_node(const struct controller_options *options, int *ret_fd, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%s/node", options->state_dir);
+    int r = lock_private_directory(path, ret_fd);
+    if (r == -EAGAIN) {
+        (void)error_set(err, -EBUSY, "mgpud, or an mgpu-agent, runs already with %s", options->state_dir);
+        return error_hint(err, "use it, or start another with --state-dir and --run-dir");
+    }
+    return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
 
 static int make_directories_for(struct controller *controller, struct prepared *prepared, struct error *err)
@@ -108,6 +121,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
     if (r == 0)
         r = lock_directory(options->state_dir, &prepared->lock_fds[1], err);
     if (r == 0)
+        r = lock_node(options, &prepared->lock_fds[2], err);
+    if (r == 0)
         r = open_sockets(controller, prepared, err);
     if (r == 0)
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
@@ -123,6 +138,7 @@ void prepare_clear(struct prepared *prepared)
     free(prepared->store_dir);
     closep(&prepared->lock_fds[0]);
     closep(&prepared->lock_fds[1]);
+    closep(&prepared->lock_fds[2]);
     closep(&prepared->link_fd);
     closep(&prepared->detached.log_fd);
 }

@@ -8,7 +8,7 @@
 #include "controller/privileges.h"
 
 struct prepared {
-    int lock_fds[2];             // run and state directory; held for as long as we live
+    int lock_fds[3];             // RUN, STATE, STATE/node; held for as long as we live
     int api_fd, link_fd, tcp_fd; // listening; api_fd and tcp_fd are given to the API
     struct detached detached;
     struct user_ids user;
@@ -17,7 +17,7 @@ struct prepared {
 
 #define PREPARED_EMPTY                                                                                       \
     {                                                                                                        \
-        .lock_fds = { -1, -1 }, .api_fd = -1, .link_fd = -1, .tcp_fd = -1, .detached = { -1, -1 }            \
+        .lock_fds = { -1, -1, -1 }, .api_fd = -1, .link_fd = -1, .tcp_fd = -1, .detached = { -1, -1 }        \
     }
 
 /* Sets controller->agent and admin_uid too. With --detach the caller's parent stays behind in here. */

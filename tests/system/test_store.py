@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The store under bad conditions: a second daemon, damage, a newer format, a full disk."""
 
+import fcntl
 import glob
 import os
 import re
@@ -58,6 +59,32 @@ def test_a_second_daemon_on_the_same_state_with_another_run_directory_is_refused
     log = refuse_to_start(second)
     assert f'{first.state_dir}' in log, log
     assert first.run_job(['echo', 'x'])[1] == 'x\n'
+
+
+def test_a_second_daemon_is_refused_where_the_lock_files_were_removed(make_instance):
+    first = make_instance()
+    second = make_instance(start=False)
+    second.command = first.command
+    os.unlink(f'{first.run_dir}/mgpud.lock')
+    os.unlink(f'{first.state_dir}/mgpud.lock')
+    log = refuse_to_start(second)
+    assert f'runs already with {first.state_dir}' in log, log
+    assert first.run_job(['echo', 'x'])[1] == 'x\n', 'the first one is not disturbed'
+
+
+def test_a_lock_for_reading_keeps_no_daemon_from_starting(make_instance):
+    instance = make_instance()
+    files = []
+    instance.stop()
+    for directory in (instance.run_dir, instance.state_dir):
+        path = f'{directory}/mgpud.lock'
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        files.append(open(path, encoding='ascii'))  # as a user could while it was 0644
+        fcntl.lockf(files[-1], fcntl.LOCK_SH)
+    instance.start()
+    assert instance.run_job(['echo', 'x'])[1] == 'x\n'
+    for file in files:
+        file.close()
 
 
 def test_instances_side_by_side_do_not_see_each_other(make_instance):

@@ -224,9 +224,45 @@ static void an_interrupted_pipe_still_gets_every_byte(void **state)
 
 #define in_place(test) cmocka_unit_test_setup_teardown(test, enter, leave)
 
+/* As any user could who may read the file. */
+static void a_lock_for_reading_keeps_nobody_out(void **state)
+{
+    static char path[] = "/tmp/mgpu-lock-XXXXXX";
+    struct flock reading = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+    struct stat file;
+    int own = -1, stranger = mkostemp(path, O_CLOEXEC);
+    assert_int_equal(fchmod(stranger, 0644), 0);
+    assert_int_equal(fcntl(stranger, F_OFD_SETLK, &reading), 0);
+    assert_int_equal(lock_path(path, &own), 0);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    int second = -1;
+    assert_int_equal(lock_path(path, &second), -EAGAIN);
+    (void)close(second);
+    (void)close(own);
+    (void)close(stranger);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void a_lock_file_of_an_older_version_becomes_private(void **state)
+{
+    static char path[] = "/tmp/mgpu-lock-XXXXXX";
+    struct stat file;
+    int own = -1, old = mkostemp(path, O_CLOEXEC);
+    assert_int_equal(fchmod(old, 0644), 0);
+    assert_int_equal(lock_path(path, &own), 0);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    (void)close(own);
+    (void)close(old);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_for_reading_keeps_nobody_out),
+        cmocka_unit_test(a_lock_file_of_an_older_version_becomes_private),
         in_place(a_written_file_reads_back),
         in_place(a_written_file_is_private_and_leaves_no_temporary),
         in_place(writing_again_replaces_the_whole_file),
