@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/process.h"
 #include "controller/core.h"
 #include "store/store.h"
 
@@ -93,6 +94,7 @@ struct controller {
     bool is_root;    // started as root: jobs of several users
     bool is_leaving; // nothing is decided any more
     uint32_t admin_uid;
+    char boot_id[BOOT_ID_SIZE];
     int64_t started_wall_ms;
     int exit_status; // of the program, when something ends the loop
 };

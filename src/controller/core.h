@@ -88,6 +88,7 @@ struct loss_settings {
 };
 
 struct core_options {
+    const char *boot_id;     // of this machine, so that time goes on over restarts; NULL: not known
     uint32_t admin_uid;      // besides root
     size_t queue_max;        // jobs not done, of all users
     size_t user_queue_max;   // the same of one user; 0: any number
@@ -355,6 +356,8 @@ const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char 
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);
 
+/* After loading: the latest time of a job, 0 when there is none. */
+int64_t core_newest_ms(const struct core *core);
 /* The highest id given out; no job in memory needs to have it any more. */
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq

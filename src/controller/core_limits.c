@@ -71,7 +71,7 @@ static void set(struct core *core, struct core_job *entry, int64_t at_ms)
     sift_up(timers, timers->count++, entry);
 }
 
-/* On the wall clock. */
+/* In the time of the core. */
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
     int64_t ends_ms = job->started_ms + job->ask->time_limit_ms;
@@ -93,6 +93,13 @@ void core_set_due(struct core *core, struct core_job *entry)
         core_clear_due(core, entry);
     else if (core_extra(entry)->timer == 0 || core_extra(entry)->limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
+}
+
+void core_renew_deadlines(struct core *core)
+{
+    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after)
+        if (has_deadline(entry->job))
+            core_set_due(core, entry);
 }
 
 int64_t core_next_due(const struct core *core)
@@ -132,7 +139,7 @@ void core_run_due(struct core *core)
         } else if (entry->job->ask->deadline_ms <= core->now_ms) {
             core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
         } else {
-            core_set_due(core, entry); // the wall clock was set back meanwhile
+            core_set_due(core, entry); // time runs slower while the wall clock is behind
         }
     }
 }

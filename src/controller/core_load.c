@@ -74,6 +74,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = core_load_notice(core, bytes, length, err);
     else if (strcmp(kind, "usage") == 0)
         r = account_decode(sched_fairshare(core->sched), bytes, length, err);
+    else if (strcmp(kind, "clock") == 0)
+        core_clock_load(core, bytes, length);
     else if (strcmp(kind, "history") == 0)
         /* What was learnt is advice: of an older form, or torn, it is learnt anew. */
         (void)history_decode(sched_history(core->sched), key, bytes, length, err);
@@ -101,11 +103,18 @@ void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t 
     key_table_add(&core->keys, key_hash, job, spec_hash);
 }
 
+int64_t core_newest_ms(const struct core *core)
+{
+    return core->last_ms;
+}
+
 void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     /* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
     core->boot_ms = boot_ms;
-    core->now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
+    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
+    core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
+    core_clock_keep(core);
     for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_set_due(core, entry);
         core_note_stop(core, entry);

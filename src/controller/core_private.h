@@ -121,6 +121,17 @@ struct outlook {
 
 #define CORE_QUOTA_CHAINS 64U
 
+/* Where the time of the core is, see core_clock.c. */
+struct core_clock {
+    bool is_set, is_kept;
+    bool has_stepped;       // forward, and deadlines have not been set anew
+    int64_t offset_ms;      // to the boot clock
+    int64_t kept_ms;        // the same as the store has it
+    int64_t lead_ms;        // before the wall clock, when it was read last
+    int64_t slowed_ms;      // boot clock: up to here it ran at half speed
+    int64_t ahead_since_ms; // boot clock: since when the wall clock is well ahead; 0: it is not
+};
+
 struct core {
     struct core_options options;
     struct core_effects effects;
@@ -157,8 +168,9 @@ struct core {
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core_turn.c. */
-    int64_t boot_ms;      // the latest that was told
-    int64_t now_ms;       // of everything in this turn; 0: nothing has happened in it yet
+    int64_t boot_ms; // the latest that was told
+    int64_t now_ms;  // of everything in this turn; 0: nothing has happened in it yet
+    struct core_clock clock;
     int64_t last_ms;      // of the turn before
     int64_t last_boot_ms; // when that one ended
 };
@@ -244,10 +256,16 @@ void core_link_member(struct core *core, struct core_job *entry);
 void core_unlink_member(struct core_job *entry);
 void core_member_done(struct core *core, const struct core_job *entry);
 
+/* --- core_clock.c --- */
+int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the time of the core
+void core_clock_keep(struct core *core);                                      // in the open batch
+void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
+
 /* --- core_limits.c: time limits and deadlines --- */
 void core_set_due(struct core *core, struct core_job *entry); // as its state and its request say
 void core_clear_due(struct core *core, struct core_job *entry);
 void core_run_due(struct core *core);
+void core_renew_deadlines(struct core *core);   // the time has stepped
 int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
 void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time. Everything that happens in one turn of the event loop has one time, core->now_ms: the wall clock, but
- * always later than that of the turn before, whatever the clock does. At the end of a turn comes at most one
+ * Time. Everything that happens in one turn of the event loop has one time, core->now_ms: that of
+ * core_clock.c, always later than that of the turn before. At the end of a turn comes at most one
  * pass of the scheduler, at that time. What the scheduler itself wants to do at a time is done at exactly
  * that time, before anything later. So the log of events alone says when each pass was, and feeding it to
  * another scheduler gives the same decisions (docs/journal.md).
@@ -41,16 +41,22 @@ void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->boot_ms = boot_ms;
     if (core->now_ms != 0)
         return;
-    int64_t now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
+    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
+    now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
     catch_up(core, now_ms);
     core->now_ms = now_ms;
+    core_clock_keep(core);
+    if (core->clock.has_stepped)
+        core_renew_deadlines(core);
+    core->clock.has_stepped = false;
 }
 
 int64_t core_look_ms(const struct core *core, int64_t wall_ms)
 {
     if (core->now_ms != 0)
         return core->now_ms;
-    return wall_ms > core->last_ms ? wall_ms : core->last_ms;
+    int64_t now_ms = wall_ms + core->clock.lead_ms;
+    return now_ms > core->last_ms ? now_ms : core->last_ms;
 }
 
 void core_arm(struct core *core, int64_t boot_ms)
@@ -63,11 +69,12 @@ void core_arm(struct core *core, int64_t boot_ms)
 
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
+    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
     core->armed_ms = 0;
     if (core->open != NULL)
         core->open->is_urgent = true;
     core_run_notices(core, core_look_ms(core, wall_ms));
-    if (core_next_due(core) > boot_ms && core_next_mark(core) > wall_ms && core_next_health(core) > wall_ms &&
+    if (core_next_due(core) > boot_ms && core_next_mark(core) > now_ms && core_next_health(core) > now_ms &&
         core_next_loss(core) > boot_ms)
         return;
     core_begin(core, boot_ms, wall_ms);
@@ -80,6 +87,7 @@ void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
 /* The timer for what comes next by itself. */
 static void arm_next(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
+    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
     int64_t next_ms = sched_next_ms(core->sched), mark_ms = core_next_mark(core),
             due_ms = core_next_due(core), health_ms = core_next_health(core), loss_ms = core_next_loss(core),
             notice_ms = core_next_notice(core, core_look_ms(core, wall_ms));
@@ -87,7 +95,7 @@ static void arm_next(struct core *core, int64_t boot_ms, int64_t wall_ms)
     next_ms = health_ms < next_ms ? health_ms : next_ms;
     next_ms = notice_ms < next_ms ? notice_ms : next_ms;
     if (next_ms != TIME_NEVER)
-        core_arm(core, boot_ms + (next_ms > wall_ms ? next_ms - wall_ms : 1));
+        core_arm(core, boot_ms + (next_ms > now_ms ? next_ms - now_ms : 1));
     due_ms = loss_ms < due_ms ? loss_ms : due_ms;
     if (due_ms != TIME_NEVER)
         core_arm(core, due_ms);
@@ -110,7 +118,7 @@ static void end_turn(struct core *core, int64_t boot_ms)
 
 void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
-    if (sched_next_ms(core->sched) <= wall_ms)
+    if (sched_next_ms(core->sched) <= core_clock_read(core, boot_ms, wall_ms))
         core_begin(core, boot_ms, wall_ms);
     core_run_never(core);
     if (core->now_ms != 0)

@@ -17,6 +17,7 @@
 #include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/version.h"
 #include "controller/agent_process.h"
 #include "controller/api_gate.h"
@@ -50,6 +51,7 @@ struct program {
     struct event *signals[3];
     struct event *store_readable;
     struct history_keeper *history;
+    int64_t newest_ms; // the latest time of a job at the start
     struct turns *turns;
     bool is_ready, is_failed;
     int argc;
@@ -143,6 +145,7 @@ static int load(struct program *program, struct error *err)
         r = store_load_jobs(controller->store, options.recent_done_max, load_job, controller->core, err);
     if (r == 0)
         r = store_load_keys(controller->store, load_key, controller->core, err);
+    program->newest_ms = core_newest_ms(controller->core);
     if (r == 0)
         core_load_end(controller->core, clock_boot_ms(), clock_wall_ms());
     return r;
@@ -340,7 +343,7 @@ static int start(struct program *program, struct error *err)
         return r;
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = serve_new(controller);
-    controller->retention = retention_new(controller);
+    controller->retention = retention_new(controller, program->newest_ms);
     program->turns = turns_new(controller->loop, end_turn, program);
     return watch(program, err);
 }

@@ -16,6 +16,7 @@ struct core_options reload_core_options(const struct controller *controller)
 {
     const struct controller_options *options = &controller->options;
     struct core_options core = {
+        .boot_id = controller->boot_id,
         .admin_uid = controller->admin_uid,
         .queue_max = QUEUE_MAX,
         .user_queue_max = options->user_max_queued,

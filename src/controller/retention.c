@@ -18,12 +18,16 @@
 #define SWEEP_LEAST_MS 1000
 #define SWEEP_MOST_MS  3600000
 #define SWEEP_COUNT_MS 10000 // when jobs are counted too
-#define SWEEPS_PER_AGE 10    // a job is at most this part older than it may become
+#define JUMP_MS                                                                                              \
+    (24 * 3600 * 1000LL)  // a wall clock that is so much later than expected is not believed at once
+#define SWEEPS_PER_AGE 10 // a job is at most this part older than it may become
 
 struct retention {
     struct controller *controller;
     struct event *timer;
-    bool is_sweeping; // the next one is planned when this one is over
+    int64_t looked_wall_ms, looked_boot_ms; // at the clocks, last
+    int64_t paused_until_ms;                // boot clock: the wall clock jumped
+    bool is_sweeping;                       // the next one is planned when this one is over
 };
 
 static bool is_wanted(const struct controller_options *options)
@@ -55,6 +59,27 @@ static void on_retired(void *arg, uint64_t jobs)
         plan(retention, sweep_ms(options));
 }
 
+/* A clock that is years ahead by mistake would remove every job in one sweep. So after a jump nothing is
+ * removed for as long as a jump is: time for somebody to see it. */
+static bool is_paused(struct retention *retention)
+{
+    int64_t wall_ms = clock_wall_ms(), boot_ms = clock_boot_ms();
+    if (retention_is_jump(wall_ms - retention->looked_wall_ms, boot_ms - retention->looked_boot_ms)) {
+        char now[32];
+        clock_format_utc(wall_ms, now, sizeof(now));
+        log_warning("the clock has jumped forward to %s: no old jobs are removed for 24 h", now);
+        retention->paused_until_ms = boot_ms + JUMP_MS;
+    }
+    retention->looked_wall_ms = wall_ms;
+    retention->looked_boot_ms = boot_ms;
+    return boot_ms < retention->paused_until_ms;
+}
+
+bool retention_is_jump(int64_t wall_passed_ms, int64_t boot_passed_ms)
+{
+    return wall_passed_ms - boot_passed_ms > JUMP_MS;
+}
+
 static void on_due(evutil_socket_t fd, short events, void *arg)
 {
     struct retention *retention = arg;
@@ -62,14 +87,20 @@ static void on_due(evutil_socket_t fd, short events, void *arg)
     int64_t before_ms = options->keep_jobs_ms > 0 ? clock_wall_ms() - options->keep_jobs_ms : 0;
     uint64_t keep_max = options->keep_max > 0 ? options->keep_max : UINT64_MAX;
     (void)fd, (void)events;
+    if (is_paused(retention)) {
+        plan(retention, sweep_ms(options));
+        return;
+    }
     retention->is_sweeping = true;
     store_retire(retention->controller->store, before_ms, keep_max, on_retired, retention);
 }
 
-struct retention *retention_new(struct controller *controller)
+struct retention *retention_new(struct controller *controller, int64_t newest_ms)
 {
     struct retention *retention = xcalloc(1, sizeof(*retention));
     retention->controller = controller;
+    retention->looked_boot_ms = clock_boot_ms();
+    retention->looked_wall_ms = newest_ms > 0 ? newest_ms : clock_wall_ms();
     retention->timer = evtimer_new(controller->loop, on_due, retention);
     if (is_wanted(&controller->options))
         plan(retention, sweep_ms(&controller->options));

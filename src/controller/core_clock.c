@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of the core: the boot clock plus an offset. The wall clock may be set at any moment, by hand or by
+ * NTP; backoff, --begin and --deadline must neither fire nor hang because of it.
+ *
+ * - Up to CLOCK_SMALL_MS the wall clock is followed at once.
+ * - A wall clock that is further ahead is followed when it has been so for CLOCK_FOLLOW_MS: a step that
+ *   somebody takes back soon changes nothing.
+ * - Time never goes back, because events are numbered and replayed in its order. When it is ahead of the wall
+ *   clock it runs at half speed until they meet.
+ *
+ * The offset is kept with the boot id, so that a restart within a boot goes on with the time there was.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "controller/core_private.h"
+
+#define CLOCK_SMALL_MS  2000
+#define CLOCK_FOLLOW_MS (5 * 60 * 1000)
+#define CLOCK_KIND      "clock"
+
+/* Forward, to the wall clock. Deadlines are timers of the boot clock, and come sooner now. */
+static void follow(struct core_clock *clock, int64_t ahead_ms)
+{
+    clock->offset_ms += ahead_ms;
+    clock->ahead_since_ms = 0;
+    clock->has_stepped |= ahead_ms > CLOCK_SMALL_MS;
+}
+
+static void slow_down(struct core_clock *clock, int64_t boot_ms, int64_t lead_ms)
+{
+    int64_t half_ms = (boot_ms - clock->slowed_ms) / 2;
+    clock->offset_ms -= half_ms < lead_ms ? half_ms : lead_ms;
+    clock->slowed_ms += half_ms * 2;
+}
+
+int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    struct core_clock *clock = &core->clock;
+    if (!clock->is_set) {
+        int64_t now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
+        *clock = (struct core_clock){ .is_set = true, .offset_ms = now_ms - boot_ms, .slowed_ms = boot_ms };
+    }
+    int64_t lead_ms = boot_ms + clock->offset_ms - wall_ms;
+    if (lead_ms > 0)
+        slow_down(clock, boot_ms, lead_ms);
+    else
+        clock->slowed_ms = boot_ms;
+    if (lead_ms >= 0)
+        clock->ahead_since_ms = 0;
+    else if (-lead_ms <= CLOCK_SMALL_MS)
+        follow(clock, -lead_ms);
+    else if (clock->ahead_since_ms == 0)
+        clock->ahead_since_ms = boot_ms;
+    else if (boot_ms - clock->ahead_since_ms >= CLOCK_FOLLOW_MS)
+        follow(clock, -lead_ms);
+    clock->lead_ms = boot_ms + clock->offset_ms - wall_ms;
+    return boot_ms + clock->offset_ms;
+}
+
+void core_clock_keep(struct core *core)
+{
+    struct core_clock *clock = &core->clock;
+    int64_t change_ms = clock->offset_ms - clock->kept_ms;
+    if (core->options.boot_id == NULL || (clock->is_kept && llabs(change_ms) <= CLOCK_SMALL_MS))
+        return;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_printf(&text, "%s %" PRId64, core->options.boot_id, clock->offset_ms);
+    store_batch_put(core_batch(core)->changes, CLOCK_KIND, "", &text);
+    clock->kept_ms = clock->offset_ms;
+    clock->is_kept = true;
+}
+
+/* Of another boot, or damaged: the wall clock is all there is. */
+void core_clock_load(struct core *core, const uint8_t *bytes, size_t length)
+{
+    char text[128], boot_id[64];
+    int64_t offset_ms = 0;
+    (void)snprintf(
+        text, sizeof(text), "%.*s", (int)(length < sizeof(text) ? length : 0), (const char *)bytes);
+    if (sscanf(text, "%63s %" SCNd64, boot_id, &offset_ms) != 2 ||
+        !text_equal(boot_id, core->options.boot_id))
+        return;
+    core->clock =
+        (struct core_clock){ .is_set = true, .is_kept = true, .offset_ms = offset_ms, .kept_ms = offset_ms };
+}
