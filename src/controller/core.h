@@ -356,6 +356,8 @@ const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char 
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);
 
+/* The jobs that others wait for, as in "3,17"; the caller frees it. */
+char *core_awaited_jobs(const struct core *core);
 /* After loading: the latest time of a job, 0 when there is none. */
 int64_t core_newest_ms(const struct core *core);
 /* The highest id given out; no job in memory needs to have it any more. */

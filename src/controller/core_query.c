@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading the core, for the API. */
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "controller/core_private.h"
 
 struct core_job *core_find(const struct core *core, uint64_t id)
@@ -75,4 +78,21 @@ uint64_t core_last_job(const struct core *core)
 int64_t core_version(const struct core *core)
 {
     return core->now_ms != 0 ? 0 : core->last_ms;
+}
+
+char *core_awaited_jobs(const struct core *core)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+        struct ask_after *after = NULL;
+        size_t count = 0;
+        struct error err;
+        if (entry->job->state != JOB_QUEUED || entry->job->ask->after == NULL ||
+            parse_after(entry->job->ask->after, &after, &count, &err) < 0)
+            continue;
+        for (size_t i = 0; i < count; i++)
+            buffer_printf(&text, "%s%" PRIu64, text.length > 0 ? "," : "", after[i].job);
+        free(after);
+    }
+    return xstrdup(buffer_text(&text));
 }

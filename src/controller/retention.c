@@ -92,7 +92,8 @@ static void on_due(evutil_socket_t fd, short events, void *arg)
         return;
     }
     retention->is_sweeping = true;
-    store_retire(retention->controller->store, before_ms, keep_max, on_retired, retention);
+    _cleanup_free_ char *kept = core_awaited_jobs(retention->controller->core);
+    store_retire(retention->controller->store, before_ms, keep_max, kept, on_retired, retention);
 }
 
 struct retention *retention_new(struct controller *controller, int64_t newest_ms)

@@ -68,7 +68,8 @@ void store_sum_ended(struct store *store, const struct ended_filter *filter, enu
 /*
  * Removes jobs that ended before `before_ms`, and of the others the oldest beyond the newest `keep_max`: with
  * their events, specifications and submit keys, a few in each transaction. What they held and used is added
- * to the sums of their days in the same transaction. Calls back when none is left.
+ * to the sums of their days in the same transaction. Calls back when none is left. `kept`, ids as in "3,17"
+ * or NULL, stay whatever their age: a start asks how they ended.
  */
-void store_retire(struct store *store, int64_t before_ms, uint64_t keep_max,
+void store_retire(struct store *store, int64_t before_ms, uint64_t keep_max, const char *kept,
     void (*on_retired)(void *arg, uint64_t jobs), void *arg);

@@ -18,6 +18,7 @@ struct retire {
     bool has_cut;
     struct ended_place cut; // this one and all before it go
     uint64_t keep_max;
+    char *kept; // ids that stay, as JSON
     uint64_t total;
     size_t count; // of this batch
     void (*on_retired)(void *arg, uint64_t jobs);
@@ -52,6 +53,7 @@ static int find_jobs(struct store *store, const struct retire *retire, struct en
     (void)sqlite3_bind_int64(find, 1, retire->cut.ended_ms);
     (void)sqlite3_bind_int64(find, 2, (int64_t)retire->cut.job);
     (void)sqlite3_bind_int64(find, 3, RETIRE_JOBS);
+    (void)sqlite3_bind_text(find, 4, retire->kept, -1, SQLITE_STATIC);
     while ((rc = sqlite3_step(find)) == SQLITE_ROW)
         jobs[count++] = (struct ended_place){ .job = (uint64_t)sqlite3_column_int64(find, 0),
             .ended_ms = sqlite3_column_int64(find, 1) };
@@ -107,7 +109,7 @@ static int run_retire(struct store *store, struct store_request *request, struct
 
 static void answer_retire(struct store *store, struct store_request *request)
 {
-    const struct retire *retire = (const struct retire *)request;
+    struct retire *retire = (struct retire *)request;
     uint64_t total = retire->total + retire->count;
     if (retire->count == 0) {
         retire->on_retired(retire->arg, total);
@@ -115,6 +117,7 @@ static void answer_retire(struct store *store, struct store_request *request)
     }
     struct retire *next = xcalloc(1, sizeof(*next));
     *next = *retire;
+    retire->kept = NULL; // the next one's
     next->request = (struct store_request){ .kind = &retire_kind };
     next->total = total;
     store_thread_push(store, &next->request);
@@ -122,6 +125,7 @@ static void answer_retire(struct store *store, struct store_request *request)
 
 static void free_retire(struct store_request *request)
 {
+    free(((struct retire *)request)->kept);
     free(request);
 }
 
@@ -129,7 +133,7 @@ static const struct store_request_kind retire_kind = {
     .run = run_retire, .answer = answer_retire, .free = free_retire
 };
 
-void store_retire(struct store *store, int64_t before_ms, uint64_t keep_max,
+void store_retire(struct store *store, int64_t before_ms, uint64_t keep_max, const char *kept,
     void (*on_retired)(void *arg, uint64_t jobs), void *arg)
 {
     struct retire *retire = xcalloc(1, sizeof(*retire));
@@ -137,6 +141,7 @@ void store_retire(struct store *store, int64_t before_ms, uint64_t keep_max,
         .request.kind = &retire_kind,
         .cut = { .ended_ms = before_ms },
         .keep_max = keep_max,
+        .kept = xasprintf("[%s]", kept != NULL ? kept : ""),
         .on_retired = on_retired,
         .arg = arg,
     };

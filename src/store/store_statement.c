@@ -53,7 +53,7 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_FIND_OLD] =
         "SELECT job, ended_ms FROM ended AS e WHERE (ended_ms, job) <= (?1, ?2) AND NOT (is_array AND EXISTS"
         " (SELECT 1 FROM jobs AS m WHERE m.array_job = e.job AND m.array_job <> 0))"
-        " ORDER BY ended_ms, job LIMIT ?3",
+        " AND job NOT IN (SELECT value FROM json_each(?4)) ORDER BY ended_ms, job LIMIT ?3",
     /* Numbers of events never come again, even when the latest ones leave. */
     [SQL_RAISE_EVENT_FLOOR] = "UPDATE meta SET value = max(value, (SELECT ifnull(max(seq), 0) FROM events))"
                               " WHERE name = 'event_floor'",

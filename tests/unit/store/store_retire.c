@@ -32,7 +32,7 @@ static void on_retired(void *arg, uint64_t jobs)
 static uint64_t retire(struct fixture *fixture, int64_t before_ms, uint64_t keep_max)
 {
     struct heard heard = { 0 };
-    store_retire(fixture->store, before_ms, keep_max, on_retired, &heard);
+    store_retire(fixture->store, before_ms, keep_max, NULL, on_retired, &heard);
     fixture_dispatch_until(fixture, &heard.is_done);
     return heard.jobs;
 }
@@ -144,7 +144,7 @@ static void a_kill_in_between_leaves_whole_jobs_and_whole_sums(void **state)
         if (child == 0) {
             struct heard heard = { 0 };
             fixture_open(fixture);
-            store_retire(fixture->store, INT64_MAX, FOREVER, on_retired, &heard);
+            store_retire(fixture->store, INT64_MAX, FOREVER, NULL, on_retired, &heard);
             /* The batch that is asked for by the last of these may or may not be done. */
             for (int batch = 0; batch < kill_after && !heard.is_done; batch++)
                 fixture_dispatch_once(fixture);
@@ -198,9 +198,25 @@ static void an_array_leaves_after_its_elements(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* What a job that waits depends on is asked for at the next start. */
+static void a_job_that_another_waits_for_stays(void **state)
+{
+    struct fixture *fixture = *state;
+    struct heard heard = { 0 };
+    for (unsigned i = 0; i < 40; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_retire(fixture->store, INT64_MAX, FOREVER, "3,17", on_retired, &heard);
+    fixture_dispatch_until(fixture, &heard.is_done);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 2);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs WHERE id IN (3, 17)"), 2);
+    assert_int_equal(fixture_fsck(fixture), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_job_that_another_waits_for_stays),
         TEST(old_jobs_leave_with_all_that_was_about_them),
         TEST(the_newest_stay_however_old_they_are),
         TEST(what_they_held_and_used_stays_in_the_sums),
