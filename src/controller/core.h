@@ -340,6 +340,7 @@ struct core_node {
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
     uint32_t n_telling;    // notices that it is about to tell
+    bool was_held;         // drained because the store is an older copy
     bool is_awaited;       // it had jobs when the controller started
     char *address;         // where other nodes reach it; NULL: by its name
     char *here;            // how it reaches the machine of the controller; NULL: not known

@@ -107,6 +107,21 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
         store_batch_remove(core_batch(core)->changes, kind, key);
 }
 
+void core_hold_node(struct core *core, struct core_node *node)
+{
+    if (!core->is_store_old || node->was_held)
+        return;
+    node->was_held = true;
+    struct cluster_change change = {
+        .kind = CHANGE_NODE_DRAIN,
+        .uid = core->options.admin_uid,
+        .node = node->name,
+        .text = (char[]){ "the store was restored: look at the queue, then resume the node" },
+    };
+    if (find_mark(core, node->name, NULL) == NULL)
+        core_make_mark(core, &change);
+}
+
 int64_t core_next_mark(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;

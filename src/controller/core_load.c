@@ -13,6 +13,7 @@ void core_load_summary(struct core *core, const struct store_summary *summary)
     core->last_job = summary->last_job;
     core->last_event = summary->last_event;
     core->last_durable_event = summary->last_event;
+    core->is_store_old = summary->is_old_copy;
 }
 
 static int load_mark(struct core *core, const struct cluster_change *change, struct error *err)
@@ -126,6 +127,8 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     }
     core_await_nodes(core);
     core_note_settings(core, false);
+    for (size_t i = 0; i < core->n_nodes; i++)
+        core_hold_node(core, &core->nodes[i]);
 }
 
 void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)

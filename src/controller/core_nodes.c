@@ -197,6 +197,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
     core_watch_gpus(core, node);
     core_check_health(core, node);
+    core_hold_node(core, node);
     core_node_changed(core, node);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {

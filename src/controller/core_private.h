@@ -171,6 +171,7 @@ struct core {
     int64_t boot_ms; // the latest that was told
     int64_t now_ms;  // of everything in this turn; 0: nothing has happened in it yet
     struct core_clock clock;
+    bool is_store_old;    // an administrator is to look at the queue before anything starts
     int64_t last_ms;      // of the turn before
     int64_t last_boot_ms; // when that one ended
 };
@@ -286,6 +287,8 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
 /* --- core_cluster.c --- */
 void core_node_changed(struct core *core, struct core_node *node); // up, with what it said
 void core_node_down(struct core *core, struct core_node *node);
+/* Of a store that is an older copy: drains the node, once, until an administrator resumes it. */
+void core_hold_node(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
 void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away

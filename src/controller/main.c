@@ -148,6 +148,10 @@ static int load(struct program *program, struct error *err)
     program->newest_ms = core_newest_ms(controller->core);
     if (r == 0)
         core_load_end(controller->core, clock_boot_ms(), clock_wall_ms());
+    if (r == 0 && controller->summary.is_old_copy)
+        log_warning(
+            "the store is an older copy: every node is drained; cancel what has run already, then 'mgpu "
+            "node resume NAME'");
     return r;
 }
 

@@ -35,6 +35,7 @@ struct store_summary {
     uint64_t last_job;   // highest id ever given out
     uint64_t last_event; // highest event seq
     uint64_t jobs;       // rows in the jobs table
+    bool is_old_copy;    // a snapshot, or a copy without its log: what happened since is not known
     char instance[33];   // random hex name of this store, made at its creation
 };
 

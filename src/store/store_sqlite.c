@@ -158,6 +158,7 @@ static int open_store(
     r = store_ids_write_through(store, err);
     if (r == 0)
         r = read_summary(store->db, ret_summary, err);
+    ret_summary->is_old_copy = found.is_old_copy;
     if (r == 0)
         r = store_thread_start(store, err);
     if (r < 0 || !found.is_log_gone)

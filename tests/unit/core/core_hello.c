@@ -300,9 +300,39 @@ static void a_row_without_a_node_is_refused(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
 
+/* What is queued in an older copy of the store may have run since. */
+static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **state)
+{
+    struct bench *bench = *state;
+    const struct store_summary summary = {
+        .epoch = 4, .last_job = 10, .last_event = 100, .is_old_copy = true
+    };
+    const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
+    int submitted = 0, resumed = 0;
+    core_free(bench->core);
+    bench->core = core_new(&bench->options, &bench->effects);
+    core_load_summary(bench->core, &summary);
+    core_load_end(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
+    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    bench_submit(bench, 1000, 1, NULL, &submitted);
+    bench_settle(bench);
+    uint64_t job = bench_answer(bench, &submitted)->job;
+    assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, &resumed);
+    bench_settle(bench);
+    assert_int_equal(bench_answer(bench, &resumed)->code, 0);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    assert_int_equal(bench_hello(bench, 2, "b00t", 1, NULL, 0), 0); // and it is not drained again
+    bench_settle(bench);
+    assert_null(core_mark(bench->core, "box", NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_restored_store_starts_nothing_until_its_nodes_are_resumed, bench_open, bench_close),
         CASE(words_of_an_older_connection_are_not_believed),
         CASE(they_are_not_believed_while_the_node_is_away_either),
         CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),
