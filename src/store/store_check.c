@@ -25,6 +25,10 @@
 
 #define JOURNAL STORE_DATABASE "-journal"
 
+/* SQLite's check reads the whole file: seconds for each gigabyte. A larger file that was closed properly is
+ * not read at each start. */
+#define CHECK_ALWAYS_BYTES (64 << 20)
+
 static int damaged(const struct store *store, struct error *err, const char *what)
 {
     (void)error_set(err, -EUCLEAN, "%s/%s %s", store->dir, STORE_DATABASE, what);
@@ -64,6 +68,7 @@ static int check_mark(
     int r = store_sql_number(store->db, "SELECT value FROM meta WHERE name = 'mark'", &mark, err);
     if (r < 0)
         return r;
+    found->was_closed = mark == STORE_CLOSED;
     found->is_log_gone = mark == STORE_IN_USE && !log->has_log;
     found->is_log_doubtful = mark == STORE_IN_USE && log->has_log && !log->is_complete;
     found->is_old_copy = mark == STORE_SNAPSHOT || found->is_log_gone;
@@ -90,9 +95,10 @@ static int check_open(struct store *store, struct store_found *found, struct err
     if (r == 0)
         r = store_schema_check(store->db, path, &found->schema_version, err);
     if (r == 0)
-        r = quick_check(store->db, err);
-    if (r == 0)
         r = check_mark(store, &log, found, err);
+    bool is_small = store_place_size(store->dirfd, STORE_DATABASE) <= CHECK_ALWAYS_BYTES;
+    if (r == 0 && (is_small || !found->was_closed))
+        r = quick_check(store->db, err);
     store_sql_closep(&store->db);
     store->db = NULL;
     return r;

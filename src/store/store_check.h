@@ -10,6 +10,7 @@ struct store;
 
 struct store_found {
     bool is_new;          // there is nothing: make a store
+    bool was_closed;      // properly, by the daemon before
     bool is_log_gone;     // the log of a store in use is missing; its latest commits may be lost
     bool is_log_doubtful; // its last commits may be missing, though nothing shows it
     bool is_old_copy;     // ids and events later than this copy may have been given out

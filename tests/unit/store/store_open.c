@@ -247,6 +247,25 @@ static void a_copy_without_its_log_gives_no_id_out_again(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
+/* Damage that only a look at every page finds, in a file of 80 MB. */
+static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint8_t nonsense[4] = { 0x7f, 0xff, 0xff, 0xff };
+    fixture_close(fixture);
+    assert_int_equal(
+        fixture_sql(fixture, "CREATE TABLE large (a); INSERT INTO large VALUES (zeroblob(80000000))"),
+        SQLITE_OK);
+    int fd = open(fixture_path(fixture, "mgpu.db"), O_WRONLY | O_CLOEXEC);
+    assert_int_equal(
+        pwrite(fd, nonsense, sizeof(nonsense), 40 << 20), sizeof(nonsense)); // an overflow page's next
+    assert_int_equal(close(fd), 0);
+    fixture_open(fixture);
+    fixture_close(fixture);
+    assert_int_equal(fixture_sql(fixture, "UPDATE meta SET value = 1 WHERE name = 'mark'"), SQLITE_OK);
+    assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
+}
+
 static void a_step_of_the_schema_runs_once_and_whole(void **state)
 {
     struct fixture *fixture = *state;
@@ -288,6 +307,7 @@ int main(void)
         TEST(what_was_durable_is_there_after_a_crash),
         TEST(a_removed_log_is_refused),
         TEST(a_copy_without_its_log_gives_no_id_out_again),
+        TEST(a_large_file_is_read_whole_after_an_unclean_stop_alone),
         TEST(a_step_of_the_schema_runs_once_and_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
