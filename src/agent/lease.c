@@ -61,16 +61,34 @@ static int open_living(pid_t pid, uint64_t start)
     return poll(&end, 1, 0) == 0 ? take_fd(&pidfd) : -ESRCH;
 }
 
-int lease_open(int dirfd)
+bool lease_is_own(const struct lease_process *process)
+{
+    uint32_t uid, gid;
+    return process_facts_owner(process->pid, &uid, &gid) && uid == process->uid;
+}
+
+int lease_open(int dirfd, struct lease_process *ret)
 {
     struct lease lease;
     int r = read_lease(dirfd, &lease, NULL);
-    return r < 0 ? r : open_living((pid_t)lease.pid, lease.start);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int pidfd = open_living((pid_t)lease.pid, lease.start);
+    if (pidfd < 0)
+        return pidfd;
+    struct lease_process process = { .pidfd = pidfd, .pid = (pid_t)lease.pid, .uid = lease.uid };
+    if (!lease_is_own(&process))
+        return -EPERM;
+    *ret = process;
+    (void)take_fd(&pidfd);
+    return 0;
 }
 
 bool lease_is_alive(int dirfd)
 {
-    _cleanup_close_ int pidfd = lease_open(dirfd);
+    struct lease lease;
+    _cleanup_close_ int pidfd =
+        read_lease(dirfd, &lease, NULL) == 0 ? open_living((pid_t)lease.pid, lease.start) : -1;
     return pidfd >= 0;
 }
 

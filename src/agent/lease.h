@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "job/state.h"
@@ -31,5 +32,15 @@ int lease_begin(int dirfd, struct error *err);
  * there is an exit already. Returns 1. `err` may be NULL. */
 int lease_end(int dirfd, enum job_end end, struct error *err);
 
-/* A pidfd of its process; -ESRCH when it is over. */
-int lease_open(int dirfd);
+/* Its process, and whose it was when it was leased. The caller owns the pidfd. */
+struct lease_process {
+    int pidfd;
+    pid_t pid;
+    uid_t uid;
+};
+
+/* -ESRCH when it is over, -EPERM when it is another user's by now. */
+int lease_open(int dirfd, struct lease_process *ret);
+
+/* It is still its owner's: only then may it be signalled. */
+bool lease_is_own(const struct lease_process *process);

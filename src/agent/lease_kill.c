@@ -10,7 +10,7 @@
 #include "base/process.h"
 
 struct lease_kill {
-    int pidfd;
+    struct lease_process process;
     struct event *timer;
     struct lease_kill *next, **where;
 };
@@ -26,14 +26,15 @@ static void kill_free(struct lease_kill *kill)
     if (kill->next != NULL)
         kill->next->where = kill->where;
     event_free(kill->timer);
-    closep(&kill->pidfd);
+    closep(&kill->process.pidfd);
     free(kill);
 }
 
 static void on_grace_over(evutil_socket_t fd, short what, void *arg)
 {
     struct lease_kill *kill = arg;
-    (void)process_signal(kill->pidfd, SIGKILL);
+    if (lease_is_own(&kill->process)) // it may have become another user since
+        (void)process_signal(kill->process.pidfd, SIGKILL);
     kill_free(kill);
 }
 
@@ -55,15 +56,18 @@ void lease_kills_free(struct lease_kills *kills)
 
 int lease_kills_start(struct lease_kills *kills, int dirfd, uint32_t signal, int64_t grace_ms)
 {
-    _cleanup_close_ int pidfd = lease_open(dirfd);
-    if (pidfd < 0)
-        return pidfd == -ESRCH ? 0 : pidfd;
-    int r = process_signal(pidfd, (int)signal);
+    struct lease_process process;
+    int r = lease_open(dirfd, &process);
     if (r < 0)
         return r == -ESRCH ? 0 : r;
+    r = process_signal(process.pidfd, (int)signal);
+    if (r < 0) {
+        closep(&process.pidfd);
+        return r == -ESRCH ? 0 : r;
+    }
     struct lease_kill *kill = xcalloc(1, sizeof(*kill));
     struct timeval grace = { grace_ms / 1000, grace_ms % 1000 * 1000 };
-    kill->pidfd = take_fd(&pidfd);
+    kill->process = process;
     kill->timer = evtimer_new(kills->base, on_grace_over, kill);
     kill->where = &kills->first;
     kill->next = kills->first;

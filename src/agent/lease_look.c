@@ -23,6 +23,7 @@ struct waiting {
 
 struct lease_looks {
     struct event_base *base;
+    const struct job_users *users;
     struct gpu_watch *watch;
     lease_seen_fn *on_seen;
     void *arg;
@@ -100,6 +101,11 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
         return error_set(err, -EPERM,
             "process %d belongs to uid %" PRIu32 ", and this instance serves uid %" PRIu32 " only", (int)pid,
             facts->uid, (uint32_t)geteuid());
+    if (job_user_check(looks->users, facts->uid, NULL, NULL) < 0) {
+        (void)error_set(err, -EPERM, "process %d is root's, and jobs of root are not allowed on node %s",
+            (int)pid, looks->users->node);
+        return error_hint(err, "its mgpu-agent was started without --allow-root-jobs");
+    }
     uint64_t job = gpu_watch_job_of(looks->watch, pid, clock_boot_ms(), clock_wall_ms());
     if (job != 0) {
         (void)error_set(err, -EEXIST, "process %d belongs to job %" PRIu64 " already", (int)pid, job);
@@ -126,7 +132,7 @@ static void answer(struct lease_looks *looks, const struct message_look *request
         .start = facts.start,
         .uid = facts.uid,
         .gid = facts.gid,
-        .command = facts.command,
+        .command = r == 0 ? facts.command : (struct strings){ 0 },
     };
     _cleanup_free_ char *gpu_ids = r == 0 ? gpu_watch_gpus_of(looks->watch, facts.pid, facts.start) : NULL;
     seen.gpu_ids = gpu_ids;
@@ -142,11 +148,12 @@ void lease_looks_take(struct lease_looks *looks, const struct message_look *requ
         await(looks, request);
 }
 
-struct lease_looks *lease_looks_new(
-    struct event_base *base, struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg)
+struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
+    struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg)
 {
     struct lease_looks *looks = xcalloc(1, sizeof(*looks));
-    *looks = (struct lease_looks){ .base = base, .watch = watch, .on_seen = on_seen, .arg = arg };
+    *looks =
+        (struct lease_looks){ .base = base, .users = users, .watch = watch, .on_seen = on_seen, .arg = arg };
     return looks;
 }
 

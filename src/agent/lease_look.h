@@ -8,6 +8,7 @@
 #include <event2/event.h>
 
 #include "agent/gpu_watch.h"
+#include "agent/job_user.h"
 #include "wire/message.h"
 
 struct lease_looks;
@@ -15,8 +16,8 @@ struct lease_looks;
 typedef void(lease_seen_fn)(void *arg, const struct message_process *process);
 
 /* `watch` is borrowed. */
-struct lease_looks *lease_looks_new(
-    struct event_base *base, struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg);
+struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
+    struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg);
 void lease_looks_free(struct lease_looks *looks);
 
 /* This lease waits no more. */

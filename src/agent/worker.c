@@ -325,7 +325,7 @@ static int open_effects(struct worker *worker, struct error *err)
         return r;
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
-    worker->looks = lease_looks_new(worker->base, worker->watch, on_process, worker);
+    worker->looks = lease_looks_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
     open_tellers(worker);

@@ -151,7 +151,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     struct job_spec *spec, const struct core_facts *facts, void *request);
 
 /* The next stop of this lease ends its process instead of letting it go. Others are ended anyway. */
-void core_kill_process(struct core *core, uint64_t job);
+void core_kill_process(struct core *core, const struct identity *who, uint64_t job);
 
 /* -ENOENT, -EPERM, -EALREADY (already done). `grace_ms` < 0: the default. */
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,

@@ -18,6 +18,7 @@ static const unsigned char permits[ACTIONS][ROLES] = {
     [ACTION_AUDIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = NO, [ROLE_ADMIN] = ALL },
     [ACTION_TOKEN] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = ALL },
     [ACTION_ADMIT] = { [ROLE_VIEWER] = NO, [ROLE_USER] = NO, [ROLE_OPERATOR] = NO, [ROLE_ADMIN] = ALL },
+    [ACTION_KILL] = { [ROLE_VIEWER] = OWN, [ROLE_USER] = OWN, [ROLE_OPERATOR] = OWN, [ROLE_ADMIN] = ALL },
 };
 
 static const char *const role_names[ROLES] = {
@@ -38,6 +39,7 @@ static const char *const action_names[ACTIONS] = {
     [ACTION_AUDIT] = "audit",
     [ACTION_TOKEN] = "token",
     [ACTION_ADMIT] = "admit",
+    [ACTION_KILL] = "kill",
 };
 
 bool role_permits(enum role role, enum action action, bool is_owner)

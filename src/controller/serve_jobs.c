@@ -137,7 +137,8 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
     struct error err = { 0 };
     (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,
         usernames_name(request->serve->names, job->uid), what);
-    (void)error_hint(&err, "its owner may, and %s", action == ACTION_READ ? "administrators" : "operators");
+    (void)error_hint(&err, "its owner may, and %s",
+        role_permits(ROLE_OPERATOR, action, false) ? "operators" : "administrators");
     request_reply_problem(request, &err);
     return false;
 }

@@ -380,3 +380,32 @@ def test_a_process_in_a_container_has_its_number_outside(make_instance, outsider
     finally:
         os.kill(int(inner), signal.SIGKILL)
     assert box.wait(job)['ended_by'] == 'released'
+
+
+@pytest.fixture
+def operated(make_instance, place, bo):
+    """An instance with an operator."""
+    path = f'{place}/mgpu.yaml'
+    with open(path, 'w', encoding='ascii') as out:
+        out.write(f'roles:\n  operator: [{bo.name}]\n')
+    return make_instance(arguments=['--config', path])
+
+
+@pytest.mark.root
+def test_an_operator_lets_go_of_anothers_process_and_cannot_end_it(operated, outsiders, ana, bo):
+    box, outsider = operated, outsiders(user=ana)
+    job = adopt(box, outsider.pid, '-g', 1, user=bo)
+    box.wait(job, 'running')
+    done = box.mgpu('cancel', '--kill', '-y', job, user=bo)
+    assert done.code == 4 and 'you may not end its process, only let go of it' in done.err, done
+    assert box.job(job)['state'] == 'running' and outsider.is_alive()
+    box.mgpu('cancel', '-y', job, user=bo, check=True)
+    assert box.wait(job)['state'] == 'cancelled' and outsider.is_alive()
+
+
+@pytest.mark.root
+def test_a_process_of_root_is_adopted_by_nobody(operated, outsiders, bo):
+    outsider = outsiders(user=harness.User('root'), command=['bash', '-c', 'exec -a s3cr3t sleep 1000'])
+    done = operated.mgpu('adopt', '-g', 1, outsider.pid, user=bo)
+    assert done.code != 0 and f"process {outsider.pid} is root's" in done.err and 's3cr3t' not in done.err, done
+    assert operated.open_jobs() == [] and outsider.is_alive()

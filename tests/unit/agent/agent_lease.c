@@ -150,6 +150,19 @@ static void a_process_is_ended_only_when_that_is_asked_for(void **state)
     event_base_free(base);
 }
 
+/* It ran a program that belongs to somebody else, and neither its owner nor a controller may end that. */
+static void a_process_that_is_another_users_by_now_is_not_signalled(void **state)
+{
+    int status = 0;
+    struct event_base *base = event_base_new();
+    struct lease_kills *kills = lease_kills_new(base);
+    stage(getuid() + 1, process_start_time(child));
+    assert_int_equal(lease_kills_start(kills, dirfd_of_entry, SIGKILL, 20), -EPERM);
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    lease_kills_free(kills);
+    event_base_free(base);
+}
+
 static void the_facts_of_a_process_are_its_own(void **state)
 {
     struct process_facts facts;
@@ -177,6 +190,7 @@ int main(void)
         CASE(another_process_of_that_number_is_not_begun),
         CASE(a_lease_that_is_let_go_leaves_its_process_alone),
         CASE(a_process_is_ended_only_when_that_is_asked_for),
+        CASE(a_process_that_is_another_users_by_now_is_not_signalled),
         CASE(the_facts_of_a_process_are_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

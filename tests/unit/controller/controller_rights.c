@@ -29,6 +29,7 @@ static const struct {
     { "audit", "---a" },
     { "token", "oooa" },
     { "admit", "---a" },
+    { "kill", "oooa" },
 };
 static const char *const order[] = { "viewer", "user", "operator", "admin" };
 

@@ -67,7 +67,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     core_submit(core, boot_ms, wall_ms, who, spec, facts, request);
 }
 
-void core_kill_process(struct core *core, uint64_t job)
+void core_kill_process(struct core *core, const struct identity *who, uint64_t job)
 {
 }
 
