@@ -19,6 +19,7 @@
 #include "agent/lease.h"
 #include "agent/lease_kill.h"
 #include "agent/persist.h"
+#include "agent/run_reserve.h"
 #include "agent/terminal_visit.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -43,6 +44,7 @@ struct effects {
     struct event *timer;
     struct watch *watches;
     struct lease_kills *kills;
+    struct run_reserve *reserve;
 };
 
 static bool is_same(const struct spool_id *a, const struct spool_id *b)
@@ -242,13 +244,19 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
     return r;
 }
 
+static int settle_nogo(struct effects *effects, const struct spool_id *id, uint64_t token)
+{
+    _cleanup_close_ int dirfd = open_entry(effects, id);
+    int r = dirfd >= 0 ? spool_settle(dirfd, VERDICT_NOGO) : dirfd;
+    return r == -ENOENT ? make_entry(effects, id, token) : r;
+}
+
 static int effect_settle_nogo(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
 {
     struct effects *effects = arg;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
-    int r = dirfd >= 0 ? spool_settle(dirfd, VERDICT_NOGO) : dirfd;
-    if (r == -ENOENT)
-        r = make_entry(effects, id, token);
+    int r = settle_nogo(effects, id, token);
+    if (run_reserve_use(effects->reserve, r))
+        r = settle_nogo(effects, id, token);
     return r < 0 ? error_set_errno(err, r, "cannot settle the verdict") : r;
 }
 
@@ -256,10 +264,12 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    if (dirfd >= 0 && lease_is(dirfd))
-        return (signal & STOP_LEASED) == 0
-                   ? lease_end(dirfd, END_CANCELLED, NULL)
-                   : lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms);
+    if (dirfd >= 0 && lease_is(dirfd)) {
+        int r = (signal & STOP_LEASED) != 0
+                    ? lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms)
+                    : -EPERM;
+        return r == -EPERM ? lease_end(dirfd, END_CANCELLED, NULL) : r; // let go of
+    }
     return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
 
@@ -315,8 +325,10 @@ static int effect_remove(void *arg, const struct spool_id *id)
         effect_kill(arg, id); // an init whose user had stopped it, and whose shepherd died
     if (r < 0 && r != -EBUSY)
         log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
-    if (r == 0)
+    if (r == 0) {
         gpu_check_drop(effects->parts.check, id);
+        run_reserve_fill(effects->reserve);
+    }
     return r;
 }
 
@@ -361,7 +373,12 @@ static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
     struct effects *effects = arg;
     struct spool_renewed renewed = { .magic = SPOOL_RENEWED_MAGIC, .until_ms = until_ms };
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    return dirfd < 0 ? dirfd : file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+    if (dirfd < 0)
+        return dirfd;
+    int r = file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+    if (run_reserve_use(effects->reserve, r))
+        r = file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+    return r;
 }
 
 static void effect_hang_up(void *arg)
@@ -414,6 +431,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
     };
     effects->parts = *parts;
     effects->kills = lease_kills_new(parts->base);
+    effects->reserve = run_reserve_open(launcher_spool_fd(parts->launcher));
     effects->timer = evtimer_new(parts->base, on_timer, effects);
     effects->core = agent_core_new(&table, epoch);
     return effects;
@@ -427,6 +445,7 @@ void effects_free(struct effects *effects)
         watch_free(effects->watches);
     agent_core_free(effects->core);
     lease_kills_free(effects->kills);
+    run_reserve_close(effects->reserve);
     event_free(effects->timer);
     free(effects);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory is one that only the agent can change; the file is written there and given away through its
- * open descriptor, so that there is no moment at which its name could be another's.
+ * The directory is one that only the agent can change; the file is written there and shared with the user
+ * through its open descriptor, so that there is no moment at which its name could be another's.
  */
 #include "agent/hostfile.h"
 
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/user_file.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -38,9 +39,7 @@ static int write_file(const char *path, const struct buffer *text, uid_t uid, gi
         return -errno;
     _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
     int r = fd < 0 ? -errno : write_all(fd, text->bytes, text->length);
-    if (r < 0)
-        return r;
-    return geteuid() == 0 && fchown(fd, uid, gid) < 0 ? -errno : 0;
+    return r < 0 ? r : user_file_share(fd, uid, gid, FILE_MODE);
 }
 
 int hostfile_write(const char *run_dir, const struct message_launch *launch, uid_t uid, gid_t gid,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file is made in a directory that only the agent can change, written, and given away through its open
- * descriptor: there is no moment at which a name could be another's file.
+ * A file is made in a directory that only the agent can change, written, and shared with its user through its
+ * open descriptor: there is no moment at which a name could be another's file.
  */
 #include "agent/scripts.h"
 
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/user_file.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -42,11 +43,7 @@ static int write_script(int dirfd, const char *name, const char *text, uid_t uid
     if (fd < 0)
         return -errno;
     int r = write_all(fd, text, strlen(text));
-    if (r < 0)
-        return r;
-    if ((geteuid() == 0 && fchown(fd, uid, gid) < 0) || fchmod(fd, SCRIPT_MODE) < 0)
-        return -errno;
-    return 0;
+    return r < 0 ? r : user_file_share(fd, uid, gid, SCRIPT_MODE);
 }
 
 int scripts_write(int scripts_fd, const struct spool_id *id, const char *name, const char *text, uid_t uid,

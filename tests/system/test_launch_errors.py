@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What goes wrong between the queue and the command's first instruction: one clear sentence, the right exit code."""
 
+import errno
 import os
+import select
 import signal
+import time
 
 import pytest
 
@@ -243,3 +246,29 @@ def test_run_tells_of_line_ends_that_hide_the_interpreter(box, place):
     os.chmod(f'{place}/crlf.sh', 0o755)
     done = box.mgpu('run', '-g', '0', './crlf.sh', cwd=place)
     assert done.code == 126 and 'the lines of ./crlf.sh end as on Windows' in done.err and r"sed -i 's/\r$//' ./crlf.sh" in done.err, done
+
+
+@pytest.mark.root
+def test_a_job_can_be_cancelled_where_the_run_directory_is_full(make_instance):
+    """Without space for a verdict a job would be starting for ever, and could not be cancelled."""
+    box = make_instance(start=False)
+    os.makedirs(box.run_dir, exist_ok=True)
+    assert os.system(f'mount -t tmpfs -o size=4m,mode=755 tmpfs {box.run_dir}') == 0
+    try:
+        box.start()
+        with open(f'{box.run_dir}/filler', 'wb', buffering=0) as filler:
+            try:
+                while filler.write(b'x' * 4096):
+                    pass
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+        job, end = box.submit('--', 'true'), time.monotonic() + harness.DEADLINE_S
+        while 'No space left on device' not in box.log() and time.monotonic() < end:
+            select.select([], [], [], 0.02)
+        box.mgpu('cancel', job, check=True)
+        assert box.wait(job)['state'] == 'cancelled'
+        os.unlink(f'{box.run_dir}/filler')
+        assert box.wait(box.submit('--', 'true'))['state'] == 'done'
+    finally:
+        box.stop()
+        assert os.system(f'umount {box.run_dir}') == 0

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+import harness
+
 GPUS = 'sim:4x24G'
 
 
@@ -45,10 +47,10 @@ def test_a_script_that_is_changed_after_its_submission_runs_as_it_was(box, place
 
 
 def test_mgpu_script_is_the_file_and_argument_zero_the_copy(box, place):
-    path = write(box, place, 'job.sh', '#!/bin/sh\necho "$MGPU_SCRIPT"\nbasename "$0"\nls -l "$0" | cut -c1-10\n')
+    path = write(box, place, 'job.sh', '#!/bin/sh\necho "$MGPU_SCRIPT"\nbasename "$0"\nls -l "$0" | cut -c1-4\n')
     job, done = submit(box, place, 'job.sh')
     assert box.wait(job)['state'] == 'done'
-    assert box.output(job) == f'{os.path.realpath(path)}\njob.sh\n-r-x------\n'
+    assert box.output(job) == f'{os.path.realpath(path)}\njob.sh\n-r-x\n'
     assert 'the job runs a copy' in done.err and '--in-place' in done.err
     shown = box.job(job)
     assert (shown['argv'], shown['name']) == ([os.path.realpath(path)], 'job.sh')
@@ -131,13 +133,15 @@ def test_the_elements_of_an_array_run_it(box, place):
     assert box.mgpu('show', '--script', f'{job}.2', check=True).out == '#!/bin/sh\necho $MGPU_ARRAY_INDEX\n'
 
 
-def test_nobody_else_can_read_the_copy(box, place, gate, bell):
-    write(box, place, 'job.sh', f'#!/bin/sh\necho here > {bell.path}\nread word < {gate.path}\n')
+def test_nobody_else_can_read_the_copy_and_its_user_cannot_make_it_grow(box, place, gate, bell):
+    grow = 'chmod u+w "$0" && echo "# more" >> "$0" && exit 1' if harness.IS_ROOT else ''  # else it is its owner's
+    write(box, place, 'job.sh', f'#!/bin/sh\n{grow}\n'
+          f'echo here > {bell.path}\nread word < {gate.path}\n')
     job, _ = submit(box, place, 'job.sh')
     bell.wait()
     folder = f'{box.run_dir}/scripts/{job}.1.0.0'
     status = os.stat(f'{folder}/job.sh')
-    assert (status.st_uid, status.st_mode & 0o777) == (box.client.uid, 0o500)
+    assert status.st_uid == os.geteuid() and status.st_mode & 0o707 == 0o500
     assert os.stat(folder).st_uid == os.geteuid() and os.stat(folder).st_mode & 0o777 == 0o711
     gate.open()
     box.wait(job)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -326,6 +327,42 @@ static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **s
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
+/* What the other user may do with it, as that user. */
+static bool may(const struct node *node, const char *path, int mode)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool is_other = setgroups(0, NULL) == 0 &&
+                        setresgid(node->launch.gid, node->launch.gid, node->launch.gid) == 0 &&
+                        setresuid(node->launch.uid, node->launch.uid, node->launch.uid) == 0;
+        _exit(is_other && faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status == 0;
+}
+
+/* He could fill the memory that RUN is with a file of his own; and others may not read it. */
+static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
+{
+    struct node *node = *state;
+    struct stat st;
+    if (geteuid() != 0)
+        skip();
+    _cleanup_free_ char *path = xasprintf("%s/scripts/42.1.0.0/sh", node->run_dir);
+    assert_int_equal(chmod(node->top, 0755), 0);
+    node->launch.uid = 1;
+    node->launch.gid = 1;
+    node->job.script = xstrdup("#!/bin/sh\n");
+    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, 0);
+    assert_true(may(node, path, R_OK | X_OK));
+    assert_false(may(node, path, W_OK));
+    node->launch.uid = 2; // in the same group
+    assert_false(may(node, path, R_OK));
+}
+
 static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **state)
 {
     struct node *node = *state;
@@ -341,7 +378,7 @@ static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **stat
         assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, 0400);
-        assert_int_equal(st.st_uid, node->launch.uid);
+        assert_int_equal(st.st_uid, geteuid());
         _cleanup_close_ int fd = open_entry(node);
         assert_int_equal(unlinkat(fd, SPOOL_SPEC, 0), 0);
     }
@@ -638,6 +675,7 @@ int main(void)
         CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
         CASE(an_unknown_user_is_refused_for_good),
         CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
+        CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone),
         CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
         CASE(a_launch_that_cannot_be_read_ends_for_good),
         CASE(a_step_whose_spec_would_be_over_a_limit_is_refused),
