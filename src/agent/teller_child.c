@@ -2,7 +2,9 @@
 /*
  * The order matters: cgroups are entered as root, then root is given up for good, and only then is anything
  * of the user's looked at. What it says is on its standard input, a file in memory, so that nobody has to
- * feed it. Addresses and URLs never become part of a shell text or of an option.
+ * feed it. Addresses and URLs never become part of a shell text or of an option; a URL, which often has a
+ * secret in it, is in no command line either, where all users of the node could read it, but in a second such
+ * file.
  */
 #include "agent/teller_child.h"
 
@@ -36,7 +38,7 @@
 static const char post_text[] =
     "code=$(curl --silent --show-error --globoff --proto =http,https --max-time 10 --max-redirs 0 --output "
     "/dev/null --write-out '%{http_code}' --user-agent mgpu --header 'Content-Type: application/json' "
-    "--header \"Mgpu-Notice: $MGPU_NOTICE\" --data-binary @- --url \"$1\") || exit 1\n"
+    "--header \"Mgpu-Notice: $MGPU_NOTICE\" --data-binary @- --config \"$1\") || exit 1\n"
     "case $code in 2[0-9][0-9]) exit 0 ;; esac\n"
     "echo \"it answered $code\" >&2; exit 1";
 
@@ -119,6 +121,27 @@ static int open_input(const struct buffer *text, struct error *err)
     return r < 0 ? error_set_errno(err, r, "cannot keep what is to be said") : 0;
 }
 
+/* In a file of curl's options, kept in memory. The caller frees its path, which holds in children too. */
+static int write_config(const char *url, char **ret_path, struct error *err)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_append_text(&text, "url = \"");
+    for (const char *p = url; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20)
+            return error_set(err, -EINVAL, "the URL holds a control character");
+        if (*p == '"' || *p == '\\')
+            buffer_append_text(&text, "\\");
+        buffer_append(&text, p, 1);
+    }
+    buffer_append_text(&text, "\"\n");
+    int fd = memfd_create("mgpu-url", 0);
+    int r = fd < 0 ? -errno : write_all(fd, text.bytes, text.length);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot keep the URL");
+    *ret_path = xasprintf("/proc/self/fd/%d", fd);
+    return 0;
+}
+
 static char **make_env(const struct message_tell *request, const struct user *user)
 {
     struct strings env = { 0 };
@@ -144,7 +167,10 @@ static int execute(const struct tellers_options *options, const struct message_t
     char *sendmail = xstrdup(options->sendmail), recipients[] = "-t", dots[] = "-oi";
     char *const mail[] = { sendmail, recipients, dots, NULL };
     char *const command[] = { shell, text, to, NULL };
-    char *const url[] = { shell, text, post, shell, to, NULL };
+    char *config = NULL;
+    if (request->way == NOTIFY_URL && to != NULL && write_config(to, &config, err) < 0)
+        return err->code;
+    char *const url[] = { shell, text, post, shell, config, NULL };
     char *const *const ways[] = { [NOTIFY_MAIL] = mail, [NOTIFY_COMMAND] = command, [NOTIFY_URL] = url };
     memcpy(post, post_text, sizeof(post_text));
     if (request->way > NOTIFY_URL || (request->way != NOTIFY_MAIL && to == NULL))

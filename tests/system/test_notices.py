@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What jobs tell people: mail, commands and URLs, as their owners, at least once, and in nobody's way."""
 
+import glob
 import http.server
 import json
 import os
@@ -53,11 +54,13 @@ def sendmail(place):
 @pytest.fixture
 def web():
     """A server that keeps what is posted, and answers with the statuses it is given, then 200."""
-    got, statuses, come = [], [], threading.Condition()
+    got, statuses, looks_at_work, come = [], [], [], threading.Condition()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers['content-length']))
+            for look in looks_at_work:
+                look()
             with come:
                 status = statuses.pop(0) if statuses else 200
                 got.append((self.path, dict(self.headers), json.loads(body)))
@@ -76,7 +79,7 @@ def web():
 
     class Web:
         url = f'http://127.0.0.1:{server.server_port}'
-        posts, answers = got, statuses
+        posts, answers, looks = got, statuses, looks_at_work
 
         @staticmethod
         def wait(count):
@@ -177,6 +180,26 @@ def test_a_url_gets_the_job_and_a_refusal_is_tried_again(box, web):
     (_, first, body), (_, second, _) = web.posts
     assert body['id'] == int(job) and body['exit_code'] == 5 and body['state'] == 'failed'
     assert first['Mgpu-Notice'] == second['Mgpu-Notice'] and first['Content-Type'] == 'application/json'
+
+
+def test_the_url_is_in_no_command_line(box, web):
+    """It often has a secret in it, and everybody sees the command lines of a node."""
+    seen = []
+
+    def look():
+        for path in glob.glob('/proc/[0-9]*/cmdline'):
+            try:
+                with open(path, 'rb') as source:
+                    seen.append(source.read())
+            except OSError:
+                pass  # it has ended
+
+    web.looks.append(look)
+    job = submit(box, 'true', '--notify', f'{web.url}/hook/s3cr3t?a=[b]')
+    await_state(box, job, 'sent')
+    assert any(b'curl' in line for line in seen), 'it was called while curl waited'
+    assert not any(b's3cr3t' in line for line in seen), [line for line in seen if b's3cr3t' in line]
+    assert web.posts[0][0] == '/hook/s3cr3t?a=[b]'
 
 
 # --- of what ---
