@@ -12,8 +12,8 @@
 
 uint32_t pids_max_of(uint64_t kernel_max)
 {
-    uint64_t half = kernel_max / 2;
-    return half > 0 && half < PIDS_MAX_DEFAULT ? (uint32_t)half : PIDS_MAX_DEFAULT;
+    uint64_t quarter = kernel_max / 4;
+    return quarter > 0 && quarter < PIDS_MAX_DEFAULT ? (uint32_t)quarter : PIDS_MAX_DEFAULT;
 }
 
 uint32_t pids_max_default(void)

@@ -7,7 +7,8 @@
 #define PIDS_MAX         4194304U // as many as Linux can count
 #define PIDS_MAX_DEFAULT 32768U
 
-/* PIDS_MAX_DEFAULT, or half of what this kernel can have, so that no job alone takes the node's last one. */
+/* PIDS_MAX_DEFAULT, or a quarter of what this kernel can have, so that not even two jobs take the node's last
+ * one. */
 uint32_t pids_max_default(void);
 
 /* The same for a kernel with that limit; 0: not known. */

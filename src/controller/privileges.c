@@ -66,10 +66,18 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
     return 0;
 }
 
+/* Of what jobs inherit nothing changes: the agent that they come from is another process. */
+static void drop_capabilities(void)
+{
+    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+        (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+}
+
 int privileges_drop(struct user_ids user, bool is_root, struct error *err)
 {
     if (!is_root)
         return 0;
+    drop_capabilities();
     if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
         setresuid(user.uid, user.uid, user.uid) < 0)
         return error_set_errno(err, -errno, "cannot become uid %u", user.uid);
