@@ -145,6 +145,8 @@ static size_t list_fields(
         { "notice-time", MS, &c->notices.time_ms },
         { "keep-jobs", MS, &o->keep_jobs_ms },
         { "keep-max", COUNT_64, &o->keep_max },
+        { "user-max-queued", COUNT_64, &o->user_max_queued },
+        { "user-max-stored", BYTES, &o->user_max_stored },
         { "node-timeout", MS, &c->loss.timeout_ms },
         { "node-lease", MS, &c->loss.lease_ms },
     };
