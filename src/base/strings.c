@@ -140,6 +140,20 @@ static size_t utf8_length(const unsigned char *p)
     return 0;
 }
 
+/* Of a sequence of three bytes: those that change the direction of the text around them or end a line
+ * (U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069), the mark U+FEFF, which is not seen, and U+061C of
+ * two. */
+static bool is_deceptive(const unsigned char *p, size_t n)
+{
+    if (n == 2)
+        return p[0] == 0xd8 && p[1] == 0x9c;
+    if (n != 3)
+        return false;
+    unsigned point = (p[0] & 0x0fU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU);
+    return point == 0x200e || point == 0x200f || (point >= 0x2028 && point <= 0x202e) ||
+           (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
+}
+
 /* At most `limit` bytes of the text are read; the result has at most `size`. */
 static char *escape(const char *text, size_t limit, size_t size)
 {
@@ -151,7 +165,7 @@ static char *escape(const char *text, size_t limit, size_t size)
         size_t n = utf8_length(p);
         /* C1 controls (U+0080 to U+009F) drive terminals as well as C0 ones do. */
         bool is_control = *p < 0x20 || *p == 0x7f || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
-        if (n == 0 || is_control) {
+        if (n == 0 || is_control || is_deceptive(p, n)) {
             buffer_printf(&out, "\\x%02x", (unsigned)*p);
             p++;
         } else if (n > (size_t)(end - p)) {

@@ -37,9 +37,10 @@ bool text_equal(const char *a, const char *b); // NULL equals only NULL
 /* The command as a shell would need it typed, words quoted where necessary. The caller frees it. */
 char *text_quote_command(const struct strings *command);
 
-/* Text made safe for a terminal or a log line: control bytes and bad UTF-8 become \xNN; at most
- * `limit` bytes of input are kept, a cut is shown by an ellipsis. The result can be longer than `limit`: an
- * escape takes four bytes, an ellipsis three. The caller frees it. */
+/* Text made safe for a terminal or a log line: control bytes, bad UTF-8 and characters that turn the
+ * direction of text or break lines become \xNN; at most `limit` bytes of input are kept, a cut is shown by an
+ * ellipsis. The result can be longer than `limit`: an escape takes four bytes, an ellipsis three. The caller
+ * frees it. */
 char *text_escape(const char *text, size_t limit);
 
 /* The same, but it is the result that has at most `size` bytes (3 or more), escapes and ellipsis included:

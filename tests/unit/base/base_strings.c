@@ -99,8 +99,16 @@ static void nothing_that_drives_a_terminal_passes(void **state)
     const struct {
         const char *text, *escaped;
     } cases[] = { { "plain é €", "plain é €" }, { "a\nb", "a\\x0ab" }, { "\x1b[31m", "\\x1b[31m" },
-        { "\xc2\x9b", "\\xc2\\x9b" }, { "\x7f", "\\x7f" }, { "\xff", "\\xff" }, { "\xc0\xaf", "\\xc0\\xaf" },
-        { "\xed\xa0\x80", "\\xed\\xa0\\x80" }, { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" } };
+        { "\xc2\x9b", "\\xc2\\x9b" },
+        { "a\xe2\x80\xae"
+          "b",
+            "a\\xe2\\x80\\xae"
+            "b" },
+        { "\xe2\x80\xa8", "\\xe2\\x80\\xa8" }, { "\xe2\x81\xa6", "\\xe2\\x81\\xa6" },
+        { "\xef\xbb\xbf", "\\xef\\xbb\\xbf" }, { "\xd8\x9c", "\\xd8\\x9c" },
+        { "\xe2\x80\x93", "\xe2\x80\x93" }, { "\x7f", "\\x7f" }, { "\xff", "\\xff" },
+        { "\xc0\xaf", "\\xc0\\xaf" }, { "\xed\xa0\x80", "\\xed\\xa0\\x80" },
+        { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         _cleanup_free_ char *escaped = text_escape(cases[i].text, 100);
         assert_string_equal(escaped, cases[i].escaped);
