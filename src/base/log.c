@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One write(2) per line, so that lines of several processes do not mix. Under systemd (JOURNAL_STREAM is set)
- * a line begins with <level>, as sd-daemon(3) describes; elsewhere with the wall time.
+ * One write(2) per line, so that lines of several processes do not mix. A line that would have to wait,
+ * because nobody reads the pipe, is dropped and counted: no daemon stands still for its log. Under systemd
+ * (JOURNAL_STREAM is set) a line begins with <level>, as sd-daemon(3) describes; elsewhere with the wall
+ * time.
  */
 #include "base/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +29,30 @@ void log_open(const char *program, bool verbose)
     program_name = program;
     is_verbose = verbose;
     is_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+/* A pipe or terminal that takes nothing. A file never is one. */
+static bool is_full(void)
+{
+    struct pollfd log = { .fd = STDERR_FILENO, .events = POLLOUT };
+    return poll(&log, 1, 0) == 0;
+}
+
+/* What others write between the look and the write is short against the page that a pipe with room has free.
+ * The descriptor is shared with other programs, so that O_NONBLOCK is not ours to set. */
+static void write_line(const char *prefix, const char *line)
+{
+    static _Atomic unsigned lost; // threads log too
+    if (lost > 0 && !is_full()) {
+        _cleanup_free_ char *told =
+            xasprintf("%swarning: %u lines are lost: nobody read the log\n", prefix, lost);
+        (void)!write(STDERR_FILENO, told, strlen(told));
+        lost = 0;
+    }
+    if (lost > 0 || is_full())
+        lost++;
+    else
+        (void)!write(STDERR_FILENO, line, strlen(line));
 }
 
 void log_line(enum log_level level, const char *format, ...)
@@ -47,5 +75,5 @@ void log_line(enum log_level level, const char *format, ...)
     }
     const char *mark = level == LOG_ERROR ? "error: " : level == LOG_WARNING ? "warning: " : "";
     _cleanup_free_ char *line = xasprintf("%s%s%s\n", prefix, mark, text);
-    (void)!write(STDERR_FILENO, line, strlen(line));
+    write_line(prefix, line);
 }

@@ -2,22 +2,18 @@
 #include "controller/groups.h"
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdlib.h>
+#include <stddef.h>
 
-#include "base/memory.h"
 #include "base/parse.h"
-
-#define GROUPS_MAX 65536 // of one user, as many as Linux allows
+#include "wire/directory.h"
 
 int group_find(const char *name, uint32_t *ret, struct error *err)
 {
-    struct group entry, *found = NULL;
-    char text[16384];
+    _cleanup_entry_ struct directory_entry entry = { 0 };
     int64_t number;
-    if (getgrnam_r(name, &entry, text, sizeof(text), &found) == 0 && found != NULL) {
-        *ret = (uint32_t)found->gr_gid;
+    int r = directory_find(DIRECTORY_GROUP_NAMED, 0, name, &entry);
+    if (r == 0) {
+        *ret = entry.id;
         return 0;
     }
     if (parse_integer(name, "group", 0, UINT32_MAX - 1, &number, NULL) < 0)
@@ -26,21 +22,12 @@ int group_find(const char *name, uint32_t *ret, struct error *err)
     return 0;
 }
 
-bool group_has(uint32_t gid, uint32_t uid)
+int group_has(uint32_t gid, uint32_t uid)
 {
-    struct passwd entry, *found = NULL;
-    char text[4096];
-    int count = 64;
-    if (getpwuid_r((uid_t)uid, &entry, text, sizeof(text), &found) != 0 || found == NULL)
-        return false;
-    for (;;) {
-        int asked = count;
-        _cleanup_free_ gid_t *groups = xcalloc((size_t)asked, sizeof(*groups));
-        bool is_whole = getgrouplist(found->pw_name, found->pw_gid, groups, &count) >= 0;
-        for (int i = 0; is_whole && i < count; i++)
-            if (groups[i] == (gid_t)gid)
-                return true;
-        if (is_whole || count <= asked || count > GROUPS_MAX)
-            return false;
-    }
+    _cleanup_entry_ struct directory_entry entry = { 0 };
+    int r = directory_find(DIRECTORY_MEMBER, uid, NULL, &entry);
+    for (size_t i = 0; r == 0 && i < entry.n_groups; i++)
+        if (entry.groups[i] == (gid_t)gid)
+            return 1;
+    return r == -EAGAIN ? r : 0;
 }

@@ -2,7 +2,6 @@
 /* Groups of the system's user database. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -10,5 +9,6 @@
 /* By name, or as a number. -ENOENT. */
 int group_find(const char *name, uint32_t *ret, struct error *err);
 
-/* True when the user has this group as his own or as a supplementary one. */
-bool group_has(uint32_t gid, uint32_t uid);
+/* 1 when the user has this group as his own or as a supplementary one, else 0; -EAGAIN: the user database
+ * does not answer. */
+int group_has(uint32_t gid, uint32_t uid);

@@ -37,6 +37,7 @@
 #include "controller/streams.h"
 #include "controller/turns.h"
 #include "wire/address.h"
+#include "wire/directory.h"
 
 #define READY_WAIT_SECONDS 5
 #define SNAPSHOT_SECONDS   600
@@ -345,6 +346,7 @@ static int start(struct program *program, struct error *err)
         r = munge_desk_new(controller->loop, controller->options.munge_socket, &controller->munge_desk, err);
     if (r < 0)
         return r;
+    directory_start(); // from here on nobody waits long for the user database
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = serve_new(controller);
     controller->retention = retention_new(controller, program->newest_ms);

@@ -74,7 +74,9 @@ int roles_add(struct roles **roles, const char *who, enum role role, struct erro
     return 0;
 }
 
-static enum role look_up(const struct roles *roles, uint32_t uid)
+/* *ret_is_sure is false when the user database did not answer: then fewer rights are given, and not for long.
+ */
+static enum role look_up(const struct roles *roles, uint32_t uid, bool *ret_is_sure)
 {
     bool is_found = false;
     enum role role = roles->others;
@@ -83,7 +85,11 @@ static enum role look_up(const struct roles *roles, uint32_t uid)
             return roles->rules[i].role;
     for (size_t i = 0; i < roles->n_rules; i++) {
         const struct rule *rule = &roles->rules[i];
-        if (!rule->is_group || (is_found && rank(rule->role) <= rank(role)) || !group_has(rule->id, uid))
+        if (!rule->is_group || (is_found && rank(rule->role) <= rank(role)))
+            continue;
+        int has = group_has(rule->id, uid);
+        *ret_is_sure &= has >= 0;
+        if (has <= 0)
             continue;
         role = rule->role;
         is_found = true;
@@ -97,10 +103,12 @@ enum role roles_of(struct roles *roles, uint32_t uid)
         return ROLE_USER;
     struct remembered *kept = &roles->remembered[uid % REMEMBERED];
     int64_t now_ms = clock_boot_ms();
-    if (kept->until_ms <= now_ms || kept->uid != uid)
-        *kept =
-            (struct remembered){ .until_ms = now_ms + REMEMBER_MS, .uid = uid, .role = look_up(roles, uid) };
-    return kept->role;
+    if (kept->until_ms > now_ms && kept->uid == uid)
+        return kept->role;
+    bool is_sure = true;
+    enum role role = look_up(roles, uid, &is_sure);
+    *kept = (struct remembered){ .until_ms = is_sure ? now_ms + REMEMBER_MS : 0, .uid = uid, .role = role };
+    return role;
 }
 
 void roles_free(struct roles *roles)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /users: who runs what, has used how much, and may have how much. */
-#include <grp.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include "controller/serve_accounts.h"
 #include "controller/serve_request.h"
 #include "controller/serve_routes.h"
+#include "wire/directory.h"
 #include "wire/json_text.h"
 
 static json_t *number_or_null(double value)
@@ -27,10 +27,10 @@ static json_t *write_limits(const struct account_limits *limits)
 
 json_t *accounts_group_name(uint32_t gid)
 {
-    struct group entry, *found = NULL;
-    char text[16384], number[16];
-    if (getgrgid_r((gid_t)gid, &entry, text, sizeof(text), &found) == 0 && found != NULL)
-        return json_text_string(found->gr_name);
+    _cleanup_entry_ struct directory_entry entry = { 0 };
+    char number[16];
+    if (directory_find(DIRECTORY_GROUP, gid, NULL, &entry) == 0)
+        return json_text_string(entry.name);
     (void)snprintf(number, sizeof(number), "%" PRIu32, gid);
     return json_string(number);
 }

@@ -22,5 +22,5 @@ bool rights_may_raise(const struct request *request)
         return true;
     if (name != NULL && strcmp(name, "*") == 0)
         return true;
-    return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid);
+    return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid) > 0;
 }

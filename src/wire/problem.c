@@ -37,6 +37,7 @@ static const struct problem rows[] = {
     { EIO, 503, "unknown", "The outcome is not known" },
     { EHOSTDOWN, 503, "node_away", "The node does not answer" },
     { ECOMM, 503, "munge_away", "munged does not answer" },
+    { EAGAIN, 503, "directory_away", "The user database does not answer" },
     { EMFILE, 503, "too_many_connections", "Too many connections" },
     { EPROTONOSUPPORT, 505, "version", "This version of HTTP is not spoken here" },
     { ENOSPC, 507, "store_full", "The store has no space left" },

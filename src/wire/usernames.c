@@ -7,16 +7,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "wire/directory.h"
 #include "wire/limits.h"
-
-#define ACCOUNT_BUFFER_SIZE 16384
 
 struct place {
     bool is_used, is_known;
@@ -43,13 +41,14 @@ void usernames_free(struct usernames *names)
     free(names);
 }
 
-static char *look_up(uint32_t uid, bool *ret_is_known)
+/* False when the user database does not answer: then the number stands for the name. */
+static bool look_up(struct place *place)
 {
-    struct passwd account, *found = NULL;
-    char text[ACCOUNT_BUFFER_SIZE];
-    int r = getpwuid_r(uid, &account, text, sizeof(text), &found);
-    *ret_is_known = r == 0 && found != NULL;
-    return *ret_is_known ? xstrdup(account.pw_name) : xasprintf("%" PRIu32, uid);
+    _cleanup_entry_ struct directory_entry entry = { 0 };
+    int r = directory_find(DIRECTORY_USER, place->uid, NULL, &entry);
+    place->is_known = r == 0;
+    place->name = r == 0 ? take_ptr(entry.name) : xasprintf("%" PRIu32, place->uid);
+    return r != -EAGAIN;
 }
 
 static const struct place *find_place(struct usernames *names, uint32_t uid)
@@ -59,12 +58,9 @@ static const struct place *find_place(struct usernames *names, uint32_t uid)
     if (place->is_used && place->uid == uid && now_ms < place->until_ms)
         return place;
     free(place->name);
-    *place = (struct place){
-        .is_used = true,
-        .uid = uid,
-        .until_ms = now_ms + LIMIT_USER_NAMES_S * 1000LL,
-    };
-    place->name = look_up(uid, &place->is_known);
+    *place = (struct place){ .is_used = true, .uid = uid };
+    if (look_up(place))
+        place->until_ms = now_ms + LIMIT_USER_NAMES_S * 1000LL;
     return place;
 }
 
@@ -86,25 +82,25 @@ int usernames_uid(struct usernames *names, const char *name, uint32_t *ret_uid, 
         *ret_uid = (uint32_t)number;
         return 0;
     }
-    struct passwd account, *found = NULL;
-    char text[ACCOUNT_BUFFER_SIZE];
-    int r = getpwnam_r(name, &account, text, sizeof(text), &found);
-    if (r != 0 || found == NULL)
+    _cleanup_entry_ struct directory_entry entry = { 0 };
+    int r = directory_find(DIRECTORY_USER_NAMED, 0, name, &entry);
+    if (r == -EAGAIN)
+        return error_set(err, r, "the user database of this machine does not answer");
+    if (r < 0)
         return error_set(err, -ENOENT, "there is no user '%.60s' on this machine", name);
-    *ret_uid = account.pw_uid;
+    *ret_uid = entry.id;
     return 0;
 }
 
 int usernames_account(uint32_t uid, uint32_t *ret_gid, char **ret_home)
 {
-    struct passwd account, *found = NULL;
-    char text[ACCOUNT_BUFFER_SIZE];
-    int r = getpwuid_r(uid, &account, text, sizeof(text), &found);
-    if (r != 0 || found == NULL)
-        return -ENOENT;
+    _cleanup_entry_ struct directory_entry entry = { 0 };
+    int r = directory_find(DIRECTORY_USER, uid, NULL, &entry);
+    if (r < 0)
+        return r;
     if (ret_gid != NULL)
-        *ret_gid = account.pw_gid;
+        *ret_gid = entry.gid;
     if (ret_home != NULL)
-        *ret_home = xstrdup(account.pw_dir);
+        *ret_home = take_ptr(entry.home);
     return 0;
 }

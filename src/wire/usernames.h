@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * User names and numbers, kept for some minutes. A look-up that is not kept asks the system's user database
- * and may wait for it, as every program on the box does; sizes and times are in wire/limits.h.
+ * (wire/directory.h); sizes and times are in wire/limits.h.
  */
 #pragma once
 
@@ -20,8 +20,9 @@ const char *usernames_name(struct usernames *names, uint32_t uid);
 /* The same, but NULL for one that has no name. */
 const char *usernames_known(struct usernames *names, uint32_t uid);
 
-/* The number of a user called `name` (or written as a number); -ENOENT with a sentence. */
+/* The number of a user called `name` (or written as a number); -ENOENT or -EAGAIN (wire/directory.h) with a
+ * sentence. */
 int usernames_uid(struct usernames *names, const char *name, uint32_t *ret_uid, struct error *err);
 
-/* The user's main group and home directory (which the caller frees); either may be NULL. -ENOENT. */
+/* The user's main group and home directory (which the caller frees); either may be NULL. -ENOENT, -EAGAIN. */
 int usernames_account(uint32_t uid, uint32_t *ret_gid, char **ret_home);

@@ -99,6 +99,24 @@ static void a_line_that_is_too_long_is_cut(void **state)
     assert_true(strlen(text) < 2200);
 }
 
+/* Fills the pipe and takes all out of it again. */
+static void a_full_pipe_loses_lines_and_says_how_many(void **state)
+{
+    static char line[1000];
+    memset(line, 'x', sizeof(line) - 1);
+    log_open("mgpud", false);
+    (void)alarm(20);              // a write that waits ends the test
+    for (int i = 0; i < 200; i++) // 64 KiB is what a pipe holds
+        log_info("%s", line);
+    (void)alarm(0);
+    char held[65536];
+    assert_true(read(ends[0], held, sizeof(held)) > 0);
+    log_info("after");
+    collect();
+    assert_non_null(strstr(text, " lines are lost: nobody read the log\n"));
+    assert_non_null(strstr(text, "Z mgpud: after\n"));
+}
+
 #define redirected(test) cmocka_unit_test_setup_teardown(test, redirect, restore)
 
 int main(void)
@@ -109,6 +127,7 @@ int main(void)
         redirected(a_user_cannot_forge_a_line),
         redirected(the_journal_gets_a_level_it_understands),
         redirected(a_line_that_is_too_long_is_cut),
+        redirected(a_full_pipe_loses_lines_and_says_how_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
