@@ -31,6 +31,13 @@
 
 static const char *last_place; // of this program, by the name it goes by
 
+static const char *server_command; // likewise, NULL: mgpud
+
+void client_name_server(const char *command)
+{
+    server_command = command;
+}
+
 void client_look_also(const char *path)
 {
     last_place = path;
@@ -141,6 +148,8 @@ static int explain_unreachable(const struct client *client, struct error *err)
     if (err == NULL)
         return -EHOSTDOWN;
     err->code = -EHOSTDOWN;
+    if (server_command != NULL)
+        return error_hint(err, "does the server run? Start it with: %s", server_command);
     if (client->asked_path != NULL && is_url(client->asked_path))
         return error_hint(err, "does mgpud listen there (mgpud --listen, mgpu_simple_master --port)?");
     if (client->asked_path != NULL)

@@ -34,6 +34,9 @@ void client_clear(struct client *client);
 /* One more place to look for the socket, after the usual ones. */
 void client_look_also(const char *path);
 
+/* What hints name as the way to start a server, "run_server". The text must stay. */
+void client_name_server(const char *command);
+
 /* The places a socket is looked for, in order. */
 void client_places(const struct client *client, struct strings *places);
 

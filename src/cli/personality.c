@@ -82,6 +82,8 @@ int personality_run(const struct personality *personality, int argc, char **argv
     struct error err = { 0 };
     int first = 0;
     client_look_also(personality->socket);
+    client_name_server(personality->server);
+    talk_translate(personality->words);
     talk_as(personality->name, "");
     if (personality->command != NULL)
         return call_run(&call, personality->command, argc, argv);

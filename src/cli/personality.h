@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "cli/call.h"
+#include "cli/talk.h"
 
 /* A verb, by the name it has there. */
 struct personality_verb {
@@ -25,7 +26,9 @@ struct personality {
     const struct option_row *first_rows;  // beside the global ones; they set members of struct call
     /* Called when these are read and before the verb runs, or NULL. */
     int (*prepare)(struct call *call, struct error *err);
-    const char *socket; // looked for after the usual places, or NULL
+    const char *socket;            // looked for after the usual places, or NULL
+    const char *server;            // the command that starts one, for hints, or NULL
+    const struct talk_word *words; // of hints, or NULL
     /* Another program of that name that must stay the one that is found, or NULL: what it belongs to. */
     const char *rival;
 };

@@ -259,6 +259,17 @@ static const struct command server_command = {
     .run = serve,
 };
 
+static const struct talk_word hint_words[] = {
+    { "mgpu run -g 1", "mgpu_srun --gpu-ids 0" },
+    { "mgpu submit", "mgpu_srun --gpu-ids 0" },
+    { "mgpu ps -a", "mgpu_queue" },
+    { "mgpu cancel", "mgpu_cancel" },
+    { "-G", "--gpu-ids" },
+    { "-m", "--mem" },
+    { "-t", "--time-limit" },
+    { 0 },
+};
+
 const struct personality personality_scheduler_server = {
     .name = "mgpu_scheduler_server",
     .help = "mgpud, in the foreground",
@@ -270,6 +281,8 @@ const struct personality personality_mgpu_srun = {
     .help = "queue a command for exactly these GPUs",
     .command = &srun_command,
     .socket = OLD_SOCKET,
+    .server = "mgpu_scheduler_server",
+    .words = hint_words,
 };
 
 const struct personality personality_mgpu_queue = {
@@ -277,6 +290,8 @@ const struct personality personality_mgpu_queue = {
     .help = "list what waits and what runs",
     .command = &queue_command,
     .socket = OLD_SOCKET,
+    .server = "mgpu_scheduler_server",
+    .words = hint_words,
 };
 
 const struct personality personality_mgpu_cancel = {
@@ -284,4 +299,6 @@ const struct personality personality_mgpu_cancel = {
     .help = "end jobs, or take them out of the queue",
     .command = &command_cancel,
     .socket = OLD_SOCKET,
+    .server = "mgpu_scheduler_server",
+    .words = hint_words,
 };

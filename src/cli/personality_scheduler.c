@@ -279,4 +279,5 @@ const struct personality personality_scheduler = {
     .name = "scheduler",
     .help = "make jobs of the lines of a file, and share GPUs among them",
     .verbs = verbs,
+    .server = "scheduler start",
 };

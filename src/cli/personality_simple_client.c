@@ -278,10 +278,23 @@ static const struct personality_verb verbs[] = {
     { 0 },
 };
 
+static const struct talk_word hint_words[] = {
+    { "mgpu run -g 1 -- python train.py", "mgpu_simple_client submit --gpus 1 \"python train.py\"" },
+    { "mgpu ps -a", "mgpu_simple_client queue" },
+    { "mgpu ps", "mgpu_simple_client queue" },
+    { "mgpu cancel", "mgpu_simple_client cancel" },
+    { "mgpu logs -f", "mgpu_simple_client monitor" },
+    { "-g", "--gpus" },
+    { "-G", "--node-gpu-ids" },
+    { 0 },
+};
+
 const struct personality personality_simple_client = {
     .name = "mgpu_simple_client",
     .help = "Queue jobs for the GPUs of several machines, and see what they do",
     .verbs = verbs,
+    .server = "mgpu_simple_master",
+    .words = hint_words,
     .first_rows = simple_place_rows,
     .prepare = simple_place_find,
 };

@@ -196,10 +196,18 @@ static const struct command server_command = {
     .run = run_server,
 };
 
+static const struct talk_word hint_words[] = {
+    { "mgpu run -g 1", "srun -n 1" },
+    { "-g", "-n" },
+    { 0 },
+};
+
 const struct personality personality_srun = {
     .name = "srun",
     .help = "wait for GPUs, and be a command with these (not the srun of Slurm)",
     .command = &srun_command,
+    .server = "run_server",
+    .words = hint_words,
     .rival = "Slurm",
 };
 

@@ -211,8 +211,20 @@ static const struct personality_verb verbs[] = {
     { 0 },
 };
 
+static const struct talk_word hint_words[] = {
+    { "mgpu run -g 1", "tgpu submit --gpus 1" },
+    { "mgpu submit", "tgpu submit" },
+    { "mgpu ps -a", "tgpu list" },
+    { "mgpu ps", "tgpu list" },
+    { "mgpu cancel", "tgpu cancel" },
+    { "mgpu show", "tgpu status" },
+    { "-g", "--gpus" },
+    { 0 },
+};
+
 const struct personality personality_tgpu = {
     .name = "tgpu",
     .help = "Queue jobs for GPUs, and see what became of them",
     .verbs = verbs,
+    .words = hint_words,
 };

@@ -8,6 +8,14 @@
  * "" of one that has no verbs. The texts must stay. */
 void talk_as(const char *program, const char *verb);
 
+/* What hints call by one name and this program by another: "-g" and "--gpus". */
+struct talk_word {
+    const char *from, *to;
+};
+
+/* From now on hints have these words; the longer of two that begin alike comes first. Ended by a NULL. */
+void talk_translate(const struct talk_word *words);
+
 /* That name. */
 const char *talk_program(void);
 

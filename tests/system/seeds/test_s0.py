@@ -169,6 +169,16 @@ def test_S0_6_no_server(names, name, words):
     assert done.returncode == 5 and f'{name}: ' in done.stderr and '/nonexistent/socket' in done.stderr, done
 
 
+def test_S0_6_hints_have_the_options_of_this_door(box, names):
+    """And name the server's command that belongs to it."""
+    done = box.mgpu('--gpu-ids', '0', '--', 'true', program='mgpu_srun', env={'MGPU_SOCKET': '/nonexistent/socket'})
+    assert 'mgpu_scheduler_server' in done.err and 'systemctl' not in done.err and 'mgpud' not in done.err.split('hint: ')[1], done
+    done = box.mgpu('--gpu-ids', '0', program='mgpu_srun')
+    assert 'hint: ' in done.err and 'mgpu_srun --gpu-ids 0 -- python train.py' in done.err, done
+    done = box.mgpu('submit', program='tgpu')
+    assert 'tgpu submit --gpus 1 -- python train.py' in done.err and ' -g ' not in done.err, done
+
+
 def test_S0_7_many_at_a_time(box):
     calls = [box.popen('--gpu-ids', '0', '--', 'true', program='mgpu_srun') for _ in range(12)]
     ids = [JOB.fullmatch(call.communicate(timeout=harness.DEADLINE_S)[0].decode()) for call in calls]
