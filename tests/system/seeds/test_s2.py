@@ -17,6 +17,7 @@ import pytest
 
 import harness
 import nvml
+from cluster import Cluster
 
 GPUS = 'sim:4x24G'
 FOLDER = '/tmp/gpu_scheduler_logs'
@@ -809,6 +810,18 @@ def test_S2_52_a_folder_of_somebody_else(desk, place):
             os.unlink(FOLDER)
         else:
             os.rmdir(FOLDER)
+
+
+def test_S2_52_jobs_on_other_machines_have_their_logs_there(someone, place):
+    """These do not have the folder; it is said where the logs are."""
+    with Cluster(1, client=someone) as cluster:
+        desk = Desk(cluster.box, place)
+        scheduler = desk.start()
+        desk.lines('0,job.py')
+        job = cluster.box.wait(queued(scheduler))
+        desk.close()
+        assert (job['state'], job['node']) == ('done', 'n1') and FOLDER not in job['log'], job
+        assert 'logs are where mgpu puts them' in ''.join(scheduler.said)
 
 
 def test_S2_53_S2_54_what_is_wrong_is_said(desk):

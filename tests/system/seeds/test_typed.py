@@ -16,6 +16,7 @@ import subprocess
 import pytest
 
 import harness
+import hosts
 
 pytestmark = pytest.mark.root
 
@@ -45,24 +46,27 @@ class Machine:
             os.chown(path, user.uid, user.gid)
         return path
 
-    def spawn(self, user, line, **options):
+    def spawn(self, user, line, prefix=None, **options):
+        """On another host of a network when its prefix is given."""
         home = self.home(user)
         env = {'PATH': f'{self.names}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', 'HOME': home, 'USER': user.name,
                'ASAN_OPTIONS': 'detect_leaks=0'}
         as_user = ['setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups'] if user.uid != 0 else []
-        return subprocess.Popen(['nsenter', '-t', str(self.holder.pid), '-m', '-n', *as_user, 'sh', '-c', f'cd {home}; {line}'],
+        where = [*prefix, 'nsenter', '-t', str(self.holder.pid), '-m'] if prefix else ['nsenter', '-t', str(self.holder.pid),
+                                                                                      '-m', '-n']
+        return subprocess.Popen([*where, *as_user, 'sh', '-c', f'cd {home}; {line}'],
                                 env=env, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
 
-    def type(self, user, line):
+    def type(self, user, line, prefix=None):
         """What the command did."""
-        process = self.spawn(user, line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = self.spawn(user, line, prefix, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(timeout=harness.DEADLINE_S)
         assert not harness.SANITIZER.search(err), err
         return harness.Done(process.returncode, out, err)
 
-    def serve(self, user, line, ready):
+    def serve(self, user, line, ready, prefix=None):
         """Starts a server in the foreground and returns what it said until the line with `ready`."""
-        process = self.spawn(user, f'exec {line}', stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = self.spawn(user, f'exec {line}', prefix, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.servers.append(process)
         said = ''
         for text in process.stdout:
@@ -157,6 +161,32 @@ def test_S1_1_S1_9_S1_18_S1_22_typed_by_root(machine, root):
         assert machine.type(root, f'mgpu_simple_client cancel {number[1]}').code == 0
     finally:
         machine.stop()
+
+
+def test_S1_1_S1_9_S1_10_S1_33_S1_38_typed_on_two_hosts(machine, root):
+    """The master's own node comes by 127.0.0.1, the other one over the network, and a job runs on both."""
+    if hosts.why_not():
+        pytest.skip(hosts.why_not())
+    with hosts.Network(['master', 'far']).made() as network:
+        here, far = network['master'].prefix, network['far'].prefix
+        address = network['master'].address
+        machine.serve(root, 'mgpu_simple_master --host 0.0.0.0 --port 8080 -- --user nobody', 'is ready', here)
+        try:
+            joined = 'Simple Node Agent'
+            machine.serve(root, 'mgpu_simple_node --node-id node001 --master-host 127.0.0.1 --master-port 8080 -- '
+                          '--gpus sim:2x24G', joined, here)
+            assert machine.type(root, 'mgpu node token --node node002 > node002.token', here).code == 0
+            machine.serve(root, f'mgpu_simple_node --node-id node002 --master-host {address} --master-port 8080 '
+                          '--join-file node002.token -- --gpus sim:2x24G', joined, far)
+            done = machine.type(root, 'mgpu_simple_client submit --gpus 4 --interactive "echo rank $MGPU_NODE_RANK at $MASTER_ADDR"'
+                                .replace('$', '\\$'), here)
+            for rank in (0, 1):
+                assert re.search(rf'rank {rank} at 10\.213\.7\.[12]$', done.out, re.M) and done.code == 0, done
+            shown = machine.type(root, 'mgpu_simple_client queue', here).out
+            assert 'node001: 2 GPUs (2 free, 0 busy)' in shown and 'node002: 2 GPUs (2 free, 0 busy)' in shown, shown
+        finally:
+            while machine.servers:
+                machine.stop()
 
 
 def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
