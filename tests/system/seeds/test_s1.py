@@ -156,6 +156,8 @@ def test_S1_6_without_symbols_where_there_are_none(make_master, monkeypatch):
 
 def test_S1_7_all_gpus_of_all_nodes(master, gate):
     ids = [master.simple_submit(gate.command()[2]) for _ in range(4)]
+    for job in master.open_jobs():
+        master.wait(job, 'running')
     out = master.await_queue('node002: 2 GPUs (0 free, 2 busy)')
     assert 'node001: 2 GPUs (0 free, 2 busy)' in out and all(f'{alias}: running on node00' in out for alias in ids), out
     gate.open(4)
