@@ -121,8 +121,8 @@ class Terminal:
                 out += more
         os.close(main)
         process.wait(harness.DEADLINE_S)
-        text = ESCAPE.sub('', out.decode(errors='replace')).replace('\r\n', '\n')
-        return '\n'.join(line.rsplit('\r', 1)[-1] for line in text.split('\n'))
+        text = ESCAPE.sub('', out.decode(errors='replace'))
+        return '\n'.join(line.rstrip('\r').rsplit('\r', 1)[-1] for line in text.split('\n'))
 
 
 SETUP = '''set -e
@@ -141,7 +141,11 @@ exec sleep infinity
 @contextlib.contextmanager
 def own_machine(user, folder, starter):
     """A terminal of `user` on a machine where mgpu was never started; what `starter` has started is stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix='mgpu-etc-', dir='/tmp') as place:
+    with contextlib.ExitStack() as kept:
+        # Cgroups are not the machine's own: two mgpud with the usual directories would share those of their jobs.
+        lock = kept.enter_context(open('/tmp/mgpu-own-machine.lock', 'w', encoding='ascii'))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        place = kept.enter_context(tempfile.TemporaryDirectory(prefix='mgpu-etc-', dir='/tmp'))
         os.mkdir(f'{place}/etc')
         os.chmod(place, 0o755)
         os.chmod(f'{place}/etc', 0o755)
