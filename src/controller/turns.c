@@ -3,7 +3,8 @@
  * libevent ends a run of its loop (EVLOOP_ONCE) when no callback is due any more. Callbacks that make each
  * other due can keep that from ever happening, and what a turn decides and commits at its end would wait for
  * them. A timer therefore ends turns that last; the loop looks at its timers between rounds of at most
- * ROUND_MAX callbacks.
+ * ROUND_MAX callbacks. A turn also waits until something is due, which the timer cannot tell from work: it is
+ * set to a longer time after a turn that it ended, so that an idle daemon is not woken five times a second.
  */
 #include "controller/turns.h"
 
@@ -18,6 +19,7 @@ struct turns {
     struct event *limit;
     void (*on_end)(void *arg);
     void *arg;
+    bool was_ended; // the present turn, by the timer
 };
 
 struct event_base *turns_loop_new(void)
@@ -31,20 +33,27 @@ struct event_base *turns_loop_new(void)
     return loop;
 }
 
+static void set_limit(struct turns *turns, unsigned limit_ms)
+{
+    const struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
+    (void)event_add(turns->limit, &limit);
+}
+
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
     struct turns *turns = arg;
+    turns->was_ended = true;
     turns->on_end(turns->arg);
+    set_limit(turns, TURN_MAX_MS);
 }
 
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg)
 {
     struct turns *turns = xcalloc(1, sizeof(*turns));
     *turns = (struct turns){ .loop = loop, .on_end = on_end, .arg = arg };
-    turns->limit = event_new(loop, -1, EV_PERSIST, on_limit, turns);
+    turns->limit = evtimer_new(loop, on_limit, turns);
     if (turns->limit == NULL)
         abort(); // memory
-    (void)event_add(turns->limit, &(struct timeval){ .tv_usec = TURN_MAX_MS * 1000 });
     return turns;
 }
 
@@ -58,6 +67,8 @@ void turns_free(struct turns *turns)
 
 bool turns_run(struct turns *turns)
 {
+    set_limit(turns, turns->was_ended ? TURN_IDLE_MS : TURN_MAX_MS);
+    turns->was_ended = false;
     int r = event_base_loop(turns->loop, EVLOOP_ONCE);
     if (event_base_got_break(turns->loop) || r != 0)
         return false;

@@ -5,7 +5,8 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
-#define TURN_MAX_MS 200 // a turn is ended after this time at the latest, whatever is still due
+#define TURN_MAX_MS  200  // a busy turn is ended after this time at the latest, whatever is still due
+#define TURN_IDLE_MS 1000 // the same for the first turn after one in which nothing was due
 
 struct turns;
 

@@ -83,11 +83,25 @@ static void a_callback_that_is_always_due_keeps_no_turn_from_ending(void **state
     turns_free(turns);
 }
 
+static void an_idle_loop_is_woken_once_a_second(void **state)
+{
+    struct world *world = *state;
+    struct turns *turns = turns_new(world->loop, count, world);
+    struct event *end = evtimer_new(world->loop, on_once, world);
+    (void)evtimer_add(end, &(struct timeval){ .tv_sec = 2 });
+    while (world->calls == 0)
+        assert_true(turns_run(turns));
+    assert_in_range(world->turns, 2, 2 * 4); // a timer ends a turn twice: in its callback, and behind it
+    event_free(end);
+    turns_free(turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_turn_ends_when_nothing_is_due, start, stop),
         cmocka_unit_test_setup_teardown(a_callback_that_is_always_due_keeps_no_turn_from_ending, start, stop),
+        cmocka_unit_test_setup_teardown(an_idle_loop_is_woken_once_a_second, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
