@@ -68,6 +68,11 @@ class Machine:
         """Starts a server in the foreground and returns what it said until the line with `ready`."""
         process = self.spawn(user, f'exec {line}', prefix, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.servers.append(process)
+        return self.hear(process, ready)
+
+    @staticmethod
+    def hear(process, ready):
+        """What a server says until the line with `ready`."""
         said = ''
         for text in process.stdout:
             said += text
@@ -178,6 +183,7 @@ def test_S1_1_S1_9_S1_10_S1_33_S1_38_typed_on_two_hosts(machine, root):
             assert machine.type(root, 'mgpu node token --node node002 > node002.token', here).code == 0
             machine.serve(root, f'mgpu_simple_node --node-id node002 --master-host {address} --master-port 8080 '
                           '--join-file node002.token -- --gpus sim:2x24G', joined, far)
+            machine.hear(machine.servers[0], 'Node node002 connected')
             done = machine.type(root, 'mgpu_simple_client submit --gpus 4 --interactive "echo rank $MGPU_NODE_RANK at $MASTER_ADDR"'
                                 .replace('$', '\\$'), here)
             for rank in (0, 1):
@@ -202,8 +208,7 @@ def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
         assert machine.type(root, 'scheduler pause 2').code == 0
         assert 'PAUSED' in machine.type(root, 'scheduler status').out
     finally:
-        machine.servers[-1].stdout.close()
-        machine.close()
+        machine.stop()
 
 
 def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
