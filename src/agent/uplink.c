@@ -255,6 +255,15 @@ static int open_parts(struct uplink *uplink, struct error *err)
         uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
         (void)evsignal_add(uplink->signals[i], NULL);
     }
+    return 0;
+}
+
+/* The worker and its helpers keep the standard descriptors that they are born with, so a detached agent is
+ * away from its terminal before they are. */
+static int start_worker(struct uplink *uplink, struct error *err)
+{
+    daemon_notify_ready("ready");
+    detach_ready(&uplink->dirs.detached);
     return uplink_worker_start(
         uplink->base, uplink->options, uplink->home.name, on_worker, uplink, &uplink->worker, err);
 }
@@ -288,12 +297,12 @@ int uplink_run(const struct agent_options *options)
     daemon_spare_from_oom();
     memory_keep_freed();
     int r = open_parts(&uplink, &err);
-    if (r == 0 && !options->is_join_only) {
-        daemon_notify_ready("ready");
-        detach_ready(&uplink.dirs.detached);
-        (void)event_base_dispatch(uplink.base);
-    } else if (r < 0) {
+    if (r == 0 && !options->is_join_only)
+        r = start_worker(&uplink, &err);
+    if (r < 0) {
         log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
+    } else if (!options->is_join_only) {
+        (void)event_base_dispatch(uplink.base);
     }
     close_parts(&uplink);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -198,6 +198,26 @@ def refused(cluster, ticket, *arguments, name='n9'):
     return code, node.log()
 
 
+def test_a_detached_agent_and_its_worker_leave_the_callers_terminal(lone):
+    node = lone.add('n1')
+    try:
+        # Every end of the pipe is closed only once no process of the agent has it any more.
+        done = subprocess.run([*node.command, '--join', lone.ticket(), '--node', 'n1', '--detach'], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd='/',
+                              timeout=harness.DEADLINE_S, env=lone.box.environment(),
+                              **lone.box.user.popen_arguments())
+        assert done.returncode == 0, done
+        lone.await_node('n1', lambda found: found['up'])
+        worker = next(pid for pid in node.agents() if harness.process_name(pid) == 'mgpu-agent')
+        assert os.readlink(f'/proc/{worker}/fd/2') == f'{node.state_dir}/mgpu-agent.log'
+    finally:
+        agents = node.agents()
+        for pid in agents:
+            if harness.process_name(pid) == 'mgpu-uplink':
+                os.kill(pid, signal.SIGTERM)
+        assert all(harness.wait_process(pid) for pid in agents)
+
+
 def test_a_token_is_good_once(lone):
     ticket = lone.ticket()
     lone.add('n1').join(ticket)
