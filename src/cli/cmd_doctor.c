@@ -110,6 +110,18 @@ static void check_version(struct doctor *doctor)
         tell(doctor, VERDICT_OFF, "clock", "this clock and that of mgpud differ", "timedatectl set-ntp true");
 }
 
+/* What the files of mgpud say and has no effect. */
+static void check_settings(struct doctor *doctor)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    size_t index = 0;
+    json_t *warning = NULL;
+    if (client_get(&doctor->call->client, API_PATH "/config", &answer, NULL) < 0)
+        return;
+    json_array_foreach(json_object_get(answer, "warnings"), index, warning) tell(doctor, VERDICT_OFF,
+        "settings", json_string_value(warning), "correct the file, then: mgpud reads it at SIGHUP");
+}
+
 static void check_gpus(struct doctor *doctor, const json_t *node)
 {
     int64_t gpus = field_integer(node, "gpus", 0);
@@ -189,6 +201,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (!check_socket(&doctor))
         return EXIT_PARTLY;
     check_version(&doctor);
+    check_settings(&doctor);
     int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
     if (r < 0)
         return r;

@@ -86,6 +86,16 @@ static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn 
     return r;
 }
 
+/* One that left must not keep mgpud from starting: what is said of it is passed over, with a warning. */
+static int pass_over(struct reader *reader, const yaml_node_t *node)
+{
+    strings_take(&reader->options->warnings,
+        xasprintf("%s:%zu: %s: what is set for it is passed over until the settings are read again",
+            reader->path, line_of(node), reader->err->message));
+    *reader->err = (struct error){ 0 };
+    return 0;
+}
+
 /* --- users and groups: names to their limits --- */
 
 struct account_name {
@@ -102,7 +112,7 @@ static int read_limit(
     int r = settings_set_account(
         reader->options, account->is_group, account->name, text_of(key), text_of(value), reader->err);
     if (r < 0)
-        return at(reader, key, r);
+        return r == -ENOENT ? r : at(reader, key, r); // the place of the name is told
     _cleanup_free_ char *name =
         xasprintf("%s.%s.%s", account->is_group ? "groups" : "users", account->name, text_of(key));
     note(reader, key, name, text_of(value));
@@ -116,7 +126,8 @@ static int read_account(
     if (value->type != YAML_MAPPING_NODE)
         return at(reader, value,
             error_set(reader->err, -EINVAL, "a mapping of limits belongs to '%.60s'", account.name));
-    return each_pair(reader, value, read_limit, &account);
+    int r = each_pair(reader, value, read_limit, &account);
+    return r == -ENOENT ? pass_over(reader, key) : r;
 }
 
 /* --- roles: names of roles to lists of users and groups --- */
@@ -127,7 +138,7 @@ static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role 
         return at(reader, who, error_set(reader->err, -EINVAL, "a user or group:NAME belongs here"));
     int r = roles_add(&reader->options->roles, text_of(who), role, reader->err);
     if (r < 0)
-        return at(reader, who, r);
+        return r == -ENOENT ? pass_over(reader, who) : at(reader, who, r);
     _cleanup_free_ char *name = xasprintf("roles.%s", text_of(who));
     note(reader, who, name, role_name(role));
     return 0;

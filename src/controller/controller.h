@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/process.h"
+#include "base/strings.h"
 #include "controller/core.h"
 #include "store/store.h"
 
@@ -68,7 +69,8 @@ struct controller_options {
     size_t n_notes;
     char **files; // that were read, in this order
     size_t n_files;
-    bool is_munge_on; // credentials of MUNGE are believed on TCP
+    struct strings warnings; // of what the files say and has no effect
+    bool is_munge_on;        // credentials of MUNGE are believed on TCP
     bool allow_root_jobs;
     bool may_watch_terminals; // administrators may look at those of others
     bool is_detached;

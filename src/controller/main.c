@@ -390,6 +390,8 @@ static void print_config(const struct controller_options *options)
     if (options->n_files == 0)
         (void)printf("there is no file; every setting has its default\n");
     settings_visit(options, print_setting, NULL);
+    for (size_t i = 0; i < options->warnings.count; i++)
+        (void)printf("warning: %s\n", options->warnings.items[i]);
 }
 
 /* What leaves at once. The exit status, or -1: mgpud is to be started. */
@@ -433,6 +435,7 @@ int main(int argc, char **argv)
         return status;
     }
     log_open("mgpud", controller->options.is_verbose);
+    reload_warn(&controller->options);
     controller->started_wall_ms = clock_wall_ms();
     r = start(&program, &err);
     if (r == 0)

@@ -38,6 +38,12 @@ struct core_options reload_core_options(const struct controller *controller)
     return core;
 }
 
+void reload_warn(const struct controller_options *options)
+{
+    for (size_t i = 0; i < options->warnings.count; i++)
+        log_warning("%s", options->warnings.items[i]);
+}
+
 struct reloading {
     const struct controller_options *options; // in force
     struct controller_options *fresh;
@@ -92,6 +98,7 @@ static void take_up(struct controller_options *options, struct controller_option
     SWAP(roles);
     SWAP(notes);
     SWAP(n_notes);
+    SWAP(warnings);
     SWAP(files);
     SWAP(n_files);
 #undef SWAP
@@ -114,6 +121,7 @@ int reload(struct controller *controller, int argc, char **argv)
     struct reloading reloading = { .options = &controller->options, .fresh = &fresh };
     settings_compare(&controller->options, &fresh, take_change, &reloading);
     take_up(&controller->options, &fresh);
+    reload_warn(&controller->options);
     struct core_options options = reload_core_options(controller);
     core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);
     retention_replan(controller->retention);

@@ -22,11 +22,14 @@ static void write_setting(void *arg, const struct setting *setting)
 void handle_config(struct request *request)
 {
     const struct controller_options *options = &request->serve->controller->options;
-    json_t *settings = json_array(), *files = json_array(), *body = json_object();
+    json_t *settings = json_array(), *files = json_array(), *warnings = json_array(), *body = json_object();
     settings_visit(options, write_setting, settings);
     for (size_t i = 0; i < options->n_files; i++)
         (void)json_array_append_new(files, json_text_string(options->files[i]));
+    for (size_t i = 0; i < options->warnings.count; i++)
+        (void)json_array_append_new(warnings, json_text_string(options->warnings.items[i]));
     (void)json_object_set_new(body, "settings", settings);
     (void)json_object_set_new(body, "files", files);
+    (void)json_object_set_new(body, "warnings", warnings);
     request_reply_json(request, 200, body);
 }

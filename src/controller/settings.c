@@ -517,6 +517,7 @@ void settings_clear(struct controller_options *options)
         free(options->files[i]);
     free(options->notes);
     free(options->files);
+    strings_clear(&options->warnings);
     free(options->accounts);
     roles_free(options->roles);
     *options = (struct controller_options){ 0 };

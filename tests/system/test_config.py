@@ -280,3 +280,16 @@ def test_the_default_grace_is_the_same_everywhere_it_is_written(make_instance):
         with open(f'{harness.ROOT}/{name}', encoding='utf-8') as source:
             text = source.read()
         assert re.search(rf'SIGKILL[^\n]*\b{shown[:-1]} ?s\b|the two;[^\n]*\b{shown[:-1]} s\b', text), name
+
+
+def test_a_user_who_is_gone_does_not_keep_mgpud_from_starting(make_instance, place):
+    path = f'{place}/mgpu.yaml'
+    write(path, 'user-max-jobs: 7\nusers:\n  gone-user: {max-jobs: 1}\nroles:\n  operator: [group:gone-group]\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path])
+    assert settings(box)['user-max-jobs'][0] == '7'
+    for where, who in ((3, "there is no user 'gone-user'"), (5, "there is no group 'gone-group'")):
+        assert f'{path}:{where}: {who}' in box.log()
+        assert f'mgpu.yaml:{where}: {who}' in box.mgpu('doctor').out
+    checked = subprocess.run([f'{harness.programs()}/mgpud', '--config', path, '--check-config'], check=False,
+                             capture_output=True, text=True, timeout=LIMIT_S)
+    assert checked.returncode == 0 and f"warning: {path}:3: there is no user 'gone-user'" in checked.stdout, checked

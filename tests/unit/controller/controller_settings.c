@@ -234,15 +234,32 @@ static void a_mistake_is_told_with_its_line(void **state)
     assert_refused(place, "users: 3\n", "mgpu.yaml:1", "holds a mapping");
     assert_refused(place, "users:\n  root: 3\n", "mgpu.yaml:2", "a mapping of limits");
     assert_refused(place, "users:\n  root:\n    max-job: 3\n", "mgpu.yaml:3", "max-jobs");
-    assert_refused(place, "users:\n  no such user: { max-jobs: 3 }\n", "mgpu.yaml:2", "no such user");
     assert_refused(place, "roles:\n  boss: root\n", "mgpu.yaml:2", "there is no role 'boss'");
-    assert_refused(
-        place, "roles:\n  admin:\n    - root\n    - group:no such group\n", "mgpu.yaml:4", "no such group");
     assert_refused(place, "roles:\n  admin: { a: b }\n", "mgpu.yaml:2", "a list of users and groups");
     assert_refused(place, "roles:\n  others: everybody\n", "mgpu.yaml:2", "viewer, user, operator or admin");
     assert_refused(place, "? [a]\n: b\n", "mgpu.yaml:1", "a key is a word");
     assert_refused(place, "node: [\n", "mgpu.yaml:", "");
     assert_refused(place, "node: \"\\xZZ\"\n", "mgpu.yaml:1", "");
+}
+
+static void a_user_or_group_that_is_gone_is_a_warning(void **state)
+{
+    struct place *place = *state;
+    const struct strings *warnings = &place->options.warnings;
+    struct error err = { 0 };
+    assert_int_equal(read_text(place,
+                         "users:\n  no such user: { max-jobs: 3, max-gpus: 2 }\n  root: { max-jobs: 2 }\n"
+                         "groups:\n  no such group: { max-jobs: 3 }\n"
+                         "roles:\n  admin:\n    - group:no such group\n    - daemon\n",
+                         &err),
+        0);
+    assert_int_equal(warnings->count, 3);
+    assert_non_null(strstr(warnings->items[0], "mgpu.yaml:2: there is no user 'no such user'"));
+    assert_non_null(strstr(warnings->items[1], "mgpu.yaml:5: there is no group 'no such group'"));
+    assert_non_null(strstr(warnings->items[2], "mgpu.yaml:8: "));
+    assert_null(settings_find_note(&place->options, "users.no such user.max-jobs"));
+    assert_int_equal(place->options.n_accounts, 1); // what else the file says holds
+    assert_non_null(settings_find_note(&place->options, "roles.daemon"));
 }
 
 static void anchors_are_followed_and_cannot_blow_up(void **state)
@@ -358,6 +375,7 @@ int main(void)
         CASE(the_scheduler_alone_has_the_same_defaults),
         CASE(a_default_is_not_taken_for_a_wish),
         CASE(a_mistake_is_told_with_its_line),
+        CASE(a_user_or_group_that_is_gone_is_a_warning),
         CASE(anchors_are_followed_and_cannot_blow_up),
         CASE(a_file_too_long_or_no_file_is_refused),
         CASE(drop_ins_come_in_order_and_the_command_line_last),
