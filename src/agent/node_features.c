@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -168,11 +169,31 @@ static void describe_mail(const struct feature_facts *facts, struct node_feature
     feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
 }
 
+/* As after a clone into root's home: users of this machine cannot go where the programs are. */
+static void describe_programs(const struct feature_facts *facts, struct node_feature *feature)
+{
+    _cleanup_free_ char *path = xstrdup(facts->shepherd);
+    struct stat status;
+    feature->is_on = 1;
+    while (facts->is_root && feature->is_on && path[0] == '/') {
+        *strrchr(path, '/') = '\0';
+        feature->is_on = path[0] == '\0' || stat(path, &status) < 0 || (status.st_mode & S_IXOTH) != 0;
+    }
+    if (feature->is_on) {
+        feature->text = xasprintf("beside %s", facts->shepherd);
+        return;
+    }
+    feature->text = xasprintf("other users cannot run mgpu from here: %s is closed to them (mode %04o)", path,
+        status.st_mode & 07777);
+    feature->fix = xstrdup("make install, or build in a directory that every user can enter");
+}
+
 static const struct {
     const char *name;
     void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
 } rows[] = {
     { "users", describe_users },
+    { "programs", describe_programs },
     { "cgroup", describe_cgroup },
     { "gpu", describe_gpu },
     { "devices", describe_devices },

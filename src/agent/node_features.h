@@ -17,6 +17,7 @@ struct feature_facts {
     const char *log_dir; // as the launcher was told
     const char *state_dir;
     const char *sendmail; // path
+    const char *shepherd; // path, absolute
     const struct gpu_report *gpus;
     const struct limits *limits;
     uint32_t pids_max; // of a job

@@ -155,6 +155,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
         .sendmail = worker->options->sendmail,
+        .shepherd = worker->options->shepherd,
         .gpus = report,
         .limits = worker->confine->limits(worker->cells),
         .pids_max = worker->options->pids_max,

@@ -219,7 +219,9 @@ static enum launch_step add_mounts(const struct launch_image *image, const char 
 static void add_first_process(struct strings *words)
 {
     char program[SPEC_PATH_MAX] = "";
-    if (first_is_possible() && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0) {
+    /* It must be where the user may go. */
+    if (first_is_possible() && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0 &&
+        access(program, X_OK) == 0) {
         strings_add(words, "--init");
         add_option(words, "--init-path", program);
         return;

@@ -178,15 +178,12 @@ bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error)
     return true;
 }
 
-char *exec_setup_script(const char *setup, const char *program)
+char *exec_setup_script(const char *setup)
 {
     _cleanup_strings_ struct strings words = { 0 };
-    _cleanup_strings_ struct strings call = { 0 };
     strings_add(&words, setup);
-    strings_add(&call, program);
     _cleanup_free_ char *quoted = text_quote_command(&words);
-    _cleanup_free_ char *quoted_program = text_quote_command(&call);
-    return xasprintf("eval %s || exit\nexec %s --exec %d\n", quoted, quoted_program, EXEC_FD);
+    return xasprintf("eval %s || exit\nexec /proc/self/fd/%d --exec %d\n", quoted, PROGRAM_FD, EXEC_FD);
 }
 
 /* The strings of the request, or false when they are not all there. `text` stays owned by the caller. */
@@ -232,6 +229,7 @@ static enum launch_step enter_image(int fd, const struct exec_request *head, str
 int exec_main(int fd)
 {
     struct exec_request head;
+    (void)close(PROGRAM_FD);
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || !read_head(fd, &head)) {
         (void)fprintf(
             stderr, "mgpu: descriptor %d is not the job's command: the setup command changed it\n", fd);

@@ -15,7 +15,8 @@
 #include "base/strings.h"
 #include "shepherd/steps.h"
 
-#define EXEC_FD 100 // beyond the descriptors that shell scripts use
+#define EXEC_FD    100 // beyond the descriptors that shell scripts use
+#define PROGRAM_FD 101 // this program: its path may be closed to the user
 
 /*
  * Executes argv[0], searched along `path` (NULL: the system's). argv[-2] and argv[-1] are overwritten when
@@ -42,7 +43,7 @@ int exec_request_make(
 bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error);
 
 /* The text for `shell -c`. The caller frees it. */
-char *exec_setup_script(const char *setup, const char *program);
+char *exec_setup_script(const char *setup);
 
 /* `mgpu-shepherd --exec FD`. Returns only on failure, with the exit status. */
 int exec_main(int fd);

@@ -239,6 +239,21 @@ static int note_leader(const struct plan *plan)
     return init_write_status(plan->status_fd, plan->status);
 }
 
+/* What a setup shell executes in the end: the command as a memory file, and this program. Returns a positive
+ * errno. */
+static int pass_request(int request_fd)
+{
+    /* dup2 on itself would leave close-on-exec set. */
+    if (request_fd == EXEC_FD ? fcntl(EXEC_FD, F_SETFD, 0) < 0 : dup2(request_fd, EXEC_FD) < 0)
+        return errno;
+    int program_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    if (program_fd < 0)
+        return errno;
+    if (program_fd == PROGRAM_FD ? fcntl(PROGRAM_FD, F_SETFD, 0) < 0 : dup2(program_fd, PROGRAM_FD) < 0)
+        return errno;
+    return 0;
+}
+
 /* Runs in the child, on the parent's memory. Returns a positive errno. */
 static int run_command(const struct plan *plan)
 {
@@ -252,13 +267,12 @@ static int run_command(const struct plan *plan)
             return errno;
     unsigned last = ~0U, first = STDERR_FILENO + 1;
     if (plan->request_fd >= 0) {
-        /* dup2 on itself would leave close-on-exec set. */
-        if (plan->request_fd == EXEC_FD ? fcntl(EXEC_FD, F_SETFD, 0) < 0
-                                        : dup2(plan->request_fd, EXEC_FD) < 0)
-            return errno;
+        r = pass_request(plan->request_fd);
+        if (r > 0)
+            return r;
         if (close_range(first, EXEC_FD - 1, 0) < 0)
             return errno;
-        first = EXEC_FD + 1;
+        first = PROGRAM_FD + 1;
     }
     if (close_range(first, last, 0) < 0)
         return errno;
@@ -328,7 +342,7 @@ static int make_plan(const struct init *init, int log_fd, struct plan *ret, char
         return ret->request_fd;
     script[2] = spec->shell;
     script[3] = from_text;
-    script[4] = exec_setup_script(spec->setup, init->program);
+    script[4] = exec_setup_script(spec->setup);
     ret->argv = script + 2;
     return 0;
 }

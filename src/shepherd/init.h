@@ -63,7 +63,6 @@ struct init {
     /* Absolute. Of a default output: the name, the attempt's own beside it, and both at the fallback. */
     const char *logs[INIT_LOGS];
     const char *log_path_moved; // the first, seen from cwd_fallback; NULL where there is none
-    const char *program;        // path of this program, for the setup shell
     char **command;             // argv with two free entries before it, for scripts without "#!"
     struct strings *environment;
     bool is_confined; // a cgroup will end what is left; else I does

@@ -240,10 +240,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
 {
     struct launch_spec *spec = &shepherd->spec;
     _cleanup_strings_ struct strings environment = { 0 };
-    char program[SPEC_PATH_MAX] = "";
     _cleanup_strings_ struct strings logs = { 0 };
-    if (spec->setup != NULL && readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
-        program[0] = '\0';
     name_logs(spec, &logs);
     shepherd->log_path = xstrdup(logs.items[0]);
     _cleanup_free_ char *moved_path =
@@ -253,7 +250,6 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     struct init init = {
         .spec = spec,
         .log_path_moved = moved_path,
-        .program = program,
         .command = argv,
         .environment = &environment,
         .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_guest,

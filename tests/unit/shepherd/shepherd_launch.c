@@ -135,6 +135,27 @@ static void a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment(void
     assert_string_equal(f->output, "setup 2 it's\nset up 2,0 it's a b\n");
 }
 
+/* As in a clone below root's home: the user of the job cannot go there. */
+static void a_setup_needs_no_way_to_this_program(void **state)
+{
+    struct fixture *f = *state;
+    const char *given = getenv("MGPU_SHEPHERD");
+    _cleanup_free_ char *usual = xstrdup(given), *folder = xasprintf("%s/closed", f->run_dir);
+    _cleanup_free_ char *copy = xasprintf("%s/mgpu-shepherd", folder);
+    _cleanup_free_ char *command = xasprintf("mkdir -m 0700 '%s' && cp '%s' '%s'", folder, given, copy);
+    if (geteuid() != 0)
+        skip(); // everything of the job's user is open to him
+    assert_int_equal(system(command), 0);
+    assert_int_equal(setenv("MGPU_SHEPHERD", copy, 1), 0);
+    f->spec.shell = xstrdup("/bin/sh");
+    f->spec.setup = xstrdup("echo set up");
+    fixture_command(f, "/bin/sh", "-c", "echo done; ls /proc/self/fd | tr '\\n' ' '", NULL);
+    fixture_run(f);
+    assert_int_equal(setenv("MGPU_SHEPHERD", usual, 1), 0);
+    assert_end(f, END_EXIT, 0);
+    assert_string_equal(f->output, "set up\ndone\n0 1 2 3 "); // 3: the directory that ls reads
+}
+
 static void a_sourced_setup_sees_no_arguments(void **state)
 {
     struct fixture *f = *state;
@@ -486,6 +507,7 @@ int main(void)
         CASE(a_script_without_interpreter_is_run_by_the_shell),
         CASE(the_assignment_is_set_over_the_environment),
         CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),
+        CASE(a_setup_needs_no_way_to_this_program),
         CASE(a_sourced_setup_sees_no_arguments),
         CASE(a_failing_setup_ends_the_job_with_its_status),
         CASE(a_setup_that_leaves_the_shell_is_no_success),
