@@ -23,11 +23,13 @@
 #include "cli/remote.h"
 #include "cli/vouch.h"
 
-#define SERVICE_USER   "mgpu"
-#define ANSWER_WAIT_MS 30000
-#define DELAY_FIRST_MS 20
-#define DELAY_MAX_MS   1000
-#define CONNECT_MS     30000
+#define SYSTEM_RUN_DIR   "/run/mgpu"
+#define SYSTEM_STATE_DIR "/var/lib/mgpu"
+#define SERVICE_USER     "mgpu"
+#define ANSWER_WAIT_MS   30000
+#define DELAY_FIRST_MS   20
+#define DELAY_MAX_MS     1000
+#define CONNECT_MS       30000
 
 static const char *last_place; // of this program, by the name it goes by
 
@@ -76,7 +78,7 @@ void client_places(const struct client *client, struct strings *places)
         strings_take(places, xasprintf("%s/mgpu/mgpud.sock", runtime));
     if (home != NULL && *home != '\0')
         strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
-    strings_add(places, "/run/mgpu/mgpud.sock");
+    strings_add(places, SYSTEM_RUN_DIR "/mgpud.sock");
     if (last_place != NULL)
         strings_add(places, last_place);
 }
@@ -142,6 +144,14 @@ static int connect_to(const struct client *client, const char *path, struct http
     return r;
 }
 
+const char *client_absence_hint(void)
+{
+    bool is_shared = access(SYSTEM_RUN_DIR, F_OK) == 0 || access(SYSTEM_STATE_DIR, F_OK) == 0;
+    return is_shared ? "systemctl status mgpud: this machine has one for all users, whose jobs are kept "
+                       "while it is away"
+                     : "systemctl status mgpud, or start your own without root: mgpud --detach";
+}
+
 /* Nobody listens there, as opposed to a listener that must not be talked to. */
 static int explain_unreachable(const struct client *client, struct error *err)
 {
@@ -154,7 +164,7 @@ static int explain_unreachable(const struct client *client, struct error *err)
         return error_hint(err, "does mgpud listen there (mgpud --listen, mgpu_simple_master --port)?");
     if (client->asked_path != NULL)
         return error_hint(err, "is mgpud running there? The place was given by --socket or MGPU_SOCKET");
-    return error_hint(err, "systemctl status mgpud, or start your own without root: mgpud --detach");
+    return error_hint(err, "%s", client_absence_hint());
 }
 
 static int find(struct client *client, struct http_client **ret, struct error *err)

@@ -37,6 +37,10 @@ void client_look_also(const char *path);
 /* What hints name as the way to start a server, "run_server". The text must stay. */
 void client_name_server(const char *command);
 
+/* What to do when nobody answers at the usual places. Where the machine has an mgpud for all users that is
+ * away just now, a second one would give the same GPUs away. */
+const char *client_absence_hint(void);
+
 /* The places a socket is looked for, in order. */
 void client_places(const struct client *client, struct strings *places);
 

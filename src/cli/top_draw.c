@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/client.h"
 #include "cli/field.h"
 #include "cli/job_columns.h"
 #include "cli/top_filter.h"
@@ -356,8 +357,7 @@ static void draw_absence(struct top *top)
     canvas_fill(&top->canvas, &box, LOOK_PLAIN, L' ');
     canvas_box(&top->canvas, &box, LOOK_WARN, "mgpud does not answer", NULL);
     (void)canvas_put(&top->canvas, box.y + 1, box.x + 2, box.width - 4, LOOK_PLAIN, top->wire.problem);
-    (void)canvas_put(&top->canvas, box.y + 2, box.x + 2, box.width - 4, LOOK_DIM,
-        "systemctl status mgpud, or start your own without root: mgpud --detach");
+    (void)canvas_put(&top->canvas, box.y + 2, box.x + 2, box.width - 4, LOOK_DIM, client_absence_hint());
     (void)canvas_put(
         &top->canvas, box.y + 3, box.x + 2, box.width - 4, LOOK_DIM, "trying again every second; q leaves");
 }

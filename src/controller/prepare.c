@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -106,10 +108,30 @@ static void raise_open_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* The GPUs of a machine are given away by one mgpud. Who names a backend for a second one knows of the first.
+ */
+static int refuse_second(const struct controller *controller, struct error *err)
+{
+    static const struct sockaddr_un system = { .sun_family = AF_UNIX, .sun_path = "/run/mgpu/mgpud.sock" };
+    if (controller->is_root || strcmp(controller->options.gpus, "auto") != 0)
+        return 0;
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || (connect(fd, (const struct sockaddr *)&system, sizeof(system)) < 0 && errno != EAGAIN))
+        return 0;
+    (void)error_set(err, -EBUSY,
+        "this machine has an mgpud for all users, at %s: a second one would give the same GPUs away",
+        system.sun_path);
+    return error_hint(err,
+        "use that one, as it is: mgpu run ... For one of your own beside it say which GPUs it "
+        "is to have: --gpus sim:8x24G, none, nvml or amd");
+}
+
 int prepare(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     const struct controller_options *options = &controller->options;
-    int r = privileges_find_user(options->user, controller->is_root, &prepared->user, err);
+    int r = refuse_second(controller, err);
+    if (r == 0)
+        r = privileges_find_user(options->user, controller->is_root, &prepared->user, err);
     if (r == 0)
         r = make_directories_for(controller, prepared, err);
     if (r == 0 && options->is_detached) {

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What a newcomer does in the first five minutes, in order, with nothing configured."""
 
+import os
 import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 
@@ -152,3 +155,36 @@ def test_stop_ends_the_daemon_and_returns_when_it_has_left(make_instance, someon
     assert done.code == 1 and f'no mgpud runs with {instance.run_dir}' in done.err, done
     instance.start()
     assert instance.job(job)['state'] == 'running'
+
+
+@pytest.mark.skipif(not harness.IS_ROOT, reason='needs a mount namespace')
+def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_instance, someone, place):
+    box = make_instance(gpus='sim:2x8G')  # as that of the machine, in a namespace where it lies in the usual place
+    inside = f'mount -t tmpfs none /run && mkdir /run/mgpu && mount --bind {box.run_dir} /run/mgpu && exec "$@"'
+    own = [f'{place}/own-state', f'{place}/own-run']
+
+    def start(*words):
+        return subprocess.run(
+            ['unshare', '--mount', 'sh', '-c', inside, 'sh', 'setpriv', f'--reuid={someone.uid}', f'--regid={someone.gid}',
+             '--init-groups', *words], check=False, capture_output=True, text=True, timeout=harness.DEADLINE_S,
+            env=someone.environment(), stdin=subprocess.DEVNULL)
+
+    os.chmod(place, 0o777)
+    command = [f'{harness.programs()}/mgpud', '--listen', 'none', '--state-dir', own[0], '--run-dir', own[1]]
+    done = start(*command)
+    assert done.returncode == 1 and '/run/mgpu/mgpud.sock: a second one would give the same GPUs away' in done.stderr, done
+    assert 'mgpu run' in done.stderr and '--gpus' in done.stderr, done
+    # What names its GPUs is wished for: this one starts, and another of the same place is refused for that alone.
+    try:
+        assert start(*command, '--gpus', 'none', '--detach').returncode == 0
+    finally:
+        pids = [pid for pid, line in harness.processes(own[1]).items() if 'mgpud' in line.split(' ')[0]]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        assert pids and all(harness.wait_process(pid) for pid in harness.processes(own[1]))
+    # While the machine's is away nobody is told to start one.
+    box.stop()
+    away = start(f'{harness.programs()}/mgpu', 'ps')
+    assert away.returncode != 0 and 'jobs are kept while it is away' in away.stderr, away
+    assert 'mgpud --detach' not in away.stderr, away
+    box.start()
