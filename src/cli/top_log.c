@@ -62,11 +62,22 @@ static json_t *job_of(const struct top *top, int64_t id)
     return job == NULL ? NULL : job->job;
 }
 
+/* The attempt whose output is in the job's log. One that is only starting has not opened it yet: there is
+ * that of the one before, which would be followed for good. */
+static int64_t attempt_in_log(const struct top *top, int64_t id)
+{
+    const json_t *job = job_of(top, id);
+    if (field_is(job, "state", "queued") || field_is(job, "state", "held") ||
+        field_is(job, "state", "starting"))
+        return 0;
+    return field_integer(job, "attempt", 0);
+}
+
 void top_log_follow(struct top *top, int64_t job)
 {
     struct top_log *log = &top->log;
-    int64_t attempt = field_integer(job_of(top, job), "attempt", 0);
-    if (log->job == job && log->attempt == attempt)
+    int64_t attempt = attempt_in_log(top, job);
+    if (log->job == job && (attempt == 0 || log->attempt == attempt))
         return;
     top_log_clear(log);
     log->job = job;

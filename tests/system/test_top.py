@@ -291,6 +291,27 @@ def test_a_job_that_is_started_anew_shows_its_new_output(box, top, gate):
     assert 'attempt 1' not in one.text()
 
 
+def test_the_log_of_an_attempt_that_is_slow_to_start_is_not_mistaken_for_the_one_before(box, top, gate):
+    job = box.submit('-g', 8, '-J', 'slow', '--', 'sh', '-c', f'echo "attempt $MGPU_ATTEMPT"; exec cat {gate.path}')
+    one = top('jobs')
+    one.type_text(f'/id:{job}')
+    one.wait('2 Jobs 1 ')
+    one.keys('Enter')
+    one.wait(r'^│ attempt 1 ')
+    helper = next(pid for pid in box.agents() if harness.process_name(pid) == 'mgpu-gpus')
+    os.kill(helper, signal.SIGSTOP)  # attempt 2 waits until the GPUs were looked at, and has no output before
+    try:
+        box.mgpu('requeue', job, check=True, user=box.user)
+        box.wait(job, 'starting')
+        one.wait(r'starting')
+        box.output(job)  # asked after the dashboard asked for the same
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # the agent may have replaced it
+            os.kill(helper, signal.SIGCONT)
+    one.wait(r'^│ attempt 2 ')
+    assert 'attempt 1' not in one.text()
+
+
 def test_a_job_that_starts_under_ones_eyes_shows_its_output(box, top, gate):
     for _ in range(8):
         gated(box, gate, 'full', '-g', 1)
