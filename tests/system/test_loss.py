@@ -120,9 +120,8 @@ def test_a_fence_is_refused_while_the_node_is_up_and_ends_its_jobs_when_it_is_no
         os.kill(pid, signal.SIGCONT)
     # It was not off: what still ran there is ended before anything new may start.
     waiting = instance.submit('--', 'true')
-    for _ in instance.events(after=0, user=instance.user):
-        if node(instance)['up'] and node(instance)['stopping'] == 0 and not instance.shepherds():
-            break
+    assert instance.await_news(lambda: node(instance)['up'] and node(instance)['stopping'] == 0 and
+                               not harness.processes(gate.path)), 'what ran there runs on'
     assert node(instance)['state'] == 'fenced' and instance.job(waiting)['state'] == 'queued'
     assert instance.mgpu('node', 'resume', name, **admin).code == 0
     assert instance.wait(waiting)['exit_code'] == 0

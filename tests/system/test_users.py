@@ -78,10 +78,19 @@ def test_a_job_has_three_descriptors_and_a_clean_slate(box, ana):
     assert seen['nice'] == 0
 
 
-def test_nothing_of_the_daemons_environment_reaches_a_job(box, ana):
+def test_nothing_of_the_daemons_environment_reaches_a_job(make_instance, ana):
+    own = {'JOURNAL_STREAM': '8:1', 'LD_PRELOAD': '/nonexistent/of-the-daemon.so', 'BASH_ENV': '/nonexistent/of-the-daemon',
+           'OF_THE_DAEMON': 'yes'}
+    box = make_instance(gpus='sim:1x8G', client=ana, start=False)
+    usual = box.environment()
+    box.environment = lambda: {**usual, **own}
+    box.start()
+    with open(f'/proc/{box.process.pid}/environ', 'rb') as source:  # as it was started: they were really there
+        given = source.read()
+    assert all(f'{name}={value}'.encode() in given for name, value in own.items()), given
     _, seen = report(box, ana)
-    for name in ('NOTIFY_SOCKET', 'JOURNAL_STREAM', 'LD_PRELOAD'):
-        assert name not in seen['env']
+    for name in ('NOTIFY_SOCKET', *own):
+        assert name not in seen['env'], seen['env']
 
 
 def test_a_user_cannot_cancel_anothers_job(box, ana, bo, gate):
