@@ -25,6 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PROGRAMS = ('mgpu', 'mgpu-tls', 'mgpud', 'mgpu-agent', 'mgpu-shepherd')
 IS_ROOT = os.geteuid() == 0
 HAS_NVIDIA = os.path.exists('/dev/nvidiactl')
+HAS_TERMINALS = os.path.exists('/dev/ptmx') and os.path.isdir('/dev/pts') and os.path.ismount('/dev/pts')
 DEADLINE_S = 30  # for anything that should take far less
 LEAVING_S = 5   # for a process that has nothing left to do
 

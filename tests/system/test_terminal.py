@@ -16,7 +16,8 @@ import harness
 import pytest
 
 DEADLINE_S = harness.DEADLINE_S
-pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux here')
+pytestmark = [pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux here'),
+              pytest.mark.skipif(not harness.HAS_TERMINALS, reason='no pseudoterminals here (devpts)')]
 
 
 class Screen:

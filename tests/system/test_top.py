@@ -17,7 +17,8 @@ import harness
 import pytest
 import test_terminal
 
-pytestmark = pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux here')
+pytestmark = [pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux here'),
+              pytest.mark.skipif(not harness.HAS_TERMINALS, reason='no pseudoterminals here (devpts)')]
 GPUS = 'sim:8x24G'
 
 
