@@ -174,7 +174,7 @@ static void arrive(struct pack *pack, const struct pack_call *call, const struct
 
 static int prepare(struct pack *pack, const struct pack_call *call, const char *path, struct error *err)
 {
-    struct trace_options options = { 0 };
+    struct trace_options options = { .is_untimed = true };
     int result = nodes_read(&pack->nodes, call->nodes, err);
     if (result == 0)
         result = order_nodes(call, &pack->nodes, err);

@@ -215,9 +215,10 @@ static int read_header(struct line_reader *reader, char *line, struct error *err
     if (users_from != NULL && header->user == COLUMNS_MAX)
         return error_set(
             err, -EINVAL, "has no column '%.40s', from which --users-from wants the users", users_from);
-    if (!has_column(header, set_submit))
+    bool is_untimed = reader->options->is_untimed;
+    if (!is_untimed && !has_column(header, set_submit))
         return error_set(err, -EINVAL, "has no column of submit times (submit, submit_time, timestamp)");
-    if (!has_column(header, set_duration) && !has_column(header, set_end))
+    if (!is_untimed && !has_column(header, set_duration) && !has_column(header, set_end))
         return error_set(err, -EINVAL, "has no column of durations (duration, run_time, deletion_time)");
     if (!has_column(header, set_gpus))
         return error_set(err, -EINVAL, "has no column of GPU counts (gpus, num_gpus, procs)");

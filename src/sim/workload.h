@@ -42,6 +42,7 @@ struct trace_options {
     bool skip_bad;          // pass over broken lines
     uint64_t max_jobs;      // 0: all
     const char *users_from; // the column that names the user; NULL: "user"
+    bool is_untimed;        // times do not matter: a trace may lack them
 };
 
 /* Reads SWF, CSV or a journal, told apart by how the file begins. */

@@ -88,6 +88,15 @@ def test_packing_as_published_gives_the_published_allocation(workload):
     assert abs(sum(found) / len(found) - wanted) <= FGD_POINTS, (found, wanted)
 
 
+def test_packing_needs_no_times(tmp_path):
+    path = tmp_path / 'pods.csv'
+    path.write_text('name,gpus\na,4\nb,8\n')
+    out, _ = sim('pack', path, '--nodes', '2x8', '--json')
+    assert json.loads(out)['marks'][-1]['allocated_percent'] == 75, out
+    _, err = sim('run', path, '--cluster', '2x8', status=1)
+    assert 'has no column of submit times' in err
+
+
 def test_equal_seeds_give_equal_bytes():
     words = ('run', 'synthetic:2000', '--cluster', '8x8', '--json', '--no-timing', '--seed')
     first, _ = sim(*words, 7)
