@@ -150,11 +150,14 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     struct job_spec *spec, const struct core_facts *facts, void *request);
 
-/* The next stop of this lease ends its process instead of letting it go. Others are ended anyway. */
-void core_kill_process(struct core *core, const struct identity *who, uint64_t job);
-
-/* -ENOENT, -EPERM, -EALREADY (already done). `grace_ms` < 0: the default. */
+/* -ENOENT, -EPERM, -EALREADY (already done). `grace_ms` < 0: the default. Of a job that is being stopped it
+ * changes the grace. */
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, int64_t grace_ms, void *request);
+
+/* The same, and the process of a lease is ended instead of let go, if `who` may do that. Others are ended
+ * anyway. */
+void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
 
 /* A hold is its owner's, or an administrator's when another gives it; a release takes away what the asker

@@ -244,10 +244,11 @@ void core_send_stop(struct core *core, const struct core_job *entry, uint32_t ra
         .attempt = job->attempt,
         .task = rank,
         .token = job->token,
-        .signal =
-            job->ask->lease_pid != 0 && core_extra(entry)->kills_process ? SIGTERM | STOP_LEASED : SIGTERM,
-        .grace_ms = core_stop_grace_ms(core, entry),
+        .signal = SIGTERM,
+        .grace_ms = core_stop_grace_ms(core, job),
     };
+    if (job->ask->lease_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
+        stop.signal |= STOP_LEASED;
     if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);

@@ -10,16 +10,16 @@ bool core_is_checkpointing(const struct job *job)
     return job->state == JOB_STOPPING && job->is_requeued && job->ask->checkpoint;
 }
 
-int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry)
+int64_t core_stop_grace_ms(const struct core *core, const struct job *job)
 {
-    int64_t grace_ms = core_extra(entry)->grace_ms;
-    return grace_ms < 0 ? core_grace_ms(core, entry->job->ask) : grace_ms;
+    const struct job_run *run = job_run(job);
+    return (run->stop_terms & STOP_TERMS_GRACE) != 0 ? run->stop_grace_ms : core_grace_ms(core, job->ask);
 }
 
 /* A stop may be followed by another one; what counts is the one that ends first. */
 void core_note_stop(const struct core *core, struct core_job *entry)
 {
-    int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry);
+    int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry->job);
     const struct core_extra *extra = core_extra(entry);
     bool is_known = extra->stop_token == entry->job->token && extra->stop_ends_ms <= ends_ms;
     if (entry->job->state != JOB_STOPPING || is_known)

@@ -158,7 +158,10 @@ static void requeue(struct core *core, struct core_job *entry, const struct iden
         .uid = who->uid,
         .cause = REQUEUE_ASKED,
         .text = text };
-    core_make_extra(entry)->grace_ms = grace_ms;
+    if (grace_ms >= 0) {
+        event.stop_terms = STOP_TERMS_GRACE;
+        event.stop_grace_ms = grace_ms;
+    }
     core_change(core, entry, &event, NULL);
 }
 

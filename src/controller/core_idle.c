@@ -42,7 +42,6 @@ void core_judge_idleness(struct core *core, struct core_job *entry)
         note_level(core, entry, level, idle_ms);
     if (!is_over)
         return;
-    core_make_extra(entry)->grace_ms = -1;
     core_stop_job(core, entry, core->options.admin_uid, END_IDLE_TIMEOUT);
 }
 

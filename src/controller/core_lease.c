@@ -323,13 +323,6 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
 }
 
-void core_kill_process(struct core *core, const struct identity *who, uint64_t job)
-{
-    struct core_job *entry = core_find(core, job);
-    if (entry != NULL && core_may(who, ACTION_KILL, entry->job))
-        core_make_extra(entry)->kills_process = true;
-}
-
 /* --- while it waits --- */
 
 const struct job *core_lessee(const struct core *core, const struct gpu_process *process)

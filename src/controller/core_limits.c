@@ -122,7 +122,6 @@ static void end_at_limit(struct core *core, struct core_job *entry)
         .end = END_TIME_LIMIT,
         .type = EVENT_PREEMPTED,
         .wall_ms = core->now_ms };
-    core_make_extra(entry)->grace_ms = -1;
     if (job_goes_on_after(entry->job, &event, 0))
         core_change(core, entry, &event, NULL);
     else

@@ -27,13 +27,11 @@ struct core_job {
 /* What only jobs have that have a deadline, have got resources, have ended, or are arrays or elements: few of
  * those in memory when many wait. */
 struct core_extra {
-    int64_t grace_ms;                 // of the latest cancel; -1: the default
     int64_t due_ms;                   // boot clock: its deadline while it waits, its time limit while it runs
     int64_t limit_ms;                 // the time limit that due_ms follows from
     size_t timer;                     // its place in the heap of those plus 1; 0: none is set
     int64_t stop_ends_ms;             // wall clock: when what is being stopped is killed at the latest
     uint64_t stop_token;              // of the attempt that this is about
-    bool kills_process;               // a lease: the next stop is meant for its process too
     struct job_usage *usage;          // while it runs: what its agent said last; else NULL
     uint64_t usage_token;             // of the attempt that this is about
     struct core_parts *parts;         // of an attempt on several nodes; else NULL
@@ -365,7 +363,7 @@ int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 
 /* --- core_checkpoint.c --- */
 bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
-int64_t core_stop_grace_ms(const struct core *core, const struct core_job *entry);
+int64_t core_stop_grace_ms(const struct core *core, const struct job *job);
 void core_note_stop(const struct core *core, struct core_job *entry); // after each change of it
 
 /* --- core_idle.c --- */

@@ -87,7 +87,6 @@ static void preempt(void *arg, uint64_t job, const char *why)
         .attempt = entry->job->attempt,
         .text = xstrdup(is_idle ? "it did not use its GPUs, and another job needs them" : why),
     };
-    core_make_extra(entry)->grace_ms = -1;
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }

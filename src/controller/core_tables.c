@@ -13,7 +13,7 @@ static size_t bucket_of(uint64_t id, size_t n_buckets)
     return (id * 0x9e3779b97f4a7c15ULL >> 20) % n_buckets;
 }
 
-static const struct core_extra no_extra = { .grace_ms = -1 };
+static const struct core_extra no_extra = { 0 };
 
 const struct core_extra *core_extra(const struct core_job *entry)
 {

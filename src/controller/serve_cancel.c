@@ -59,11 +59,9 @@ static void cancel(struct request *request, const struct job *job)
     if (is_kill && job->ask->lease_pid != 0 &&
         !jobs_check(request, ACTION_KILL, job, "end its process, only let go of it"))
         return;
-    if (is_kill)
-        core_kill_process(request->serve->controller->core, &request->who, job->id);
     request->on_answer = on_cancelled;
-    core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
-        grace_ms, request);
+    (is_kill ? core_cancel_process : core_cancel)(request->serve->controller->core, clock_boot_ms(),
+        clock_wall_ms(), &request->who, job->id, grace_ms, request);
 }
 
 void handle_cancel(struct request *request)

@@ -62,6 +62,8 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(62, RECORD_U32, struct job_event, sent, 0),
     RECORD_SUBLIST(80, struct job_event, nodes, JOB_NODES_MAX, &job_node_record),
     RECORD_FIELD(85, RECORD_I64, struct job_event, node_lease_ms, 0),
+    RECORD_FIELD(86, RECORD_U32, struct job_event, stop_terms, 0),
+    RECORD_FIELD(87, RECORD_I64, struct job_event, stop_grace_ms, 0),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

@@ -13,6 +13,9 @@
 #define EVENT_TEXT_MAX 1024U
 #define EVENT_GPUS_MAX SPEC_GPUS_MAX
 
+#define STOP_TERMS_GRACE   1U // the stop has a grace of its own
+#define STOP_TERMS_PROCESS 2U // of a lease: its process is ended, too
+
 /* One GPU (or a part of one) held by an attempt. */
 struct gpu_grant {
     uint32_t index;  // PCI-order index on its node
@@ -66,6 +69,8 @@ struct job_event {
     uint32_t sent;             // signalled: the signal
     struct record_list nodes;  // allocated, ended: struct job_node, all of several in order of rank
     int64_t node_lease_ms;     // allocated: it is over when its node has heard nothing for so long; 0: never
+    uint32_t stop_terms;       // stop, preempted: STOP_TERMS_ bits
+    int64_t stop_grace_ms;     // stop, preempted: with STOP_TERMS_GRACE, between SIGTERM and SIGKILL
 };
 
 extern const struct record_type job_event_record;

@@ -152,8 +152,18 @@ static void give_up_rest(struct job *job)
         job->array_left[0] = '\0';
 }
 
+static void take_stop_terms(struct job *job, const struct job_event *event)
+{
+    job_make_run(job)->stop_terms = event->stop_terms;
+    job_make_run(job)->stop_grace_ms = event->stop_grace_ms;
+}
+
 static void on_stop(struct job *job, const struct job_event *event)
 {
+    if (job_state_is_active(job->state))
+        take_stop_terms(job, event);
+    if (job->state == JOB_STOPPING && !job->is_requeued)
+        return; // it ends by the first stop, now with other terms
     job->stopped_by = event->uid;
     job->stop_reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
     job->is_requeued = false;
@@ -175,6 +185,8 @@ static void forget_terms(struct job *job)
     struct job_run *run = job_make_run(job);
     run->suspended_ms = 0;
     run->terms = 0;
+    run->stop_terms = 0;
+    run->stop_grace_ms = 0;
     run->requeue_cause = REQUEUE_PREEMPTED;
 }
 
@@ -285,6 +297,7 @@ static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
     job_make_run(job)->requeue_cause = event->cause;
+    take_stop_terms(job, event);
     set_text(&job->text, event->text);
 }
 
@@ -523,6 +536,8 @@ static const char *find_broken_rule(const struct job *job)
     if ((job_run(job)->suspended_ms != 0 || job_run(job)->terms != 0) && job->state != JOB_RUNNING &&
         job->state != JOB_STOPPING)
         return "only a job that runs is suspended, or has other terms";
+    if ((job_run(job)->stop_terms != 0 || job_run(job)->stop_grace_ms != 0) && job->state != JOB_STOPPING)
+        return "only a job that is being stopped has terms of a stop";
     if ((job->state == JOB_DONE) != (job->end != END_NONE))
         return "a job has an end exactly when it is done";
     if (job->state == JOB_DONE && job->ended_ms == 0)

@@ -68,6 +68,8 @@ struct job_run {
     int64_t suspended_ms;   // wall clock: since when it stands still; 0: it does not
     int64_t idle_told_ms;   // wall clock: since when idle_level is not IDLE_NONE; 0: it is
     uint32_t requeue_cause; // why it goes back to the queue, or last went: enum requeue_cause
+    uint32_t stop_terms;    // of the latest stop, while it is being stopped: STOP_TERMS_ bits
+    int64_t stop_grace_ms;  // with STOP_TERMS_GRACE
     /* When it is over. */
     uint32_t signal;
     int64_t run_ms;

@@ -13,9 +13,10 @@
  *
  * A running job whose shepherd died before the gate opened goes back to queued in the same way as a starting
  * one. Where `stopping` leads is decided by what was asked for: a stop ends in done, a preemption in queued,
- * and a stop that comes after a preemption takes the way back away. While it is queued a job can be edited,
- * held and released; while it runs its time limit can be edited, and it can be suspended, continued and
- * signalled, and it is noted when it leaves its GPUs unused (idle).
+ * and a stop that comes after a preemption takes the way back away; a stop after a stop only changes its
+ * terms. While it is queued a job can be edited, held and released; while it runs its time limit can be
+ * edited, and it can be suspended, continued and signalled, and it is noted when it leaves its GPUs unused
+ * (idle).
  *
  * An attempt that is over by itself can be followed by another one (requeued from starting and running): the
  * job used up its time, or failed, and asked to go on.
@@ -72,6 +73,7 @@ static const struct {
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "over, and to be tried again" },
     { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
     { JOB_STOPPING, EVENT_STOP, GOES_ON, JOB_STOPPING, "cancelled while it gives way" },
+    { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, on other terms" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
     { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "it gave way before it ran" },
     { JOB_STOPPING, EVENT_REQUEUED, GOES_ON, JOB_QUEUED, "it gave way and waits again" },

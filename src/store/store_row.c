@@ -102,6 +102,8 @@ static const struct column columns[] = {
     RUN(COLUMN_U32, terms),
     RUN(COLUMN_NODES, nodes),
     RUN(COLUMN_64, node_lease_ms),
+    RUN(COLUMN_U32, stop_terms),
+    RUN(COLUMN_64, stop_grace_ms),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

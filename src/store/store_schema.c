@@ -187,10 +187,15 @@ static const char usage[] =
                                 " WHEN OLD.job = 0 OR EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)"
                                 " BEGIN SELECT RAISE(ABORT, 'events are removed only after their job'); END;";
 
+/* How a job is being stopped holds over a restart. */
+static const char stops[] = "ALTER TABLE jobs ADD COLUMN stop_terms INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE jobs ADD COLUMN stop_grace_ms INTEGER NOT NULL DEFAULT 0;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
     { 3, usage },
+    { 4, stops },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

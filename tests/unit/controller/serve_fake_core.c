@@ -67,10 +67,6 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     core_submit(core, boot_ms, wall_ms, who, spec, facts, request);
 }
 
-void core_kill_process(struct core *core, const struct identity *who, uint64_t job)
-{
-}
-
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     int64_t grace_ms, void *request)
 {
@@ -85,6 +81,12 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
         harness_set_state(current, core->jobs[i], JOB_DONE);
     }
     reply_later(request, &answer);
+}
+
+void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t id, int64_t grace_ms, void *request)
+{
+    core_cancel(core, boot_ms, wall_ms, who, id, grace_ms, request);
 }
 
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)

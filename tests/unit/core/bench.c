@@ -151,6 +151,12 @@ void bench_restart(struct bench *bench, struct job *job)
     bench_settle(bench);
 }
 
+struct job *bench_stored(struct bench *bench, uint64_t job)
+{
+    assert_non_null(bench->stored[job]);
+    return take_ptr(bench->stored[job]);
+}
+
 void bench_configure(struct bench *bench)
 {
     core_configure(bench->core, bench->now_ms, bench->now_ms, &bench->options);
@@ -162,6 +168,8 @@ int bench_close(void **state)
     struct bench *bench = *state;
     core_free(bench->core);
     store_batch_free(bench->flying);
+    for (size_t i = 0; i < BENCH_MAX; i++)
+        job_free(bench->stored[i]);
     free(bench);
     return 0;
 }
@@ -185,12 +193,26 @@ void bench_turn(struct bench *bench)
     core_turn(bench->core, bench->now_ms, bench->now_ms);
 }
 
+static void keep(struct bench *bench, const struct change *change)
+{
+    struct error err = { 0 };
+    if (change->event.job == 0 || change->event.job >= BENCH_MAX)
+        return;
+    struct job **job = &bench->stored[change->event.job];
+    if (change->spec != NULL && *job == NULL)
+        *job = job_new(change->event.job, change->spec);
+    if (*job != NULL && job_apply(*job, &change->event, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
 void bench_settle(struct bench *bench)
 {
     bench_turn(bench);
     while (bench->flying != NULL) {
         struct store_batch *batch = take_ptr(bench->flying);
         uint64_t id = batch->id;
+        for (size_t i = 0; i < batch->count; i++)
+            keep(bench, &batch->changes[i]);
         store_batch_free(batch);
         core_on_durable(bench->core, id);
         bench_turn(bench);

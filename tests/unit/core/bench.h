@@ -36,7 +36,8 @@ struct sent {
 
 struct bench {
     struct core *core;
-    struct store_batch *flying; // handed to the store, not durable yet
+    struct store_batch *flying;    // handed to the store, not durable yet
+    struct job *stored[BENCH_MAX]; // by id
     struct answer answers[BENCH_MAX];
     size_t n_answers;
     struct sent sent[BENCH_MAX];
@@ -57,6 +58,8 @@ struct bench {
 
 int bench_open(void **state);
 int bench_close(void **state);
+/* The job as the store has it: what its durable events fold to. The caller owns it. */
+struct job *bench_stored(struct bench *bench, uint64_t job);
 /* Another core with the same options takes over, and knows of this job only, which it owns; NULL: of none. */
 void bench_restart(struct bench *bench, struct job *job);
 void bench_configure(struct bench *bench); // what its options say now holds from now on

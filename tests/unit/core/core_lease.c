@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -245,6 +246,80 @@ static void the_gpu_of_a_process_that_was_let_go_is_closed_at_once(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
+static const struct sent *run_lease(struct bench *b)
+{
+    adopt(b, 1, NULL, &one);
+    (void)bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    return bench_sent(b, MESSAGE_LAUNCH, 11);
+}
+
+/* mgpud starts anew while the lease is being stopped. What it tells the node then. */
+static const struct sent *stop_after_restart(struct bench *b, const struct sent *launch)
+{
+    struct known_attempt known = { .job = 11, .attempt = 1, .token = launch->token, .phase = PHASE_RUNNING };
+    bench_restart(b, bench_stored(b, 11));
+    b->n_sent = 0;
+    assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
+    bench_settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
+    return bench_sent(b, MESSAGE_STOP, 11);
+}
+
+static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state)
+{
+    struct bench *b = *state;
+    const struct sent launch = *run_lease(b);
+    core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
+    bench_settle(b);
+    const struct sent before = *bench_sent(b, MESSAGE_STOP, 11);
+    assert_int_equal(before.signal, SIGTERM | STOP_LEASED);
+    assert_int_equal(before.grace_ms, 500);
+    const struct sent *after = stop_after_restart(b, &launch);
+    assert_int_equal(after->signal, before.signal);
+    assert_int_equal(after->grace_ms, before.grace_ms);
+}
+
+static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
+{
+    struct bench *b = *state;
+    const struct sent launch = *run_lease(b);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
+    core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 0, &three);
+    bench_settle(b);
+    const struct sent *after = stop_after_restart(b, &launch);
+    assert_int_equal(after->signal, SIGTERM | STOP_LEASED);
+    assert_int_equal(after->grace_ms, 0);
+}
+
+static void an_operator_cannot_have_the_process_ended(void **state)
+{
+    struct bench *b = *state;
+    const struct identity operator= { .is_known = true, .uid = 78, .role = ROLE_OPERATOR };
+    (void)run_lease(b);
+    core_cancel_process(b->core, b->now_ms, b->now_ms, &operator, 11, 0, &two);
+    bench_settle(b);
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
+}
+
+static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
+{
+    struct bench *b = *state;
+    (void)run_lease(b);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
+    bench_settle(b);
+    size_t before = b->n_published;
+    b->n_sent = 0;
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &three);
+    bench_settle(b);
+    assert_int_equal(b->n_published, before);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, 11)); // but it is told again
+}
+
 static void the_process_of_a_lease_cannot_be_edited(void **state)
 {
     struct bench *b = *state;
@@ -278,6 +353,10 @@ int main(void)
         LEASE_TEST(a_question_ends_with_its_link),
         LEASE_TEST(a_client_that_has_gone_gets_no_lease),
         LEASE_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
+        LEASE_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
+        LEASE_TEST(terms_of_a_second_cancel_hold_after_a_restart),
+        LEASE_TEST(an_operator_cannot_have_the_process_ended),
+        LEASE_TEST(a_cancel_that_says_nothing_new_makes_no_event),
         LEASE_TEST(the_process_of_a_lease_cannot_be_edited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

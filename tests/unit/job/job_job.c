@@ -338,6 +338,29 @@ static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
     assert_int_equal(job->end, END_NONE);
 }
 
+static void a_second_stop_changes_the_terms_and_not_the_end(void **state)
+{
+    struct job *job = *state;
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event stop = make_event(EVENT_STOP, 1);
+    stop.reason = END_TIME_LIMIT;
+    stop.uid = 0;
+    apply(job, stop);
+    stop.reason = END_CANCELLED;
+    stop.uid = 1000;
+    stop.stop_terms = STOP_TERMS_GRACE;
+    stop.stop_grace_ms = 50;
+    apply(job, stop);
+    assert_int_equal(job->stop_reason, END_TIME_LIMIT);
+    assert_int_equal(job->stopped_by, 0);
+    assert_int_equal(job_run(job)->stop_terms, STOP_TERMS_GRACE);
+    assert_int_equal(job_run(job)->stop_grace_ms, 50);
+    apply(job, make_event(EVENT_RETURNED, 1));
+    assert_int_equal(job->end, END_TIME_LIMIT);
+    assert_int_equal(job_run(job)->stop_terms, 0);
+}
+
 static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
 {
     struct job *job = *state;
@@ -491,6 +514,7 @@ int main(void)
         with_job(a_cancel_wins_over_going_back),
         with_job(a_stop_gives_the_end_that_it_names),
         with_job(a_time_limit_is_remembered_until_the_attempt_is_over),
+        with_job(a_second_stop_changes_the_terms_and_not_the_end),
         with_job(a_held_job_does_not_start_until_every_hold_is_gone),
         with_job(an_edit_replaces_the_request_while_the_job_waits),
         with_job(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back),

@@ -50,7 +50,7 @@ static const struct {
     { JOB_RUNNING, EVENT_SIGNALLED, JOB_RUNNING, JOB_RUNNING },
     { JOB_RUNNING, EVENT_IDLE, JOB_RUNNING, JOB_RUNNING },
     { JOB_STOPPING, EVENT_STARTED, JOB_STOPPING, JOB_STOPPING },
-    { JOB_STOPPING, EVENT_STOP, JOB_STATES, JOB_STOPPING },
+    { JOB_STOPPING, EVENT_STOP, JOB_STOPPING, JOB_STOPPING },
     { JOB_STOPPING, EVENT_RETURNED, JOB_DONE, JOB_QUEUED },
     { JOB_STOPPING, EVENT_REQUEUED, JOB_STATES, JOB_QUEUED },
     { JOB_STOPPING, EVENT_ENDED, JOB_DONE, JOB_DONE },
@@ -104,9 +104,9 @@ static void a_running_job_goes_back_at_once_only_by_proof_that_its_attempt_is_ov
             assert_true(type == EVENT_RETURNED || type == EVENT_REQUEUED);
 }
 
-static void a_stop_is_asked_for_once_unless_the_job_would_go_back(void **state)
+static void a_job_that_is_being_stopped_goes_on_stopping_when_it_is_stopped_again(void **state)
 {
-    assert_int_equal(next_of(JOB_STOPPING, EVENT_STOP, false), JOB_STATES);
+    assert_int_equal(next_of(JOB_STOPPING, EVENT_STOP, false), JOB_STOPPING);
     assert_int_equal(next_of(JOB_STOPPING, EVENT_STOP, true), JOB_STOPPING);
 }
 
@@ -154,7 +154,7 @@ int main(void)
         cmocka_unit_test(resources_are_booked_only_from_the_queue),
         cmocka_unit_test(an_active_state_is_left_by_proof_only),
         cmocka_unit_test(a_running_job_goes_back_at_once_only_by_proof_that_its_attempt_is_over),
-        cmocka_unit_test(a_stop_is_asked_for_once_unless_the_job_would_go_back),
+        cmocka_unit_test(a_job_that_is_being_stopped_goes_on_stopping_when_it_is_stopped_again),
         cmocka_unit_test(every_state_can_be_reached_and_done_from_each),
         cmocka_unit_test(names_read_back_to_their_values),
         cmocka_unit_test(unknown_names_and_values_are_told_apart),

@@ -66,6 +66,7 @@ static void every_path_through_the_states_folds_to_its_row(void **state)
         { EVENT_ALLOCATED, EVENT_RETURNED, EVENT_ENDED, EVENT_TYPES },
         { EVENT_ALLOCATED, EVENT_RETURNED, EVENT_STOP, EVENT_TYPES },
         { EVENT_ALLOCATED, EVENT_STARTED, EVENT_STOP, EVENT_ENDED, EVENT_TYPES },
+        { EVENT_ALLOCATED, EVENT_STOP, EVENT_STOP, EVENT_ENDED, EVENT_TYPES },
         { EVENT_ALLOCATED, EVENT_ENDED, EVENT_TYPES },
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -82,6 +83,29 @@ static void every_path_through_the_states_folds_to_its_row(void **state)
         assert_int_equal(job->state, JOB_DONE);
     }
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM gpu_alloc"), 0);
+}
+
+static void keep(void *arg, struct job *job)
+{
+    struct job **kept = arg;
+    job_free(*kept);
+    *kept = job;
+}
+
+static void the_terms_of_a_stop_are_read_back(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL), *read = NULL;
+    fixture_allocate(fixture, job, 0, 0);
+    struct job_event stop = {
+        .type = EVENT_STOP, .stop_terms = STOP_TERMS_GRACE | STOP_TERMS_PROCESS, .stop_grace_ms = 86400000
+    };
+    fixture_apply(fixture, job, &stop);
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    assert_int_equal(store_load_jobs(fixture->store, 9, keep, &read, &fixture->err), 0);
+    assert_int_equal(job_run(read)->stop_terms, STOP_TERMS_GRACE | STOP_TERMS_PROCESS);
+    assert_int_equal(job_run(read)->stop_grace_ms, 86400000);
 }
 
 /* Books GPU 0 for two jobs at once; the second booking is in a batch of its own. */
@@ -196,6 +220,7 @@ int main(void)
         TEST(an_empty_batch_is_durable_too),
         TEST(a_requeued_job_has_an_attempt_for_each_try),
         TEST(every_path_through_the_states_folds_to_its_row),
+        TEST(the_terms_of_a_stop_are_read_back),
         TEST(the_database_refuses_a_gpu_given_out_twice),
         TEST(the_database_refuses_the_same_share_twice),
         TEST(the_database_refuses_a_share_beside_an_exclusive_booking),
