@@ -51,6 +51,7 @@ void core_free(struct core *core)
     core_clear_outlook(core);
     core_clear_quotas(core);
     core_clear_marks(core);
+    core_clear_owners(core);
     core_clear_policies(core);
     core_clear_faults(core);
     core_clear_notices(core);

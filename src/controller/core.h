@@ -30,8 +30,9 @@ struct core;
 struct identity {
     bool is_known;
     uint32_t uid, gid;
-    enum role role; // root and the user mgpud itself runs as are administrators
-    bool may_raise; // give a job a priority above the default, whatever the role
+    enum role role;     // root and the user mgpud itself runs as are administrators
+    bool may_raise;     // give a job a priority above the default, whatever the role
+    uint64_t first_job; // earlier jobs of this number are those of its former user, see core_first_own()
 };
 
 /* What became of a request. `code` is 0 or a negative errno with a sentence in `err`. */
@@ -115,6 +116,7 @@ void core_free(struct core *core);
 
 /* --- before the first turn: what the store knows, in this order --- */
 void core_load_summary(struct core *core, const struct store_summary *summary);
+#define CORE_OWNER     "owner"     // kind of the rows that say which users a number was
 #define CORE_NODE_SIZE "node-size" // kind of the rows that say what each node had when it was last there
 /* A row of cluster_state: -EBADMSG when it cannot be read. */
 int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
@@ -367,5 +369,15 @@ int64_t core_newest_ms(const struct core *core);
 /* The highest id given out; no job in memory needs to have it any more. */
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
+/* The name that the job's number had at its submit; NULL: not known. */
+const char *core_owner_name(const struct core *core, const struct job *job);
+/* The first job of this number that is its present user's: 0 where all are, UINT64_MAX where none is. */
+uint64_t core_first_own(struct core *core, uint32_t uid);
+
+static inline bool core_owns(const struct identity *who, const struct job *job)
+{
+    return who->is_known && who->uid == job->uid && job_submitted_as(job) >= who->first_job;
+}
+
 /* May it do that, with this job where it is about one? */
 bool core_may(const struct identity *who, enum action action, const struct job *job);

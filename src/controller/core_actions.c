@@ -191,6 +191,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
     spec.ask = *job->ask;
     spec.name = job->name;
     spec.ask.grace_ms = core_grace_ms(core, job->ask);
+    const char *name = core_owner_name(core, job);
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
@@ -198,7 +199,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
-        .user = core_user_name(core, job->uid),
+        .user = name != NULL ? xstrdup(name) : core_user_name(core, job->uid),
         .gpus = grants_on(job, rank),
         .array_job = job->array_job,
         .array_index = job->array_index,

@@ -75,6 +75,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = core_load_notice(core, bytes, length, err);
     else if (strcmp(kind, "usage") == 0)
         r = account_decode(sched_fairshare(core->sched), bytes, length, err);
+    else if (strcmp(kind, CORE_OWNER) == 0)
+        core_load_owners(core, key, bytes, length);
     else if (strcmp(kind, "clock") == 0)
         core_clock_load(core, bytes, length);
     else if (strcmp(kind, "history") == 0)

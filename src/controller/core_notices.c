@@ -237,8 +237,10 @@ void core_make_notices(
         return;
     _cleanup_free_ char *json =
         core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
+    const char *owner = core_owner_name(core, job);
     for (uint32_t i = 0; i < job->ask->notify.count; i++) {
         struct notice *notice = notice_new(job, event, what, i, json);
+        notice->user = owner != NULL && strlen(owner) <= SPEC_NAME_MAX ? xstrdup(owner) : NULL;
         notice->text = why_dropped(core, find_user(notices_of(core), job->uid), event->wall_ms);
         add_open(core, notice, core_batch(core)->id);
         if (notice->text != NULL)
@@ -278,7 +280,8 @@ static void send_tell(struct core *core, const struct notice *notice, uint32_t l
     struct notify_target target = { 0 };
     (void)parse_notify(notice->to, &target, NULL);
     _cleanup_free_ char *to = xstrdup(target.to);
-    _cleanup_free_ char *user = core_user_name(core, notice->uid);
+    _cleanup_free_ char *user =
+        notice->user != NULL ? xstrdup(notice->user) : core_user_name(core, notice->uid);
     struct message_tell tell = {
         .notice = notice->seq,
         .target = notice->target,

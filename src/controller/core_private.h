@@ -147,6 +147,8 @@ struct core {
     size_t n_nodes;
     struct cluster_change *marks; // paused GPUs and drained nodes
     size_t n_marks;
+    struct owner *owners; // which users numbers were, in order of number and job
+    size_t n_owners;
     struct cluster_change *policies; // of GPUs that have one of their own
     size_t n_policies;
     struct cluster_change *faults; // of GPUs that mgpu has drained
@@ -320,6 +322,11 @@ int64_t core_next_health(const struct core *core);                 // wall clock
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 void core_clear_faults(struct core *core);
+
+/* --- core_owners.c --- */
+void core_note_owner(struct core *core, uint32_t uid, uint64_t job); // it submits this one
+void core_load_owners(struct core *core, const char *key, const uint8_t *bytes, size_t length);
+void core_clear_owners(struct core *core);
 
 /* --- core_reserve.c --- */
 void core_unreserved(void *core, uint64_t reservation);

@@ -11,7 +11,7 @@
 
 bool core_may(const struct identity *who, enum action action, const struct job *job)
 {
-    return who->is_known && role_permits(who->role, action, job == NULL || who->uid == job->uid);
+    return who->is_known && role_permits(who->role, action, job == NULL || core_owns(who, job));
 }
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. */
@@ -168,6 +168,7 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     core->last_job = job->id;
     core_count_open(core, who->uid);
     core_charge_quota(core, who->uid, spec);
+    core_note_owner(core, who->uid, job->id);
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));
     struct job_ask ask; // also in the event, so that the log alone says what was asked

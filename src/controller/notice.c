@@ -24,6 +24,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(3, RECORD_U64, struct notice, job, 0),
     RECORD_FIELD(4, RECORD_U32, struct notice, uid, 0),
     RECORD_FIELD(5, RECORD_U32, struct notice, gid, 0),
+    RECORD_FIELD(19, RECORD_STRING, struct notice, user, SPEC_NAME_MAX),
     RECORD_FIELD(6, RECORD_U32, struct notice, event, 0),
     RECORD_FIELD(7, RECORD_STRING, struct notice, to, NOTIFY_TARGET_MAX),
     RECORD_FIELD(8, RECORD_STRING, struct notice, node, SPEC_NAME_MAX),

@@ -21,6 +21,7 @@ struct notice {
     uint32_t target; // place of `to` among those that the job tells
     uint64_t job;
     uint32_t uid, gid;
+    char *user;      // the job's owner at its submit; NULL: not known
     uint32_t event;  // enum notify_event
     char *to;        // as in the request
     char *node;      // where the job's attempt was; NULL: nowhere

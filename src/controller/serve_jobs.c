@@ -81,12 +81,19 @@ static int64_t unreachable_ms(const struct core *core, const struct job *job)
     return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
 }
 
+const char *jobs_owner(const struct serve *serve, const struct job *job)
+{
+    const char *name = core_owner_name(serve->controller->core, job);
+    return name != NULL ? name : usernames_name(serve->names, job->uid);
+}
+
 json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
 {
     const struct core *core = serve->controller->core;
     struct json_job_view view = {
         .job = job,
         .names = serve->names,
+        .owner = core_owner_name(core, job),
         .now_wall_ms = clock_wall_ms(),
         .is_sparse = (shown & SHOW_SPARSE) != 0,
         .usage = jobs_usage(serve, job),
@@ -136,7 +143,7 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
         return true;
     struct error err = { 0 };
     (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,
-        usernames_name(request->serve->names, job->uid), what);
+        jobs_owner(request->serve, job), what);
     (void)error_hint(&err, "its owner may, and %s",
         role_permits(ROLE_OPERATOR, action, false) ? "operators" : "administrators");
     request_reply_problem(request, &err);

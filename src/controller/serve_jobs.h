@@ -37,6 +37,9 @@ void jobs_reply(struct request *request, unsigned status, const struct job *job)
 /* For on_answer of a change of request->job: the job as it is then, or the problem. */
 void jobs_on_changed(struct request *request, const struct core_answer *answer);
 
+/* Whose job it is, as people call its owner. Valid until the next call. */
+const char *jobs_owner(const struct serve *serve, const struct job *job);
+
 /* True when the asker may do that with the job; answers 403 itself when not. `what` completes "may not ...".
  */
 bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what);

@@ -79,7 +79,7 @@ static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
 
 static int check(const struct request *request, const struct job *job, struct error *err)
 {
-    if (request->who.uid != job->uid) {
+    if (!core_owns(&request->who, job)) {
         (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", job->id, job->uid);
         return error_hint(err, "a copy would be yours: only its owner may submit one");
     }

@@ -311,8 +311,10 @@ static void run_route(struct request *request)
 {
     struct error err = { 0 };
     uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
-    if (request->who.is_known)
+    if (request->who.is_known) {
         request->who.role = role_here(request);
+        request->who.first_job = core_first_own(request->serve->controller->core, uid);
+    }
     int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
     if (r == 0 && request->who.is_known)
         r = connection_count_as(request->connection, uid, &err);

@@ -180,8 +180,8 @@ static int check_rights(struct request *request, const struct job *job, struct e
 {
     struct terminal_client *client = request->work;
     const struct controller *controller = request->serve->controller;
-    const char *owner = usernames_name(request->serve->names, job->uid);
-    if (request->who.uid == job->uid)
+    const char *owner = jobs_owner(request->serve, job);
+    if (core_owns(&request->who, job))
         return 0;
     if (client->is_exec || !core_may(&request->who, ACTION_READ, job))
         return error_set(err, -EPERM, "job %" PRIu64 " belongs to %s: only its owner may %s", job->id, owner,

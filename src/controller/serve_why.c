@@ -109,8 +109,7 @@ static json_t *write_ahead(struct serve *serve, const struct why_ahead *ahead)
     const struct job *job = core_job(serve->controller->core, ahead->job);
     json_t *object = json_object();
     (void)json_object_set_new(object, "id", json_integer((json_int_t)ahead->job));
-    (void)json_object_set_new(
-        object, "user", json_text_string(job != NULL ? usernames_name(serve->names, job->uid) : NULL));
+    (void)json_object_set_new(object, "user", json_text_string(job != NULL ? jobs_owner(serve, job) : NULL));
     (void)json_object_set_new(object, "name", json_text_string(job != NULL ? job->name : NULL));
     (void)json_object_set_new(object, "gpus", job != NULL ? json_integer(job->ask->gpus) : json_null());
     (void)json_object_set_new(object, "array_job",

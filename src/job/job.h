@@ -94,6 +94,12 @@ void job_run_free(struct job_run *run);
 /* Gives it another request, which is copied. */
 void job_set_ask(struct job *job, const struct job_ask *ask);
 
+/* The job that was submitted: of an element its array. */
+static inline uint64_t job_submitted_as(const struct job *job)
+{
+    return job->array_job != 0 ? job->array_job : job->id;
+}
+
 static inline bool job_is_array(const struct job *job)
 {
     return job->array_left != NULL;

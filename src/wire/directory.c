@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -186,6 +187,23 @@ static void note(const struct question *question)
     (void)pthread_cond_signal(&directory.asked);
 }
 
+/* What was found in files that have changed since is asked for anew. */
+static void expire_changed(void)
+{
+    static const char *const paths[] = { "/etc/passwd", "/etc/group" };
+    static struct timespec seen[2]; // a file is replaced, or written: either changes this
+    bool is_changed = false;
+    for (size_t i = 0; i < 2; i++) {
+        struct stat file = { 0 };
+        (void)stat(paths[i], &file);
+        is_changed =
+            is_changed || file.st_ctim.tv_sec != seen[i].tv_sec || file.st_ctim.tv_nsec != seen[i].tv_nsec;
+        seen[i] = file.st_ctim;
+    }
+    for (size_t i = 0; is_changed && i < PLACES; i++)
+        directory.places[i].until_ms = 0;
+}
+
 static void await(const struct place *place, const char *key)
 {
     struct timespec end;
@@ -213,6 +231,7 @@ static int find_known(const struct question *question, struct directory_entry *r
     const struct place *place = place_of(question->key);
     int r = -EAGAIN;
     (void)pthread_mutex_lock(&directory.mutex);
+    expire_changed();
     if (!is_fresh(place, question->key)) {
         bool is_idle = !directory.is_working && directory.n_noted == 0;
         note(question);

@@ -2,7 +2,8 @@
 /*
  * The system's user database (getpwnam(3) and its kind), which may be on another machine and hang. Once
  * directory_start() has been called, a thread of its own asks it, and nobody waits for that thread for longer
- * than DIRECTORY_WAIT_MS. Without it, each question is asked directly.
+ * than DIRECTORY_WAIT_MS. Without it, each question is asked directly. Answers are
+ * kept for a minute, and no longer than /etc/passwd and /etc/group stay as they are.
  */
 #pragma once
 

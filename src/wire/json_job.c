@@ -59,7 +59,7 @@ static json_t *make_id(const struct json_job_view *view)
 
 static json_t *make_user(const struct json_job_view *view)
 {
-    return json_text_string(usernames_name(view->names, view->job->uid));
+    return json_text_string(view->owner != NULL ? view->owner : usernames_name(view->names, view->job->uid));
 }
 
 static json_t *make_uid(const struct json_job_view *view)

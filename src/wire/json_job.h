@@ -16,6 +16,7 @@ struct json_part;
 struct json_job_view {
     const struct job *job;
     struct usernames *names;
+    const char *owner; // at its submit; NULL: the name that its number has now
     int64_t now_wall_ms;
     size_t position;    // 0: not known or not queued
     const char *reason; // the word for why it waits; NULL: not known or not queued

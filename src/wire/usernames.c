@@ -71,6 +71,7 @@ const char *usernames_name(struct usernames *names, uint32_t uid)
 
 const char *usernames_known(struct usernames *names, uint32_t uid)
 {
+    names->places[uid % LIMIT_USER_NAMES].until_ms = 0;
     const struct place *place = find_place(names, uid);
     return place->is_known ? place->name : NULL;
 }

@@ -17,7 +17,8 @@ void usernames_free(struct usernames *names);
 /* The name of a user, or the number as text when it has none. Valid until the next call. */
 const char *usernames_name(struct usernames *names, uint32_t uid);
 
-/* The same, but NULL for one that has no name. */
+/* The same, but NULL for one that has no name, and no older than the answers of wire/directory.h: for
+ * decisions. */
 const char *usernames_known(struct usernames *names, uint32_t uid);
 
 /* The number of a user called `name` (or written as a number); -ENOENT or -EAGAIN (wire/directory.h) with a

@@ -5,10 +5,12 @@ import json
 import os
 import re
 import stat
+import subprocess
 
 import pytest
 
 import harness
+from test_notify import until
 
 pytestmark = pytest.mark.root
 ARGUMENTS = ()
@@ -235,3 +237,46 @@ def test_the_same_submit_key_of_two_users_makes_two_jobs(box, ana, bo):
     first = box.post_job(['true'], user=ana, submit_key='same')
     assert box.post_job(['true'], user=bo, submit_key='same') != first
     assert box.post_job(['true'], user=ana, submit_key='same') == first
+
+
+@pytest.fixture
+def renumbered():
+    """A user, and a function that removes him and gives his number to another one."""
+    names = ['mgpu-tx', 'mgpu-ty']
+
+    def remove():
+        for name in names:
+            subprocess.run(['userdel', '-r', name], check=False, stderr=subprocess.DEVNULL)
+
+    def give_to_another():
+        subprocess.run(['userdel', '-r', first.name], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(['useradd', '-m', '-s', '/bin/sh', '-u', str(first.uid), names[1]], check=True)
+        return harness.User(names[1])
+
+    remove()
+    first = harness.make_user(names[0])
+    yield first, give_to_another
+    remove()
+
+
+def test_the_next_user_of_a_number_neither_runs_nor_reads_the_jobs_of_the_last(box, ana, renumbered, place):
+    old, give_to_another = renumbered
+    blocker = box.submit('-g', '8', '--', 'sleep', '1000', user=ana)
+    box.wait(blocker, 'running')
+    told = f'{place}/told'
+    job = box.submit('-g', '1', '--notify', f'id >{told}', '--', 'echo', 'secret-word', user=old)
+    assert box.job(job, user=old)['argv'] == ['echo', 'secret-word']
+    new = give_to_another()
+    assert new.uid == old.uid
+    seen = box.job(job, user=new)
+    assert 'argv' not in seen and 'env' not in seen and seen['user'] == old.name
+    refused = box.mgpu('logs', job, user=new)
+    assert refused.code != 0 and f'job {job} belongs to {old.name}' in refused.err
+    box.mgpu('cancel', '-y', blocker, check=True, user=ana)
+    ended = box.wait(job)
+    sentence = f'user id {old.uid} is {new.name}, not {old.name}'
+    assert ended['ended_by'] == 'start_failed' and sentence in ended['message']
+    failed = until(lambda: [one for one in box.job(job, user=box.user)['notices'] if one['error']], 'the notice is refused')
+    assert sentence in failed[0]['error'] and not os.path.exists(told)
+    own = box.submit('-g', '1', '--', 'true', user=new)
+    assert box.wait(own)['state'] == 'done' and box.job(own, user=new)['argv'] == ['true']

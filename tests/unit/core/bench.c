@@ -50,7 +50,7 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
 
 static const char *user_name(void *arg, uint32_t uid)
 {
-    return uid == 1000 ? "ana" : NULL;
+    return uid == 1000 ? ((struct bench *)arg)->user : NULL;
 }
 
 static void close_link(void *arg, uint32_t link)
@@ -127,6 +127,7 @@ int bench_open(void **state)
     };
     bench->options = options;
     bench->effects = effects;
+    bench->user = "ana";
     bench->core = core_new(&options, &effects);
     struct store_summary summary = { .epoch = 3, .last_job = 10, .last_event = 19 };
     core_load_summary(bench->core, &summary);

@@ -54,6 +54,7 @@ struct bench {
     int64_t armed_ms;
     int64_t now_ms;
     uint64_t last_random;
+    const char *user; // name of user 1000
 };
 
 int bench_open(void **state);
