@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -73,10 +74,24 @@ static void drop_capabilities(void)
         (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }
 
+/* A change of uid clears the signal that whoever started us wants us to get at its death (`scheduler start`
+ * and others, cli/feed_daemon.c). When it has died in between, the signal is due now. */
+static void keep_death_signal(int number, pid_t parent)
+{
+    if (number == 0)
+        return;
+    (void)prctl(PR_SET_PDEATHSIG, number);
+    if (getppid() != parent)
+        (void)raise(number);
+}
+
 int privileges_drop(struct user_ids user, bool is_root, struct error *err)
 {
+    int death_signal = 0;
+    pid_t parent = getppid();
     if (!is_root)
         return 0;
+    (void)prctl(PR_GET_PDEATHSIG, &death_signal);
     drop_capabilities();
     if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
         setresuid(user.uid, user.uid, user.uid) < 0)
@@ -86,5 +101,6 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
         return error_set(err, -EPERM, "uid %u still has rights of root", user.uid);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return error_set_errno(err, -errno, "cannot give up new privileges");
+    keep_death_signal(death_signal, parent);
     return 0;
 }

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 
@@ -209,6 +210,24 @@ def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
         assert 'PAUSED' in machine.type(root, 'scheduler status').out
     finally:
         machine.stop()
+
+
+@pytest.mark.parametrize('line,ready', [
+    (f'scheduler start -- {GPUS}', 'started; jobs come from'),
+    (f'mgpu_simple_master --node-id node001 -- {GPUS}', '4 GPU(s) detected')], ids=['scheduler', 'mgpu_simple_master'])
+def test_S2_1_a_killed_door_takes_its_mgpud_along(machine, root, line, ready):
+    """mgpud is not root any more then; the kernel forgets at a change of the uid whose death it is to tell."""
+    machine.serve(root, line, ready)
+    pid = int(machine.type(root, 'pgrep -x mgpud --ns $$ --nslist net').out)
+    door = machine.servers.pop()
+    with os.fdopen(os.pidfd_open(pid)) as mgpud:
+        try:
+            door.kill()
+            assert select.select([mgpud], [], [], harness.DEADLINE_S)[0]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(mgpud.fileno(), signal.SIGKILL)
+    door.wait(harness.DEADLINE_S)
 
 
 def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
