@@ -25,6 +25,7 @@ struct pending {
     struct tls_gate *gate;
     SSL *ssl;
     int fd;
+    char *peer; // its address, which the socket forgets when the peer has gone
     struct event *readable, *writable, *deadline;
     struct pending *next, **where;
 };
@@ -51,6 +52,7 @@ static void pending_free(struct pending *pending)
     event_free(pending->deadline);
     SSL_free(pending->ssl);
     closep(&pending->fd);
+    free(pending->peer);
     free(pending);
 }
 
@@ -79,9 +81,8 @@ static void shake(struct pending *pending)
         return;
     }
     struct error err = { 0 };
-    _cleanup_free_ char *where = address_of_peer(pending->fd);
-    (void)trouble_of_tls(pending->ssl, result, where, &err);
-    log_refusal(gate, where, err.message);
+    (void)trouble_of_accept(pending->ssl, result, &err);
+    log_refusal(gate, pending->peer, err.message);
     pending_free(pending);
 }
 
@@ -93,8 +94,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct pending *pending = arg;
-    _cleanup_free_ char *where = address_of_peer(pending->fd);
-    log_refusal(pending->gate, where, "its handshake takes too long");
+    log_refusal(pending->gate, pending->peer, "its handshake takes too long");
     pending_free(pending);
 }
 
@@ -103,8 +103,7 @@ static void drop_oldest(struct tls_gate *gate)
     struct pending *oldest = gate->first;
     while (oldest->next != NULL)
         oldest = oldest->next;
-    _cleanup_free_ char *where = address_of_peer(oldest->fd);
-    log_refusal(gate, where, "it says nothing, and others are waiting");
+    log_refusal(gate, oldest->peer, "it says nothing, and others are waiting");
     pending_free(oldest);
 }
 
@@ -121,8 +120,12 @@ static void on_accept(void *arg, int fd)
     if (gate->count >= TLS_GATE_PENDING_MAX)
         drop_oldest(gate);
     struct pending *pending = xcalloc(1, sizeof(*pending));
-    *pending =
-        (struct pending){ .gate = gate, .ssl = ssl, .fd = fd, .next = gate->first, .where = &gate->first };
+    *pending = (struct pending){ .gate = gate,
+        .ssl = ssl,
+        .fd = fd,
+        .peer = address_of_peer(fd),
+        .next = gate->first,
+        .where = &gate->first };
     if (pending->next != NULL)
         pending->next->where = &pending->next;
     gate->first = pending;

@@ -142,6 +142,17 @@ int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *
     return tell(row, code, text, where, err);
 }
 
+int trouble_of_accept(const SSL *ssl, int result, struct error *err)
+{
+    const char *text = NULL;
+    int code = 0, saved = errno;
+    const struct row *row = judge(ssl, result, saved, &code, &text);
+    if (row == NULL)
+        return error_set(err, code, "%s", text);
+    (void)error_set(err, row->code, "%s", row->text);
+    return error_hint(err, "%s", row->hint);
+}
+
 int trouble_of_session(const SSL *ssl, int result, const char *where, struct error *err)
 {
     const char *text = NULL;

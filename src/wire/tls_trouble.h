@@ -18,5 +18,8 @@ int trouble_of_connect(int code, const char *where, struct error *err);
  */
 int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *err);
 
+/* The same of a handshake that another machine began: only what is wrong, for a sentence that names it. */
+int trouble_of_accept(const SSL *ssl, int result, struct error *err);
+
 /* The same of a connection that was well before. */
 int trouble_of_session(const SSL *ssl, int result, const char *where, struct error *err);

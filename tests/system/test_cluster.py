@@ -396,7 +396,24 @@ def test_garbage_is_refused_and_hurts_nobody(lone):
                 except ConnectionResetError:
                     break
     assert lone.node('n1')['up']
-    assert 'plain HTTP came where TLS is spoken' in lone.box.log()
+    assert 'is refused: plain HTTP came where TLS is spoken' in lone.box.log()
+
+
+def test_a_connection_that_is_cut_in_its_handshake_is_named_by_its_address(lone):
+    """Its socket is not connected any more then, and says nothing of who was there."""
+    lone.add('n1').join()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(['mgpu-link/1'])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    with socket.create_connection(('127.0.0.1', lone.port), 5) as connection:
+        port = connection.getsockname()[1]
+        connection.sendall(outgoing.read())
+        assert connection.recv(1)  # the rest is left unread, so that to close it resets the connection
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    harness.await_text(lone.box.log_path, f'a connection from 127.0.0.1:{port} is refused: ')
 
 
 def tls_connection(port, purpose):
