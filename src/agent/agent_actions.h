@@ -29,6 +29,7 @@ struct attempt {
 struct agent_core {
     struct agent_effects effects;
     uint64_t epoch;
+    struct persist_seen seen; // of the controller's store, the latest
     enum agent_link_state link;
     uint64_t last_order;       // of a LAUNCH that was obeyed, or could have been
     struct attempt **attempts; // sorted by id

@@ -114,6 +114,14 @@ static bool is_meant(const struct attempt *attempt, uint64_t token)
     return attempt->token == 0 || attempt->token == token;
 }
 
+static void note_event(struct agent_core *core, uint64_t event)
+{
+    if (event <= core->seen.event)
+        return;
+    core->seen.event = event;
+    core->effects.save_seen(core->effects.arg, &core->seen);
+}
+
 static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_welcome *welcome = message;
@@ -129,6 +137,8 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
             return r;
         core->epoch = welcome->epoch;
     }
+    core->seen = (struct persist_seen){ welcome->epoch, welcome->began_ms, welcome->event };
+    core->effects.save_seen(core->effects.arg, &core->seen);
     core->link = LINK_OBEYING;
     core->last_order = welcome->last_order;
     heartbeat_begin(core, boot_ms, welcome);
@@ -178,6 +188,7 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     struct attempt *attempt = find_or_add(core, &id, launch->token);
     if (attempt == NULL)
         return 0;
+    note_event(core, launch->event);
     attempt->token = launch->token;
     raise_want(attempt, WANT_RUN);
     struct message_launch leased = *launch;
@@ -320,6 +331,7 @@ static int on_heard(struct agent_core *core, int64_t boot_ms, const void *messag
 {
     const struct message_heartbeat *heard = message;
     heartbeat_heard(core, boot_ms, heard->sent_ms);
+    note_event(core, heard->event);
     return 0;
 }
 
@@ -374,6 +386,14 @@ void agent_core_free(struct agent_core *core)
     free(core);
 }
 
+void agent_core_note_seen(struct agent_core *core, const struct persist_seen *seen)
+{
+    if (core->epoch == 0 || seen->epoch < core->epoch)
+        return; // of another controller, or too old to say anything
+    core->epoch = seen->epoch;
+    core->seen = *seen;
+}
+
 void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, uint64_t token)
 {
     if (find(core, id) == NULL)
@@ -414,6 +434,9 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
     }
     hello.attempts = (struct record_list){ known, core->count };
     hello.said_ms = boot_ms;
+    hello.epoch = core->epoch;
+    hello.began_ms = core->seen.began_ms;
+    hello.event = core->seen.event;
     core->link = LINK_GREETED;
     heartbeat_greet(core, boot_ms);
     core->effects.send(core->effects.arg, &message_hello_record, &hello);

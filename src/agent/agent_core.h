@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "agent/attempt.h"
+#include "agent/persist.h"
 #include "base/error.h"
 #include "wire/message.h"
 
@@ -70,11 +71,16 @@ struct agent_effects {
     /* Makes the entry of an attempt that is over anew from the durable copy of its exit record; -ENOENT when
      * there is none. */
     int (*restore)(void *arg, const struct spool_id *id);
+    /* Keeps it for agents after this one. */
+    void (*save_seen)(void *arg, const struct persist_seen *seen);
 };
 
 /* `epoch` is the highest one that was ever obeyed here, 0 for none. */
 struct agent_core *agent_core_new(const struct agent_effects *effects, uint64_t epoch);
 void agent_core_free(struct agent_core *core);
+
+/* At the start: what an agent before this one has kept. */
+void agent_core_note_seen(struct agent_core *core, const struct persist_seen *seen);
 
 /* An attempt found on this node at the start, before the link is up. `token` is what its records name. */
 void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, uint64_t token);

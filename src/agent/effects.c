@@ -338,6 +338,12 @@ static int effect_save_epoch(void *arg, uint64_t epoch, struct error *err)
     return persist_save_epoch(effects->parts.state_fd, effects->parts.epoch_file, epoch, err);
 }
 
+static void effect_save_seen(void *arg, const struct persist_seen *seen)
+{
+    struct effects *effects = arg;
+    persist_save_seen(launcher_spool_fd(effects->parts.launcher), effects->parts.epoch_file, seen);
+}
+
 static void effect_open_log(void *arg, const struct message_open_log *request)
 {
     struct effects *effects = arg;
@@ -420,6 +426,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .set_terms = effect_set_terms,
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
+        .save_seen = effect_save_seen,
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
         .open_guest = effect_open_guest,
@@ -434,6 +441,9 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
     effects->reserve = run_reserve_open(launcher_spool_fd(parts->launcher));
     effects->timer = evtimer_new(parts->base, on_timer, effects);
     effects->core = agent_core_new(&table, epoch);
+    struct persist_seen seen;
+    persist_load_seen(launcher_spool_fd(parts->launcher), parts->epoch_file, &seen);
+    agent_core_note_seen(effects->core, &seen);
     return effects;
 }
 

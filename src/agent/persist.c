@@ -21,6 +21,7 @@
 #define NODE_DIR  "node"
 #define BOOT_FILE "boot"
 #define FILE_MAX  64 // bytes of either file
+#define SEEN_MAX  80
 
 static void closedirp(DIR **dir)
 {
@@ -83,6 +84,26 @@ int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error
     if ((r == -ENOSPC || r == -EDQUOT) && overwrite(dirfd, file, text, (size_t)length) == 0)
         r = 0;
     return r < 0 ? error_set_errno(err, r, "cannot store epoch %" PRIu64, epoch) : 0;
+}
+
+void persist_load_seen(int spoolfd, const char *file, struct persist_seen *ret)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    struct persist_seen seen;
+    *ret = (struct persist_seen){ 0 };
+    if (file_read(spoolfd, file, SEEN_MAX, &text) == 0 &&
+        sscanf(buffer_text(&text), "%" SCNu64 " %" SCNd64 " %" SCNu64, &seen.epoch, &seen.began_ms,
+            &seen.event) == 3)
+        *ret = seen;
+}
+
+void persist_save_seen(int spoolfd, const char *file, const struct persist_seen *seen)
+{
+    char text[SEEN_MAX];
+    int length = snprintf(
+        text, sizeof(text), "%" PRIu64 " %" PRId64 " %" PRIu64, seen->epoch, seen->began_ms, seen->event);
+    if (file_write(spoolfd, file, text, (size_t)length, false) < 0)
+        (void)unlinkat(spoolfd, file, 0);
 }
 
 /* Nothing of an earlier boot runs any more: its entries hold no truth but that, which the boot id tells. */

@@ -23,6 +23,20 @@ int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct 
 /* Durable when it returns. */
 int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err);
 
+/* The latest state of the controller's store that this node was told of. It is in the spool: a copy of the
+ * state directory that is put back does not take it back as well. */
+struct persist_seen {
+    uint64_t epoch;   // 0: it was told nothing
+    int64_t began_ms; // of the run of mgpud; 0: not told
+    uint64_t event;
+};
+
+/* `file`: as above. Zeros when there is none that can be read. */
+void persist_load_seen(int spoolfd, const char *file, struct persist_seen *ret);
+
+/* Where there is no room, none is left: an old one would be wrong. */
+void persist_save_seen(int spoolfd, const char *file, const struct persist_seen *seen);
+
 /* Empties a spool that belongs to another boot, and marks it as one of this boot. `identity`: the boot id,
  * and a random number of the spool, so that one that was lost, or emptied by somebody, does not pass for the
  * one before. */

@@ -367,6 +367,7 @@ char *core_awaited_jobs(const struct core *core);
 /* After loading: the latest time of a job, 0 when there is none. */
 int64_t core_newest_ms(const struct core *core);
 /* The highest id given out; no job in memory needs to have it any more. */
+bool core_is_store_old(const struct core *core); // an older copy: every node is held
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
 /* The name that the job's number had at its submit; NULL: not known. */

@@ -207,6 +207,7 @@ bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, 
         .spec = { .items = &spec, .count = is_whole ? 1 : 0 },
     };
     launch.order = ++core->last_order;
+    launch.event = core->last_durable_event;
     if (job_is_wide(job))
         add_peers(core, job, &launch);
     core->effects.send(core->effects.arg, link, &message_launch_record, &launch);

@@ -107,21 +107,6 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
         store_batch_remove(core_batch(core)->changes, kind, key);
 }
 
-void core_hold_node(struct core *core, struct core_node *node)
-{
-    if (!core->is_store_old || node->was_held)
-        return;
-    node->was_held = true;
-    struct cluster_change change = {
-        .kind = CHANGE_NODE_DRAIN,
-        .uid = core->options.admin_uid,
-        .node = node->name,
-        .text = (char[]){ "the store was restored: look at the queue, then resume the node" },
-    };
-    if (find_mark(core, node->name, NULL) == NULL)
-        core_make_mark(core, &change);
-}
-
 int64_t core_next_mark(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;
@@ -319,7 +304,7 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 {
     struct core_answer answer = { 0 };
     core_begin(core, boot_ms, wall_ms);
-    const struct core_node *node = core_find_node(core, name);
+    struct core_node *node = core_find_node(core, name);
     answer.code =
         core_check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
     if (answer.code == 0 && node == NULL)
@@ -333,9 +318,12 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .node = xstrdup(name),
             .text = xstrdup(reason),
             .until_ms = until_ms,
+            .is_held = !is_resume && core_is_held(core, node),
         };
         core_make_mark(core, &change);
         cluster_change_clear(&change);
+        if (is_resume)
+            core_release_unwanted(core, node);
     }
     core_reply(core, request, &answer);
 }

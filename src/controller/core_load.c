@@ -13,6 +13,7 @@ void core_load_summary(struct core *core, const struct store_summary *summary)
     core->last_job = summary->last_job;
     core->last_event = summary->last_event;
     core->last_durable_event = summary->last_event;
+    core->first_event = summary->last_event;
     core->is_store_old = summary->is_old_copy;
 }
 
@@ -115,6 +116,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     /* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
     core->boot_ms = boot_ms;
+    core->began_ms = wall_ms;
     int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
     core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
     core_clock_keep(core);

@@ -106,15 +106,16 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 
 /* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
  * again. */
-static void reconcile(struct core *core, struct core_job *entry, const struct message_hello *hello)
+static void reconcile(struct core *core, struct core_job *entry, const struct core_node *node)
 {
+    const struct message_hello *hello = &node->hello;
     const struct job *job = entry->job;
     bool is_same_spool = text_equal(job_run(job)->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
-    else if (is_gone && (has_started || !is_same_spool))
+    else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
         core_act(core, entry);
@@ -181,13 +182,19 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->left_ms = node->heard_ms;
     core_hear(core, node);
     take_hello(core, node, hello);
+    core_check_store(core, hello);
+    core_hold_node(core, node);
     node->is_up = true;
     node->link = link;
     node->n_telling = 0;
     if (was_up)
         core_stop_telling(core, old_link, core->now_ms);
     struct message_welcome welcome = {
-        .epoch = core->epoch, .said_ms = hello->said_ms, .last_order = core->last_order
+        .epoch = core->epoch,
+        .said_ms = hello->said_ms,
+        .last_order = core->last_order,
+        .began_ms = core->began_ms,
+        .event = core->last_durable_event,
     };
     core_set_heartbeat(core, &welcome);
     core_acknowledge(core, node);
@@ -197,7 +204,6 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
     core_watch_gpus(core, node);
     core_check_health(core, node);
-    core_hold_node(core, node);
     core_node_changed(core, node);
     struct core_job *after = NULL;
     for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
@@ -207,7 +213,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         if (job_is_wide(entry->job))
             core_parts_reconcile(core, entry, node);
         else
-            reconcile(core, entry, hello);
+            reconcile(core, entry, node);
     }
     core_resume_leases(core, node);
     core_run_notices(core, core->now_ms);
@@ -476,8 +482,11 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
 
 static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
 {
+    const struct message_heartbeat *heartbeat = message;
+    const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
+        .event = core->last_durable_event };
     core_acknowledge(core, core_find_node(core, node->name));
-    core->effects.send(core->effects.arg, node->link, &message_heard_record, message);
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, &heard);
 }
 
 static void on_process(struct core *core, const struct core_node *node, const void *message)

@@ -377,7 +377,8 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
         core_part_lost(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
         return;
     }
-    if (known == NULL && (part->state == PART_STARTED || job->started_ms != 0 || !is_same_spool)) {
+    if (known == NULL &&
+        (part->state == PART_STARTED || job->started_ms != 0 || !is_same_spool || core_is_held(core, node))) {
         core_part_lost(core, entry, rank, END_UNKNOWN, "its node has no record of it any more");
         return;
     }

@@ -158,7 +158,9 @@ struct core {
     uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
     size_t n_never;
     struct outlook outlook;
-    uint64_t last_order; // of a LAUNCH; the epoch is above its low half
+    uint64_t last_order;  // of a LAUNCH; the epoch is above its low half
+    uint64_t first_event; // events up to here are of runs before this one
+    int64_t began_ms;     // wall clock: this run
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
     struct batch *open;   // gathers changes
@@ -287,8 +289,6 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
 /* --- core_cluster.c --- */
 void core_node_changed(struct core *core, struct core_node *node); // up, with what it said
 void core_node_down(struct core *core, struct core_node *node);
-/* Of a store that is an older copy: drains the node, once, until an administrator resumes it. */
-void core_hold_node(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
 void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away
@@ -305,6 +305,13 @@ int core_check_admin(const struct core *core, const struct identity *who, const 
 /* "node:0", or "0" on the only node. */
 int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
     const struct gpu_state **ret, struct error *err);
+
+/* --- core_restored.c: a store that is an older copy --- */
+/* A HELLO that is believed: a node that was told of a later state than the store has proves it. */
+void core_check_store(struct core *core, const struct message_hello *hello);
+/* Of a store that is an older copy: drains the node, once, until an administrator resumes it. */
+void core_hold_node(struct core *core, struct core_node *node);
+bool core_is_held(const struct core *core, const struct core_node *node);
 
 /* --- core_outside.c --- */
 void core_watch_gpus(struct core *core, struct core_node *node); // a new sample is there
@@ -414,7 +421,8 @@ void core_drop_link(struct core *core, struct core_node *node);       // its lin
 void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
 
 /* --- core_unwanted.c: attempts that a node still has and no job wants --- */
-void core_stop_unwanted(struct core *core, struct core_node *node); // after a HELLO
+void core_stop_unwanted(struct core *core, struct core_node *node);    // after a HELLO
+void core_release_unwanted(struct core *core, struct core_node *node); // the node is no longer held
 void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over);
 void core_clear_unwanted(struct core_node *node);
 

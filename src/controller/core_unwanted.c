@@ -4,6 +4,9 @@
  * the node was fenced or out of reach for too long. They are stopped as soon as it is durable that they are
  * not wanted, without a grace: their jobs may run elsewhere by now. Until each of them has said that it is
  * over nothing new is given to the node: the GPUs that the ledger calls free may be theirs.
+ *
+ * On a node that is held because the store is an older copy they may be jobs that the store has lost: there
+ * they run until they end, or an administrator resumes the node.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +25,7 @@ static bool is_wanted(
     return entry->job->token == known->token || (known->token == 0 && entry->job->attempt == known->attempt);
 }
 
-static void stop(struct core *core, struct core_node *node, const struct known_attempt *known)
+static void stop(struct core *core, const struct core_node *node, const struct known_attempt *known)
 {
     struct message_stop message = {
         .job = known->job,
@@ -33,8 +36,6 @@ static void stop(struct core *core, struct core_node *node, const struct known_a
         .signal = SIGTERM,
     };
     core_hold_back(core, (struct held){ .kind = HELD_STOP, .link = node->link, .stop = message });
-    node->unwanted = xreallocarray(node->unwanted, node->n_unwanted + 1, sizeof(*node->unwanted));
-    node->unwanted[node->n_unwanted++] = *known;
 }
 
 void core_stop_unwanted(struct core *core, struct core_node *node)
@@ -43,14 +44,19 @@ void core_stop_unwanted(struct core *core, struct core_node *node)
     core_clear_unwanted(node);
     for (size_t i = 0; i < node->hello.attempts.count; i++) {
         const struct known_attempt *known = &attempts[i];
-        /* A higher id than any given out: the store was restored from an older copy. The job is left alone.
-         */
-        if (known->job > core->last_job)
-            core->last_job = known->job;
-        else if (!is_wanted(core, node, known) && known->phase != PHASE_EXITED &&
-                 known->phase != PHASE_RETURNED)
-            stop(core, node, known);
+        if (is_wanted(core, node, known) || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
+            continue;
+        node->unwanted = xreallocarray(node->unwanted, node->n_unwanted + 1, sizeof(*node->unwanted));
+        node->unwanted[node->n_unwanted++] = *known;
     }
+    if (!core_is_held(core, node))
+        core_release_unwanted(core, node);
+}
+
+void core_release_unwanted(struct core *core, struct core_node *node)
+{
+    for (size_t i = 0; node->is_up && i < node->n_unwanted; i++)
+        stop(core, node, &node->unwanted[i]);
 }
 
 void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over)

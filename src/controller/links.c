@@ -112,9 +112,14 @@ static void close_older(struct link *newer)
 static int take_hello(struct link *link, const struct message_hello *hello, struct error *err)
 {
     struct controller *controller = link->links->controller;
+    bool was_old = core_is_store_old(controller->core);
     int r = check_hello(link, hello, err);
     if (r == 0)
         r = core_link_up(controller->core, clock_boot_ms(), clock_wall_ms(), link->id, hello, err);
+    if (!was_old && core_is_store_old(controller->core))
+        log_warning("node %s was told of a later state than the store has: the store is an older copy; every "
+                    "node is drained; cancel what has run already, then 'mgpu node resume NAME'",
+            hello->node);
     if (r < 0) {
         if (link->address != NULL)
             join_send_refusal(bufferevent_getfd(link->stream), err);

@@ -76,6 +76,7 @@ struct cluster_change {
     uint32_t cpu_milli;
     uint32_t gpus; // to reserve, when it is not said which
     bool has_come; // of CHANGE_NODE_UP: it was not up before
+    bool is_held;  // of CHANGE_NODE_DRAIN: the store is an older copy; nothing there is stopped either
     /* Of a GPU that was drained. */
     uint32_t fault;     // enum gpu_fault
     uint32_t xid;       // of the driver's error that it was drained for; 0: for none

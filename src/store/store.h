@@ -17,6 +17,9 @@
 #include "base/error.h"
 #include "job/job.h"
 
+/* Ids, events and epochs that an older copy skips: more than were given out since. */
+#define STORE_RESTORE_GAP 1000000
+
 struct store;
 struct store_batch;
 
@@ -97,7 +100,10 @@ void store_batch_put(
     struct store_batch *batch, const char *kind, const char *key, const struct buffer *value);
 void store_batch_remove(struct store_batch *batch, const char *kind, const char *key);
 
-/* Events and rows of cluster_state. */
+/* Job ids, events and epochs go on this much higher: some were given out that the store does not know. */
+void store_batch_skip(struct store_batch *batch, uint64_t gap);
+
+/* Events and rows of cluster_state, and 1 for numbers that are skipped. */
 size_t store_batch_count(const struct store_batch *batch);
 
 /* Hands the batch to the store's thread; the store owns it from here on. */

@@ -85,9 +85,14 @@ void store_batch_remove(struct store_batch *batch, const char *kind, const char 
         batch, &(struct store_change){ .kind = xstrdup(kind), .key = xstrdup(key), .is_removal = true });
 }
 
+void store_batch_skip(struct store_batch *batch, uint64_t gap)
+{
+    batch->gap += gap;
+}
+
 size_t store_batch_count(const struct store_batch *batch)
 {
-    return batch->count;
+    return batch->count + (batch->gap > 0);
 }
 
 static uint64_t highest_new_job(const struct store_request *requests)

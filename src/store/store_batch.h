@@ -31,6 +31,7 @@ struct store_batch {
     uint64_t id;
     struct store_change *changes;
     size_t count, capacity;
+    uint64_t gap; // numbers to skip; 0: none
 };
 
 /* The id of the batch that this request commits; 0 when it is no commit. */

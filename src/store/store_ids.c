@@ -37,8 +37,7 @@ static int run_all(sqlite3 *db, const char *const *texts, size_t count, int64_t 
     "INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', 0 WHERE NOT EXISTS"                              \
     " (SELECT 1 FROM sqlite_sequence WHERE name = 'jobs')"
 
-/* Ids, events and epochs of the original may be beyond this copy's. */
-static int skip_of_copy(sqlite3 *db, struct error *err)
+int store_ids_skip(sqlite3 *db, uint64_t gap, struct error *err)
 {
     static const char *const texts[] = {
         HAVE_SEQUENCE,
@@ -47,7 +46,7 @@ static int skip_of_copy(sqlite3 *db, struct error *err)
         " WHERE name = 'event_floor'",
         "UPDATE meta SET value = value + ?1 WHERE name = 'epoch'",
     };
-    return run_all(db, texts, COUNT(texts), STORE_RESTORE_GAP, err);
+    return run_all(db, texts, COUNT(texts), (int64_t)gap, err);
 }
 
 /* The epoch is in the database file since the start (store_sqlite.c). */
@@ -72,7 +71,7 @@ static int reserve(struct store *store, int64_t reserved, struct error *err)
 int store_ids_begin(struct store *store, const struct store_found *found, struct error *err)
 {
     int64_t last = 0;
-    int r = found->is_old_copy ? skip_of_copy(store->db, err) : 0;
+    int r = found->is_old_copy ? store_ids_skip(store->db, STORE_RESTORE_GAP, err) : 0;
     if (r == 0 && found->is_log_doubtful)
         r = skip_of_log(store->db, err);
     if (r == 0)

@@ -2,13 +2,12 @@
 /* No job id is given out twice, whatever became of the latest commits. */
 #pragma once
 
+#include <sqlite3.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 #define STORE_ID_BLOCK 1000 // ids that are reserved at once
-#define STORE_RESTORE_GAP                                                                                    \
-    1000000 // ids, events and epochs skipped by an older copy: more than were given since
 
 struct store;
 struct store_found;
@@ -16,6 +15,9 @@ struct store_found;
 /* In the transaction that begins an epoch: goes on where no number can have been given out, and reserves ids.
  */
 int store_ids_begin(struct store *store, const struct store_found *found, struct error *err);
+
+/* In a transaction: ids, events and epochs go on this much higher. */
+int store_ids_skip(sqlite3 *db, uint64_t gap, struct error *err);
 
 /* On the store's thread, before a commit: makes sure that ids up to `highest` are reserved. */
 int store_ids_reserve(struct store *store, uint64_t highest, struct error *err);

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "store/store_batch.h"
+#include "store/store_ids.h"
 #include "store/store_row.h"
 #include "store/store_sqlite.h"
 
@@ -211,6 +212,8 @@ static int write_batches(struct store *store, void *arg, struct error *err)
     int r = 0;
     for (const struct store_request *request = arg; r == 0 && request != NULL; request = request->next) {
         const struct store_batch *batch = (const struct store_batch *)request;
+        if (batch->gap > 0)
+            r = store_ids_skip(store->db, batch->gap, err);
         for (size_t i = 0; r == 0 && i < batch->count; i++)
             r = write_change(store, &batch->changes[i], err);
     }

@@ -100,6 +100,9 @@ static const struct record_field hello_fields[] = {
     RECORD_SUBLIST(9, struct message_hello, features, 64, &feature_record),
     RECORD_SUBLIST(10, struct message_hello, attempts, NODE_ATTEMPTS_MAX, &known_attempt_record),
     RECORD_FIELD(190, RECORD_I64, struct message_hello, said_ms, 0),
+    RECORD_FIELD(210, RECORD_U64, struct message_hello, epoch, 0),
+    RECORD_FIELD(211, RECORD_I64, struct message_hello, began_ms, 0),
+    RECORD_FIELD(212, RECORD_U64, struct message_hello, event, 0),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);
@@ -110,6 +113,8 @@ static const struct record_field welcome_fields[] = {
     RECORD_FIELD(86, RECORD_I64, struct message_welcome, timeout_ms, 0),
     RECORD_FIELD(190, RECORD_I64, struct message_welcome, said_ms, 0),
     RECORD_FIELD(191, RECORD_U64, struct message_welcome, last_order, 0),
+    RECORD_FIELD(211, RECORD_I64, struct message_welcome, began_ms, 0),
+    RECORD_FIELD(212, RECORD_U64, struct message_welcome, event, 0),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
@@ -134,6 +139,7 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
     RECORD_FIELD(196, RECORD_STRING, struct message_launch, user, SPEC_PATH_MAX),
     RECORD_FIELD(190, RECORD_U64, struct message_launch, order, 0),
+    RECORD_FIELD(212, RECORD_U64, struct message_launch, event, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
@@ -337,6 +343,7 @@ const struct record_type message_probed_record =
 
 static const struct record_field heartbeat_fields[] = {
     RECORD_FIELD(1, RECORD_I64, struct message_heartbeat, sent_ms, 0),
+    RECORD_FIELD(212, RECORD_U64, struct message_heartbeat, event, 0),
 };
 const struct record_type message_heartbeat_record =
     RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);

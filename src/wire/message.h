@@ -212,6 +212,10 @@ struct message_hello {
     struct record_list features; // struct node_feature
     struct record_list attempts; // struct known_attempt
     int64_t said_ms;             // on the node's boot clock: of two of one boot the later one is true
+    /* The latest state of the controller's store that this node was told of; 0: it does not know. */
+    uint64_t epoch;   // highest that was obeyed
+    int64_t began_ms; // of the run of mgpud that had this epoch
+    uint64_t event;   // and the event that was durable in it
 };
 
 struct message_welcome {
@@ -220,12 +224,15 @@ struct message_welcome {
     int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
     int64_t said_ms;      // of the HELLO that this answers; 0: not told
     uint64_t last_order;  // number of the last LAUNCH that was sent before, to any node
+    int64_t began_ms;     // wall clock: when this run of the controller began; tells two of one epoch apart
+    uint64_t event;       // the latest that is durable; HELLO says it back
 };
 
 /* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
  * node for reachable, at some time after `sent_ms`. */
 struct message_heartbeat {
     int64_t sent_ms; // the agent's boot clock
+    uint64_t event;  // of HEARD: the latest that is durable
 };
 
 /* A node of an attempt that has several, as its other parts see it. */
@@ -254,6 +261,7 @@ struct message_launch {
     /* Grows with every LAUNCH: one that is not above those before it, or WELCOME's, is a late copy and starts
      * nothing. 0: not told. */
     uint64_t order;
+    uint64_t event; // the latest that is durable
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate

@@ -412,6 +412,11 @@ static int save_epoch(void *arg, uint64_t epoch, struct error *err)
     return 0;
 }
 
+static void save_seen(void *arg, const struct persist_seen *seen)
+{
+    ((struct node *)arg)->seen = *seen;
+}
+
 static void open_log(void *arg, const struct message_open_log *request)
 {
 }
@@ -465,6 +470,7 @@ void node_start_agent(struct node *node)
         .release = release,
         .remove = remove_attempt,
         .save_epoch = save_epoch,
+        .save_seen = save_seen,
         .open_log = open_log,
         .arm = arm,
         .hang_up = hang_up,
@@ -474,6 +480,7 @@ void node_start_agent(struct node *node)
     node->life++;
     node->frozen_until_ms = 0;
     node->core = agent_core_new(&effects, node->epoch);
+    agent_core_note_seen(node->core, &node->seen);
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
         if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);

@@ -50,15 +50,16 @@ struct node {
     struct world *world;
     char name[8];
     struct condition conditions[NODE_GPUS];
-    struct agent_core *core; // NULL while the agent is dead
-    uint64_t life;           // of the agent; what was meant for an earlier one is lost
-    uint64_t last_timer;     // the one that counts
-    int64_t frozen_until_ms; // its agent is stopped until then
-    uint64_t epoch;          // durable on the node
-    uint64_t boot;           // grows with every start of the machine
-    uint64_t wipes;          // of its spool
-    uint64_t disowned_order; // of the last LAUNCH before it was fenced while it was alive
-    bool is_off;             // the machine
+    struct agent_core *core;  // NULL while the agent is dead
+    uint64_t life;            // of the agent; what was meant for an earlier one is lost
+    uint64_t last_timer;      // the one that counts
+    int64_t frozen_until_ms;  // its agent is stopped until then
+    uint64_t epoch;           // durable on the node
+    struct persist_seen seen; // in its spool
+    uint64_t boot;            // grows with every start of the machine
+    uint64_t wipes;           // of its spool
+    uint64_t disowned_order;  // of the last LAUNCH before it was fenced while it was alive
+    bool is_off;              // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions;

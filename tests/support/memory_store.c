@@ -76,6 +76,11 @@ void store_batch_put(struct store_batch *batch, const char *kind, const char *ke
     buffer_append(&add_state(batch, kind, key)->value, value->bytes, value->length);
 }
 
+void store_batch_skip(struct store_batch *batch, uint64_t gap)
+{
+    batch->gap += gap;
+}
+
 void store_batch_remove(struct store_batch *batch, const char *kind, const char *key)
 {
     add_state(batch, kind, key)->is_removal = true;

@@ -24,6 +24,7 @@ struct store_batch {
     size_t count;
     struct state_change *states; // in the order of the calls
     size_t n_states;
+    uint64_t gap;
 };
 
 void changes_free(struct change *changes, size_t count);

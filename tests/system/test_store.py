@@ -106,6 +106,53 @@ def test_a_clean_store_passes_fsck(make_instance):
     instance.start()
 
 
+@pytest.mark.parametrize('part', ['store', ''])
+@pytest.mark.parametrize('is_killed', [False, True], ids=['stopped', 'killed'])
+def test_a_copy_that_is_put_back_starts_nothing_and_gives_no_id_again(make_instance, gate, part, is_killed):
+    instance = make_instance()
+    state = os.path.join(instance.state_dir, part).rstrip('/')
+    leave = instance.kill if is_killed else instance.stop
+    instance.wait(instance.post_job(['true']))
+    queued = instance.post_job(['true'], begin='2100-01-01T00:00:00Z')
+    leave()
+    subprocess.run(['cp', '-a', state, f'{instance.place}/copy'], check=True)
+    instance.start()
+    for _ in range(2):
+        instance.wait(instance.post_job(['true']))
+    running = instance.post_job(gate.command())
+    instance.wait(running, 'running')
+    leave()
+    subprocess.run(['rm', '-rf', state], check=True)
+    subprocess.run(['mv', f'{instance.place}/copy', state], check=True)
+    instance.start()
+    assert 'the store is an older copy' in instance.log(), instance.log()
+    node = instance.api('GET', '/nodes').json['nodes'][0]
+    assert node['state'] == 'drained' and 'restored' in node['reason'], node
+    job = instance.post_job(['true'])
+    assert job > running + 1000, 'ids that were given out are not given again'
+    shepherds = instance.shepherds()
+    assert shepherds, 'what the copy does not know is not stopped yet'
+    assert instance.job(job)['state'] == 'queued' and instance.job(queued)['state'] == 'queued'
+    instance.mgpu('node', 'resume', node['name'], user=instance.user, check=True)
+    assert all(harness.wait_process(pid) for pid in shepherds), 'the copy does not know this job'
+    assert instance.wait(job)['exit_code'] == 0
+    assert instance.restart().log().count('the store is an older copy') == 1
+    assert fsck(instance).returncode == 0
+
+
+def test_a_look_at_a_store_after_a_kill_does_not_make_it_an_older_copy(make_instance):
+    instance = make_instance()
+    job = instance.post_job(['true'])
+    instance.wait(job)
+    instance.kill()
+    assert fsck(instance).returncode == 0
+    instance.start()
+    assert 'older copy' not in instance.log(), instance.log()
+    after = instance.post_job(['true'])
+    assert after == job + 1
+    instance.wait(after)
+
+
 def test_fsck_finds_a_table_that_does_not_follow_from_the_events(make_instance):
     instance = make_instance()
     job = instance.post_job(['true'])

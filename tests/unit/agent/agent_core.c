@@ -19,6 +19,7 @@
 #define SENT_MAX 64
 
 struct node {
+    struct persist_seen seen;
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     bool is_there;
@@ -161,6 +162,11 @@ static int node_remove(void *arg, const struct spool_id *which)
     return node->remove_fails;
 }
 
+static void node_save_seen(void *arg, const struct persist_seen *seen)
+{
+    ((struct node *)arg)->seen = *seen;
+}
+
 static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
     struct node *node = arg;
@@ -218,7 +224,8 @@ static struct node *node_new(uint64_t epoch)
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
-        node_open_guest, node_arm, .tell = node_tell, .release = node_release, .restore = node_restore };
+        node_open_guest, node_arm, .tell = node_tell, .release = node_release, .restore = node_restore,
+        .save_seen = node_save_seen };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }

@@ -16,6 +16,7 @@
 #define TIMEOUT_MS 30000
 
 struct node {
+    struct persist_seen seen;
     struct agent_core *core;
     int64_t now_ms, armed_ms;
     int64_t beat_ms; // what the last HEARTBEAT said
@@ -64,6 +65,11 @@ static int node_renew(void *arg, const struct spool_id *id, int64_t until_ms)
     return 0;
 }
 
+static void node_save_seen(void *arg, const struct persist_seen *seen)
+{
+    ((struct node *)arg)->seen = *seen;
+}
+
 static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
     return 0;
@@ -90,6 +96,7 @@ static int open_node(void **state)
         .send = node_send,
         .arm = node_arm,
         .save_epoch = node_save_epoch,
+        .save_seen = node_save_seen,
         .inspect = node_inspect,
         .stage = node_stage,
         .renew = node_renew,

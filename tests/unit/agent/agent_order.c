@@ -16,6 +16,8 @@
 #define TOKEN 77
 
 struct node {
+    struct persist_seen seen;
+    struct message_hello hello; // the last, its numbers
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     int64_t now_ms, said_ms;
@@ -27,8 +29,11 @@ static const struct spool_id id = { 5, 1, 0, 0 };
 
 static void node_send(void *arg, const struct record_type *type, const void *message)
 {
-    if (type->id == MESSAGE_HELLO)
-        ((struct node *)arg)->said_ms = ((const struct message_hello *)message)->said_ms;
+    struct node *node = arg;
+    if (type->id != MESSAGE_HELLO)
+        return;
+    node->hello = *(const struct message_hello *)message;
+    node->said_ms = node->hello.said_ms;
 }
 
 static void node_inspect(void *arg, const struct spool_id *which, struct attempt_sight *sight)
@@ -59,6 +64,11 @@ static int node_set_terms(
     return 0;
 }
 
+static void node_save_seen(void *arg, const struct persist_seen *seen)
+{
+    ((struct node *)arg)->seen = *seen;
+}
+
 static int node_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
     return 0;
@@ -78,6 +88,7 @@ static int node_open(void **state)
         .remove = node_remove,
         .set_terms = node_set_terms,
         .save_epoch = node_save_epoch,
+        .save_seen = node_save_seen,
         .arm = node_arm };
     node->core = agent_core_new(&effects, 0);
     node->now_ms = 1000;
@@ -136,6 +147,47 @@ static void live(struct node *node)
     assert_int_equal(
         say(node, MESSAGE_FORGET, &(struct message_forget){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
+}
+
+static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
+{
+    struct node *node = *state;
+    struct job_spec spec = { 0 };
+    greet(node);
+    assert_int_equal(node->hello.epoch, 0);
+    assert_int_equal(
+        say(node, MESSAGE_WELCOME, &(struct message_welcome){ .epoch = 3, .began_ms = 77, .event = 10 }), 0);
+    assert_int_equal(say(node, MESSAGE_LAUNCH,
+                         &(struct message_launch){
+                             .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .event = 12 }),
+        0);
+    greet(node);
+    assert_int_equal(node->hello.epoch, 3);
+    assert_int_equal(node->hello.began_ms, 77);
+    assert_int_equal(node->hello.event, 12);
+    assert_int_equal(
+        say(node, MESSAGE_WELCOME, &(struct message_welcome){ .epoch = 3, .began_ms = 78, .event = 5 }), 0);
+    assert_int_equal(say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .event = 20 }), 0);
+    assert_int_equal(say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .event = 19 }), 0);
+    assert_int_equal(node->seen.began_ms, 78);
+    assert_int_equal(node->seen.event, 20);
+}
+
+/* The state directory was put back, the spool was not. */
+static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
+{
+    struct node *node = *state;
+    const struct persist_seen seen = { 9, 77, 40 };
+    agent_core_note_seen(node->core, &seen); // it has never obeyed: another controller's
+    greet(node);
+    assert_int_equal(node->hello.epoch, 0);
+    assert_int_equal(node->hello.event, 0);
+    assert_int_equal(welcome(node, node->said_ms, 0), 0);
+    agent_core_note_seen(node->core, &seen);
+    greet(node);
+    assert_int_equal(node->hello.epoch, 9);
+    assert_int_equal(node->hello.event, 40);
+    assert_int_equal(welcome(node, node->said_ms, 0), -ESTALE);
 }
 
 static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
@@ -220,6 +272,8 @@ static void terms_that_were_followed_by_others_do_not_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(a_hello_has_the_latest_state_that_the_node_was_told_of),
+        CASE(what_an_agent_before_has_seen_outlives_an_older_epoch),
         CASE(a_launch_that_comes_again_after_the_end_starts_nothing),
         CASE(a_launch_of_the_connection_before_starts_nothing),
         CASE(a_controller_that_does_not_number_is_obeyed),

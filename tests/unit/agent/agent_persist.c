@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/persist.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 static char dir_path[] = "/tmp/mgpu-persist-XXXXXX";
@@ -137,12 +138,31 @@ static void a_spool_without_a_name_keeps_its_boot_id(void **state)
     (void)close(spool);
 }
 
+static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
+{
+    struct error err = { 0 };
+    int fd = persist_open(dir_path, &err);
+    const struct persist_seen written = { 3, 1700000000123, 99 };
+    struct persist_seen seen;
+    persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
+    assert_int_equal(seen.epoch, 0);
+    persist_save_seen(fd, PERSIST_EPOCH_HERE, &written);
+    persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
+    assert_memory_equal(&seen, &written, sizeof(seen));
+    assert_int_equal(file_write(fd, PERSIST_EPOCH_HERE, "3 17", 4, false), 0);
+    persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
+    assert_int_equal(seen.epoch, 0);
+    (void)unlinkat(fd, PERSIST_EPOCH_HERE, 0);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_outlives_its_agent),
         cmocka_unit_test(an_epoch_is_stored_without_a_free_inode),
         cmocka_unit_test(a_damaged_epoch_is_an_error_not_a_zero),
+        cmocka_unit_test(what_was_seen_is_read_back_and_garbage_is_nothing),
         cmocka_unit_test(a_directory_that_others_may_change_is_refused),
         cmocka_unit_test(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not),
         cmocka_unit_test(a_spool_that_was_lost_is_another_one_of_the_same_boot),

@@ -20,10 +20,14 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     assert_true(bench->n_sent < BENCH_MAX);
     struct sent *sent = &bench->sent[bench->n_sent++];
     *sent = (struct sent){ .id = type->id, .link = link };
-    if (type->id == MESSAGE_WELCOME)
-        sent->order = ((const struct message_welcome *)message)->last_order;
-    if (type->id == MESSAGE_WELCOME)
-        sent->heartbeat_ms = ((const struct message_welcome *)message)->heartbeat_ms;
+    if (type->id == MESSAGE_WELCOME) {
+        const struct message_welcome *welcome = message;
+        sent->order = welcome->last_order;
+        sent->heartbeat_ms = welcome->heartbeat_ms;
+        sent->epoch = welcome->epoch;
+        sent->began_ms = welcome->began_ms;
+        sent->event = welcome->event;
+    }
     if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
         return;
     const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
@@ -33,6 +37,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->task = launch->task;
     if (type->id == MESSAGE_LAUNCH)
         sent->order = launch->order;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->event = launch->event;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
@@ -220,12 +226,14 @@ void bench_settle(struct bench *bench)
     }
 }
 
-int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
+static int hello(struct bench *bench, uint32_t link, uint32_t gpus, const struct message_hello *fixed,
     const struct known_attempt *known, size_t n_known)
 {
-    struct message_hello hello = {
-        .protocol = LINK_PROTOCOL, .node = xstrdup("box"), .boot_id = xstrdup(boot_id), .cpus = 2
-    };
+    struct message_hello hello = *fixed;
+    hello.protocol = LINK_PROTOCOL;
+    hello.node = xstrdup("box");
+    hello.boot_id = xstrdup(fixed->boot_id);
+    hello.cpus = 2;
     struct gpu_state *states = xcalloc(gpus, sizeof(*states));
     for (uint32_t i = 0; i < gpus; i++)
         states[i] = (struct gpu_state){
@@ -240,6 +248,24 @@ int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_
     int r = core_link_up(bench->core, bench->now_ms, bench->now_ms, link, &hello, &err);
     record_clear(&message_hello_record, &hello);
     return r;
+}
+
+int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
+    const struct known_attempt *known, size_t n_known)
+{
+    _cleanup_free_ char *boot = xstrdup(boot_id);
+    const struct message_hello fixed = { .boot_id = boot };
+    return hello(bench, link, gpus, &fixed, known, n_known);
+}
+
+int bench_hello_seen(struct bench *bench, uint32_t link, uint64_t epoch, int64_t began_ms, uint64_t event,
+    const struct known_attempt *known)
+{
+    char boot[] = "b00t";
+    const struct message_hello fixed = {
+        .boot_id = boot, .epoch = epoch, .began_ms = began_ms, .event = event
+    };
+    return hello(bench, link, 1, &fixed, known, known != NULL);
 }
 
 static int say(struct bench *bench, uint32_t link, uint16_t id, const void *message)

@@ -31,6 +31,9 @@ struct sent {
     uint32_t port;    // of a GO
     char user[32];    // of a LAUNCH
     uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of
+    uint64_t event;   // of a LAUNCH or a WELCOME
+    uint64_t epoch;   // of a WELCOME
+    int64_t began_ms; // of a WELCOME
     char meeting[64]; // of a LAUNCH: the address of the first of several nodes
 };
 
@@ -74,6 +77,9 @@ void bench_settle(struct bench *bench);
 /* HELLO of node "box" with `gpus` GPUs on `link`; `known` attempts. */
 int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
     const struct known_attempt *known, size_t n_known);
+/* The same of a node that was told of this state of a store, and knows of this attempt; NULL: of none. */
+int bench_hello_seen(struct bench *bench, uint32_t link, uint64_t epoch, int64_t began_ms, uint64_t event,
+    const struct known_attempt *known);
 int bench_started(struct bench *bench, uint32_t link, const struct sent *launch);
 int bench_exited(
     struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code);

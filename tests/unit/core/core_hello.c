@@ -328,11 +328,124 @@ static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **s
     assert_null(core_mark(bench->core, "box", NULL));
 }
 
+/* A core on a store in whose time nodes were told of event 100 at most, and of epoch 3. */
+static void restart_at_event_100(struct bench *bench)
+{
+    const struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    core_free(bench->core);
+    bench->core = core_new(&bench->options, &bench->effects);
+    core_load_summary(bench->core, &summary);
+    core_load_end(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
+}
+
+static uint64_t submit(struct bench *bench, void *request)
+{
+    bench_submit(bench, 1000, 1, NULL, request);
+    bench_settle(bench);
+    return bench_answer(bench, request)->job;
+}
+
+static void a_node_that_knows_no_more_than_the_store_is_not_held(void **state)
+{
+    struct bench *bench = *state;
+    restart_at_event_100(bench);
+    assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 100, NULL), 0);
+    bench_settle(bench);
+    assert_false(core_is_store_old(bench->core));
+    uint64_t job = submit(bench, &one);
+    assert_int_equal(job, 11);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    /* What it was told since is of this run. */
+    const struct sent *launch = bench_sent(bench, MESSAGE_LAUNCH, job);
+    assert_true(launch->event > 100);
+    struct known_attempt known = { .job = job, .attempt = 1, .token = launch->token, .phase = PHASE_RUNNING };
+    const struct sent *welcome = bench_sent(bench, MESSAGE_WELCOME, 0);
+    assert_int_equal(bench_hello_seen(bench, 2, 4, welcome->began_ms, launch->event, &known), 0);
+    assert_false(core_is_store_old(bench->core));
+}
+
+static void a_node_that_knows_more_than_the_store_shows_that_the_store_is_old(void **state)
+{
+    const struct {
+        uint64_t epoch;
+        int64_t began_ms;
+        uint64_t event;
+    } rows[] = {
+        { 5, 0, 0 },    // a later epoch
+        { 5, 77, 20 },  // and another run of it
+        { 4, 77, 20 },  // the same epoch, of another run
+        { 3, 77, 101 }, // an event behind the last one
+        { 3000000, 77, 9000000 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *bench = *state;
+        bench->n_sent = bench->n_answers = 0;
+        restart_at_event_100(bench);
+        assert_int_equal(bench_hello_seen(bench, 1, rows[i].epoch, rows[i].began_ms, rows[i].event, NULL), 0);
+        bench_settle(bench);
+        assert_true(core_is_store_old(bench->core));
+        assert_true(bench_sent(bench, MESSAGE_WELCOME, 0)->epoch > rows[i].epoch);
+        uint64_t job = submit(bench, &one);
+        assert_true(job > 10 + STORE_RESTORE_GAP);
+        assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+        assert_true(core_mark(bench->core, "box", NULL)->is_held);
+    }
+}
+
+static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed(void **state)
+{
+    struct bench *bench = *state;
+    const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
+    const struct known_attempt known = { .job = 12, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    restart_at_event_100(bench);
+    assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 130, &known), 0);
+    bench_settle(bench);
+    assert_null(bench_sent(bench, MESSAGE_STOP, 12));
+    /* Another start knows by the mark that the node is held. */
+    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", "mine", 0, false, &one);
+    assert_int_equal(bench_hello_seen(bench, 2, 3, 77, 130, &known), 0);
+    bench_settle(bench);
+    assert_null(bench_sent(bench, MESSAGE_STOP, 12));
+    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, &two);
+    bench_settle(bench);
+    assert_non_null(bench_sent(bench, MESSAGE_STOP, 12));
+    uint64_t job = submit(bench, bench);
+    assert_null(bench_sent(bench, MESSAGE_LAUNCH, job)); // its GPU may be the other's
+    const struct sent over = { .job = 12, .attempt = 1, .token = 99 };
+    assert_int_equal(bench_exited(bench, 2, &over, END_CANCELLED, 0), 0);
+    bench_settle(bench);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+}
+
+/* It may have run in the time that the store does not know. */
+static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void **state)
+{
+    struct bench *bench = *state;
+    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    uint64_t job = submit(bench, &one);
+    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+    bench->n_sent = 0;
+    assert_int_equal(bench_hello_seen(bench, 2, 1000, 77, 5000, NULL), 0);
+    bench_settle(bench);
+    assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    assert_int_equal(core_job(bench->core, job)->state, JOB_DONE);
+    assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_restored_store_starts_nothing_until_its_nodes_are_resumed, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_node_that_knows_no_more_than_the_store_is_not_held, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_node_that_knows_more_than_the_store_shows_that_the_store_is_old, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_starting_in_an_old_store_is_not_launched_again, bench_open, bench_close),
         CASE(words_of_an_older_connection_are_not_believed),
         CASE(they_are_not_believed_while_the_node_is_away_either),
         CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),

@@ -222,7 +222,7 @@ static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_null(bench_sent(b, MESSAGE_STOP, 50));
-    assert_int_equal(bench_answer(b, &one)->job, 51);
+    assert_true(bench_answer(b, &one)->job > 50);
 }
 
 static void a_message_out_of_turn_is_refused(void **state)

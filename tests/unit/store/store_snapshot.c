@@ -87,6 +87,28 @@ static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void 
     assert_int_equal(fixture->summary.last_job, last_job + 1); // the gap comes once
 }
 
+/* A node has shown that the store is an older copy. */
+static void numbers_that_are_skipped_stay_skipped(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    const struct store_summary before = fixture->summary;
+    fixture->batch = store_batch_new(++fixture->next_batch);
+    store_batch_skip(fixture->batch, 5000);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(fixture->summary.epoch, before.epoch + 5000 + 1);
+    assert_int_equal(fixture->summary.last_job, before.last_job + 5000);
+    assert_int_equal(fixture->summary.last_event, before.last_event + 5000);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    assert_int_equal(fixture_fsck(fixture), 0);
+}
+
 static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
 {
     struct fixture *fixture = *state;
@@ -148,6 +170,7 @@ int main(void)
         TEST(the_three_latest_snapshots_are_kept),
         TEST(a_snapshot_is_private),
         TEST(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again),
+        TEST(numbers_that_are_skipped_stay_skipped),
         TEST(commits_made_while_a_snapshot_is_made_keep_it_whole),
         TEST(a_snapshot_that_cannot_be_made_is_a_warning),
         TEST(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back),

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A store that is older than what was done in its name: a snapshot, a copy of the files, a disk that was
+ * rolled back. The store itself recognises some of these (store_check.c). All others are recognised by the
+ * nodes: they are told the epoch, when the run of mgpud began and which event is durable, and HELLO says it
+ * back. A node that knows more than the store knows of another history.
+ *
+ * Then numbers go on beyond all that can have been given out, and every node is held: drained, and what runs
+ * there and is unknown here is left alone, until an administrator resumes the node.
+ */
+#include "base/memory.h"
+#include "controller/core_private.h"
+#include "store/store.h"
+
+static bool is_ahead(const struct core *core, const struct message_hello *hello)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    if (hello->epoch > core->epoch)
+        return true;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        if (attempts[i].job > core->last_job)
+            return true;
+    return hello->began_ms != 0 && hello->began_ms != core->began_ms &&
+           (hello->epoch == core->epoch || hello->event > core->first_event);
+}
+
+static uint64_t excess(uint64_t number, uint64_t limit)
+{
+    return number > limit ? number - limit : 0;
+}
+
+static uint64_t highest_job(const struct message_hello *hello)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    uint64_t highest = 0;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        highest = attempts[i].job > highest ? attempts[i].job : highest;
+    return highest;
+}
+
+void core_check_store(struct core *core, const struct message_hello *hello)
+{
+    bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
+    if (!is_ahead(core, hello) || (core->is_store_old && !is_beyond))
+        return;
+    uint64_t gap = STORE_RESTORE_GAP + excess(hello->epoch, core->epoch) +
+                   excess(hello->event, core->last_event) + excess(highest_job(hello), core->last_job);
+    store_batch_skip(core_batch(core)->changes, gap);
+    core->epoch += gap;
+    core->last_job += gap;
+    core->last_event += gap;
+    core->last_order = core->epoch << 32;
+    core->is_store_old = true;
+    for (size_t i = 0; i < core->n_nodes; i++)
+        core_hold_node(core, &core->nodes[i]);
+}
+
+bool core_is_store_old(const struct core *core)
+{
+    return core->is_store_old;
+}
+
+/* A mark that is there already keeps its kind and its reason. */
+void core_hold_node(struct core *core, struct core_node *node)
+{
+    if (!core->is_store_old || node->was_held)
+        return;
+    node->was_held = true;
+    const struct cluster_change *mark = core_mark(core, node->name, NULL);
+    const struct cluster_change plain = {
+        .kind = CHANGE_NODE_DRAIN,
+        .uid = core->options.admin_uid,
+        .node = node->name,
+        .text = (char[]){ "the store was restored: look at the queue, then resume the node" },
+    };
+    struct cluster_change held;
+    record_copy(&cluster_change_record, &held, mark != NULL ? mark : &plain);
+    held.is_held = true;
+    held.until_ms = 0;
+    core_make_mark(core, &held);
+    cluster_change_clear(&held);
+}
+
+bool core_is_held(const struct core *core, const struct core_node *node)
+{
+    const struct cluster_change *mark = core_mark(core, node->name, NULL);
+    return mark != NULL && mark->is_held;
+}
