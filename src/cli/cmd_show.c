@@ -176,7 +176,7 @@ static void print_request(const struct page *page)
     if (json_is_true(json_object_get(page->job, "idle_ok")))
         buffer_append_text(&text, ", may leave its GPUs unused");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
-        buffer_append_text(&text, ", ended if that can never be satisfied");
+        buffer_append_text(&text, ", ended if its dependency can never be satisfied");
     show_print_line(page, "asks for", buffer_text(&text));
     buffer_clear(&text);
 }

@@ -296,7 +296,7 @@ def test_a_stream_resumes_after_the_last_event_seen(box):
     connection.request('GET', '/api/v1/events', headers={'Last-Event-ID': whole[4]})
     response = connection.getresponse()
     resumed = []
-    assert len(whole) >= 12
+    assert len(whole) >= 9  # a job may be over before it was seen running
     while len(resumed) < len(whole) - 5:
         line = response.readline().decode()
         if line.startswith('id: '):

@@ -200,7 +200,7 @@ def test_a_job_can_ask_to_be_given_up_with_its_dependency(box, gate):
     first = box.submit('--', *gate.command('exit 3'))
     job = box.submit('-A', first, '--cancel-if-never', '--', 'true')
     last = box.submit('-A', f'{job}:fail', '--', 'true')
-    assert 'given up if' in box.mgpu('show', job, check=True).out
+    assert 'ended if its dependency can never' in ' '.join(box.mgpu('show', job, check=True).out.split())
     gate.open()
     done = box.wait(job)
     assert (done['state'], done['ended_by'], done['cancel_if_never']) == ('failed', 'dependency', True)
@@ -356,7 +356,7 @@ def test_why_names_who_is_in_the_way_and_what_would_help(box, gate):
     assert why['eta'] and why['eta_basis'] and why['eta_latest'] and why['eta_latest_basis']
     assert why['change']['edit'] == {'gpus': 1}
     said = box.mgpu('why', 'mine', check=True).out
-    assert f'Job {job} (mine) waits' in said and '1. Resources' in said and f'mgpu edit {job} gpus=1' in said
+    assert f'Job {job} (mine) has waited' in said and '1. Resources' in said and f'mgpu edit {job} gpus=1' in said
     shown = box.mgpu('ps', '-H', '-o', 'reason,left,why', job, check=True).out.split()
     assert shown[0] == 'resources' and shown[1].startswith('~')
     assert '1. Resources' in box.mgpu('show', job, check=True).out

@@ -321,7 +321,7 @@ def test_a_waiting_run_shows_its_keys_and_d_leaves_it(box, gate, screen):
     one = screen('run', '--', 'true', columns=80)
     one.wait(r'queued.*d detach, w why, Ctrl-C cancel')
     one.type('w')
-    one.wait(r'waits')
+    one.wait(r'has waited')
     one.type('d')
     one.wait(r'^over 0')
     job = last_job(box)
