@@ -377,13 +377,12 @@ static void effect_tell(void *arg, const struct message_tell *request)
 static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
     struct effects *effects = arg;
-    struct spool_renewed renewed = { .magic = SPOOL_RENEWED_MAGIC, .until_ms = until_ms };
     _cleanup_close_ int dirfd = open_entry(effects, id);
     if (dirfd < 0)
         return dirfd;
-    int r = file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+    int r = spool_renew(dirfd, until_ms);
     if (run_reserve_use(effects->reserve, r))
-        r = file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false);
+        r = spool_renew(dirfd, until_ms);
     return r;
 }
 

@@ -316,7 +316,9 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
     if (fd >= 0)
         (void)unlinkat(
             fd, SPOOL_EXIT, 0); // of a refusal that came to no verdict: it would be the end of this
-    r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
+    r = fd >= 0 && spec->lease_ms > 0 ? spool_renew(fd, spec->lease_until_ms) : 0;
+    if (r == 0)
+        r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
     return LAUNCHER_STAGED;

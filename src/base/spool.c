@@ -15,6 +15,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 
+#define RENEWED_READS 100 // while it is being written
+
 static const char *const verdict_words[] = { [VERDICT_GO] = "go\n", [VERDICT_NOGO] = "nogo\n" };
 
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
@@ -116,6 +118,42 @@ bool spool_read_said(int dirfd, struct spool_said *ret)
     said.status[sizeof(said.status) - 1] = '\0';
     *ret = said;
     return true;
+}
+
+static uint32_t renewed_crc(int64_t until_ms)
+{
+    uint32_t crc = crc32c(0, &until_ms, sizeof(until_ms));
+    return crc != 0 ? crc : 1;
+}
+
+int spool_renew(int dirfd, int64_t until_ms)
+{
+    struct spool_renewed renewed = {
+        .magic = SPOOL_RENEWED_MAGIC, .crc = renewed_crc(until_ms), .until_ms = until_ms
+    };
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_RENEWED, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return errno == ENOENT ? file_write(dirfd, SPOOL_RENEWED, &renewed, sizeof(renewed), false) : -errno;
+    ssize_t n = pwrite(fd, &renewed, sizeof(renewed), 0);
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)sizeof(renewed) ? 0 : -ENOSPC;
+}
+
+bool spool_read_renewed(int dirfd, int64_t *ret_ms)
+{
+    struct spool_renewed renewed;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_RENEWED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    for (int tries = 0; fd >= 0 && tries < RENEWED_READS; tries++) {
+        if (pread(fd, &renewed, sizeof(renewed), 0) != (ssize_t)sizeof(renewed) ||
+            renewed.magic != SPOOL_RENEWED_MAGIC)
+            return false;
+        if (renewed.crc != 0 && renewed.crc != renewed_crc(renewed.until_ms))
+            continue; // it is being written
+        *ret_ms = renewed.until_ms;
+        return true;
+    }
+    return false;
 }
 
 bool spool_is_alive(int dirfd)

@@ -100,12 +100,19 @@ struct spool_said {
 };
 #define SPOOL_SAID_MAGIC 0x6d67706fU
 
-/* The attempt may run until then: the node has heard of the controller since its spec was written. */
+/* The attempt may run until then: the node has heard of the controller since its spec was written. It is
+ * written at staging and then overwritten where it is, which needs no room: a healthy node keeps its leases
+ * when RUN is full. */
 struct spool_renewed {
     uint32_t magic;   // SPOOL_RENEWED_MAGIC
+    uint32_t crc;     // of until_ms; 0: of an agent that always replaced the file
     int64_t until_ms; // boot clock
 };
 #define SPOOL_RENEWED_MAGIC 0x6d677071U
+
+int spool_renew(int dirfd, int64_t until_ms);
+/* False when there is no such file, or none that is whole; then *ret_ms is as it was. */
+bool spool_read_renewed(int dirfd, int64_t *ret_ms);
 
 /* What the shepherd of a step that is being stopped would know at its end. */
 struct spool_stop {

@@ -20,12 +20,9 @@
 
 static void look(struct node_lease *lease, const struct shepherd *shepherd)
 {
-    struct spool_renewed renewed;
-    _cleanup_close_ int fd = openat(shepherd->spool_fd, SPOOL_RENEWED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || read(fd, &renewed, sizeof(renewed)) != (ssize_t)sizeof(renewed) ||
-        renewed.magic != SPOOL_RENEWED_MAGIC || renewed.until_ms <= lease->until_ms)
-        return;
-    lease->until_ms = renewed.until_ms;
+    int64_t until_ms;
+    if (spool_read_renewed(shepherd->spool_fd, &until_ms) && until_ms > lease->until_ms)
+        lease->until_ms = until_ms;
 }
 
 void node_lease_open(struct node_lease *lease, const struct shepherd *shepherd)

@@ -249,6 +249,35 @@ def test_run_tells_of_line_ends_that_hide_the_interpreter(box, place):
 
 
 @pytest.mark.root
+def test_a_lease_is_kept_where_the_run_directory_is_full(make_instance, gate, bell):
+    """Also when what is reserved there has been used up."""
+    box = make_instance(start=False, arguments=('--node-timeout', '2s', '--node-lease', '4s'))
+    os.makedirs(box.run_dir, exist_ok=True)
+    assert os.system(f'mount -t tmpfs -o size=4m,mode=755 tmpfs {box.run_dir}') == 0
+    try:
+        box.start()
+        job = box.submit('--requeue-on', 'node-lost', '--', 'sh', '-c',
+                         f'echo $$ > {bell.path}; read word < {gate.path}; exit 3')
+        pid = int(bell.wait())
+        os.truncate(f'{box.run_dir}/spool/reserve', 0)
+        with open(f'{box.run_dir}/filler', 'wb', buffering=0) as filler:
+            with pytest.raises(OSError, match='No space left'):
+                while filler.write(b'x' * 4096):
+                    pass
+        assert not harness.wait_process(pid, 10), 'the job ended on a healthy node'
+        os.unlink(f'{box.run_dir}/filler')
+        gate.open()
+        done = box.wait(job)
+        assert (done['exit_code'], done['attempt']) == (3, 1), done
+    finally:
+        left = box.shepherds()
+        box.stop()
+        for pid in left:
+            harness.wait_process(pid)  # at the end of its lease at the latest
+        assert os.system(f'umount {box.run_dir}') == 0
+
+
+@pytest.mark.root
 def test_a_job_can_be_cancelled_where_the_run_directory_is_full(make_instance):
     """Without space for a verdict a job would be starting for ever, and could not be cancelled."""
     box = make_instance(start=False)

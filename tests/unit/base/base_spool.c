@@ -152,6 +152,29 @@ static void what_was_said_is_read_back_when_it_is_whole(void **state)
     (void)close(fd);
 }
 
+static void a_renewal_needs_no_room_and_is_believed_when_it_is_whole(void **state)
+{
+    struct place *place = *state;
+    struct stat first, second;
+    int64_t until_ms = 5;
+    assert_false(spool_read_renewed(place->dirfd, &until_ms));
+    assert_int_equal(until_ms, 5);
+    assert_int_equal(spool_renew(place->dirfd, 1000), 0);
+    assert_int_equal(fstatat(place->dirfd, SPOOL_RENEWED, &first, 0), 0);
+    assert_int_equal(spool_renew(place->dirfd, 2000), 0);
+    assert_int_equal(fstatat(place->dirfd, SPOOL_RENEWED, &second, 0), 0);
+    assert_int_equal(first.st_ino, second.st_ino);
+    assert_true(spool_read_renewed(place->dirfd, &until_ms));
+    assert_int_equal(until_ms, 2000);
+    struct spool_renewed torn = { .magic = SPOOL_RENEWED_MAGIC, .crc = 1, .until_ms = 2255 };
+    assert_int_equal(file_write(place->dirfd, SPOOL_RENEWED, &torn, sizeof(torn), false), 0);
+    assert_false(spool_read_renewed(place->dirfd, &until_ms));
+    torn.crc = 0; // of an agent of the last version
+    assert_int_equal(file_write(place->dirfd, SPOOL_RENEWED, &torn, sizeof(torn), false), 0);
+    assert_true(spool_read_renewed(place->dirfd, &until_ms));
+    assert_int_equal(until_ms, 2255);
+}
+
 static void removing_leaves_a_strangers_file_alone(void **state)
 {
     struct place *place = *state;
@@ -174,6 +197,7 @@ int main(void)
         in_place(the_lock_tells_whether_the_shepherd_lives),
         in_place(removing_takes_the_known_files_and_the_directory),
         in_place(what_was_said_is_read_back_when_it_is_whole),
+        in_place(a_renewal_needs_no_room_and_is_believed_when_it_is_whole),
         in_place(removing_leaves_a_strangers_file_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,9 +28,8 @@ static void lease_for(struct fixture *f, int64_t ms)
 
 static void renew(const struct fixture *f, int64_t ms)
 {
-    struct spool_renewed renewed = { .magic = SPOOL_RENEWED_MAGIC, .until_ms = clock_boot_ms() + ms };
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(file_write(fd, SPOOL_RENEWED, &renewed, sizeof(renewed), false), 0);
+    assert_int_equal(spool_renew(fd, clock_boot_ms() + ms), 0);
 }
 
 static void a_step_ends_when_its_lease_does(void **state)
