@@ -45,6 +45,7 @@ struct joining {
     struct event *deadline;
     bool is_asking, is_telling;
     bool is_known; // it is this very node already, and asks again for what it did not get
+    bool is_busy;  // it may not join now, and is told so if its token is good
     char *where, *node;
     EVP_PKEY *key;
 };
@@ -176,7 +177,12 @@ static void on_answer(void *arg, enum store_join_result result)
             (void)error_set(&err, refusals[i].code, "%s", refusals[i].text);
             (void)error_hint(&err, "%s", refusals[i].hint);
         }
-    if (result != STORE_JOIN_DONE)
+    if (result == STORE_JOIN_DONE && joining->is_busy) {
+        (void)error_set(
+            &err, -EBUSY, "jobs may still run on the machine that was node %s before", joining->node);
+        (void)error_hint(&err, "make sure that it is off, then: mgpu node fence %s", joining->node);
+    }
+    if (err.code < 0)
         refuse(joining, &err);
     else if (joining->node != NULL)
         welcome(joining);
@@ -215,13 +221,12 @@ static int ask(struct joining *joining, uint64_t token, const char *secret, stru
     const struct registered_node *known =
         joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
     joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
-    /* Its boot id would be taken for the proof that they are over. */
-    if (joining->key != NULL && !joining->is_known &&
-        core_has_attempts_on(joining->all->controller->core, joining->node)) {
-        (void)error_set(
-            err, -EBUSY, "jobs may still run on the machine that was node %s before", joining->node);
-        return error_hint(err, "make sure that it is off, then: mgpu node fence %s", joining->node);
-    }
+    /* Its boot id would be taken for the proof that they are over. Without a node the store only judges the
+     * token: who has none learns nothing of the jobs. */
+    joining->is_busy = joining->key != NULL && !joining->is_known &&
+                       core_has_attempts_on(joining->all->controller->core, joining->node);
+    if (joining->is_busy)
+        wish.node = NULL;
     joining->is_asking = true;
     registry_join(registry, &wish, on_answer, joining);
     return 0;

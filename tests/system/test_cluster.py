@@ -277,6 +277,21 @@ def test_a_token_comes_from_standard_input_too(lone):
     node.await_up()
 
 
+def test_without_a_token_nobody_learns_whether_a_node_has_jobs(lone, gate):
+    lone.add('n1').join()
+    job = lone.box.submit('-g', '1', '--', *gate.command())
+    lone.box.wait(job, 'running')
+    where, _, token = lone.ticket('--replace', 'n1').partition('#')
+    raw = bytearray(base64.urlsafe_b64decode(token))
+    raw[9] ^= 1  # of the secret
+    other = lone.add('other')
+    other.spawn('--join', where + '#' + base64.urlsafe_b64encode(bytes(raw)).decode(), '--node', 'n1')
+    assert other.end() == 1 and 'is not known here' in other.log(), other.log()
+    assert 'jobs' not in other.log(), other.log()
+    gate.open()
+    assert lone.box.wait(job)['state'] == 'done'
+
+
 def test_a_name_that_is_taken_is_refused_unless_the_token_replaces_it(lone):
     first = lone.add('n1').join()
     other = lone.add('other')
