@@ -4,7 +4,7 @@
  * where the v1 hierarchies hold all controllers and v2 is mounted beside them. What limits an attempt is
  * agent/confine_limits.h.
  *
- *   <parent>/mgpu.<hash of run dir>/           the instance; outlives agents
+ *   <parent>/mgpu.<hash>/                      the instance (agent/confine_name.h); outlives agents
  *     shepherds/                               all shepherds: never killed with a job
  *     j42.1/                                   an attempt
  *       step0.0/                               one step's task: only processes of the job
@@ -36,7 +36,7 @@
 #include "agent/cgroup_clear.h"
 #include "agent/confine_limits.h"
 #include "agent/confine_devices.h"
-#include "base/crc32c.h"
+#include "agent/confine_name.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -117,9 +117,9 @@ static char *instance_path(const char *mount, const char *parent, const char *ru
         parent = own;
     if (parent == NULL)
         return NULL;
-    bool is_root_group = strcmp(parent, "/") == 0;
-    return xasprintf(
-        "%s%s/mgpu.%08" PRIx32, mount, is_root_group ? "" : parent, crc32c(0, run_dir, strlen(run_dir)));
+    char name[CONFINE_NAME_SIZE];
+    confine_name_read(run_dir, name);
+    return xasprintf("%s%s/%s", mount, strcmp(parent, "/") == 0 ? "" : parent, name);
 }
 
 static int make_directory(int dirfd, const char *name)

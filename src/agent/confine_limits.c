@@ -18,12 +18,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/confine_name.h"
 #include "agent/confine_v1.h"
 #include "agent/confine_v2.h"
 #include "agent/cpu_pool.h"
 #include "agent/limit_files.h"
 #include "base/buffer.h"
-#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -46,7 +46,7 @@ struct place {
 };
 
 struct limits {
-    char instance[24]; // "mgpu.HASH", the start of all our names
+    char instance[CONFINE_NAME_SIZE]; // the start of all our names
     struct place places[LIMIT_CONTROLLERS];
     struct cpu_pool pool;
     char mems[MEMS_SIZE];
@@ -153,8 +153,7 @@ struct limits *limits_new(const char *run_dir, const char *parent)
     struct limits *limits = xcalloc(1, sizeof(*limits));
     _cleanup_buffer_ struct buffer known = { 0 };
     _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
-    (void)snprintf(
-        limits->instance, sizeof(limits->instance), "mgpu.%08" PRIx32, crc32c(0, run_dir, strlen(run_dir)));
+    confine_name_read(run_dir, limits->instance);
     (void)file_read(AT_FDCWD, name, REMEMBERED_MAX, &known);
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
         find_base(limits, (enum limit_controller)i, buffer_text(&known), parent);

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/confine_name.h"
 #include "agent/effects.h"
 #include "agent/node_features.h"
 #include "agent/gpu_devices.h"
@@ -255,6 +256,9 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
 /* The best kind of confinement that works here; the last of the list always does. */
 static int open_cells(struct worker *worker, struct error *err)
 {
+    int r = confine_name_choose(worker->options->run_dir, worker->options->state_dir, err);
+    if (r < 0)
+        return r;
     for (size_t i = 0; confine_kinds[i] != NULL; i++) {
         struct error why = { 0 };
         worker->confine = confine_kinds[i];

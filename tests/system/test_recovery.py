@@ -415,3 +415,30 @@ def test_the_checker_finds_a_gpu_given_out_twice():
     assert not list(invariants.check_bookings(events))
     shares = [{'seq': i, 'type': 'allocated', 'job': i, 'granted': [{'index': 0, 'memory': 10 << 30}]} for i in (1, 2, 3)]
     assert any('memory' in sentence for sentence in invariants.check_bookings(shares))
+
+
+# --- instances that see the same cgroups ---
+
+def in_a_namespace(make_instance, run_dir):
+    """An instance whose run directory has that name in a mount namespace of its own, as in a container."""
+    box = make_instance(start=False)
+    words = ['unshare', '--mount', 'sh', '-c', f'mount --bind {box.place} {os.path.dirname(run_dir)} && exec "$@"', 'sh']
+    if subprocess.run([*words, 'true'], capture_output=True, check=False).returncode != 0:
+        pytest.skip('nothing can be mounted here')
+    box.command = [*words, *(run_dir if word == box.run_dir else word for word in box.command)]
+    return box
+
+
+@pytest.mark.root
+def test_instances_with_the_same_run_directory_by_name_leave_each_others_jobs_alone(make_instance, gate, tmp_path):
+    first, second = (in_a_namespace(make_instance, f'{tmp_path}/run') for _ in range(2))
+    first.start()
+    job = first.post_job(['sh', '-c', f'read x < {gate.path}; exit 3'])
+    first.wait(job, 'running')
+    second.start()
+    assert second.run_job(['true'])[0]['id'] == job  # it would have the same cgroup
+    second.restart()
+    first.restart()
+    assert first.job(job)['state'] == 'running'
+    gate.open()
+    assert first.wait(job)['exit_code'] == 3

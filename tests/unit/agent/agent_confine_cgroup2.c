@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "agent/confine.h"
+#include "agent/confine_name.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -285,6 +286,37 @@ static void the_last_kind_always_opens(void **state)
     last->close(cells);
 }
 
+static void assert_name(const char *run_dir, const char *state_dir, char name[CONFINE_NAME_SIZE])
+{
+    struct error err = { 0 };
+    assert_int_equal(confine_name_choose(run_dir, state_dir, &err), 0);
+    confine_name_read(run_dir, name);
+    assert_memory_equal(name, "mgpu.", 5);
+    assert_int_equal(strlen(name), 13);
+}
+
+static void an_instance_is_named_by_its_directories_and_keeps_its_name(void **state)
+{
+    const struct place *place = *state;
+    _cleanup_free_ char *chosen = xasprintf("%s/cgroup-name", place->run_dir);
+    _cleanup_free_ char *made = xasprintf("%s/cgroup", place->run_dir);
+    char before[CONFINE_NAME_SIZE], first[CONFINE_NAME_SIZE], second[CONFINE_NAME_SIZE];
+    confine_name_read(place->run_dir, before);
+    assert_int_equal(file_write(AT_FDCWD, made, "", 0, false), 0);
+    assert_name(place->run_dir, "/", second);
+    assert_string_equal(second, before); // a version before made cgroups
+    assert_int_equal(unlink(made), 0);
+    forget_v1(place->run_dir);
+    assert_name(place->run_dir, "/", first);
+    assert_string_not_equal(first, before);
+    assert_name(place->run_dir, "/tmp", second);
+    assert_string_equal(second, first); // it is kept
+    assert_int_equal(unlink(chosen), 0);
+    assert_name(place->run_dir, "/tmp", second);
+    assert_string_not_equal(second, first);
+    assert_int_equal(unlink(chosen), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -295,6 +327,7 @@ int main(void)
         CASE(cells_are_found_again_by_the_next_agent),
         CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own),
         CASE(a_given_cgroup_that_was_made_anew_is_used_again),
+        CASE(an_instance_is_named_by_its_directories_and_keeps_its_name),
         cmocka_unit_test(the_last_kind_always_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
