@@ -3,9 +3,13 @@
 others ask for is committed meanwhile."""
 
 import contextlib
+import itertools
 import json
+import os
+import select
 import socket
 import struct
+import subprocess
 import time
 
 import pytest
@@ -18,6 +22,7 @@ GPUS = 'sim:2x24G'
 PORT = free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 PATIENCE_S = 20  # of another user, whose submit takes milliseconds on a quiet machine
+SHORTAGE_S = 4  # for which mgpud has no descriptors
 
 ZEROS = bytes(1 << 20)
 SUBMIT_BODY = json.dumps({'command': ['true'], 'hold': True}).encode()
@@ -132,3 +137,50 @@ def test_who_has_all_connections_that_one_may_have_is_told_and_keeps_nobody_out(
     for sock in held:
         sock.close()
     assert box.mgpu('ps', user=bo).code == 0
+
+
+def cpu_seconds(pid):
+    with open(f'/proc/{pid}/stat', encoding='ascii') as source:
+        fields = source.read().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def lowest_free_descriptor(pid):
+    used = {int(name) for name in os.listdir(f'/proc/{pid}/fd')}
+    return next(number for number in itertools.count() if number not in used)
+
+
+def limit_descriptors(pid, most):
+    """The soft limit of a running process, as its own user: root need not have CAP_SYS_RESOURCE."""
+    with open(f'/proc/{pid}/status', encoding='ascii') as source:
+        ids = {line.split()[0]: int(line.split()[1]) for line in source if line.startswith(('Uid:', 'Gid:'))}
+    subprocess.run(['prlimit', f'--pid={pid}', f'--nofile={most}:'], user=ids['Uid:'], group=ids['Gid:'],
+                   extra_groups=[], check=True)
+
+
+def test_a_log_asked_for_without_descriptors_left_costs_little_and_comes_later(box, ana):
+    """The node dials mgpud back with the log, and mgpud cannot accept it."""
+    job = box.submit('--', 'echo', 'here it is', user=ana)
+    box.wait(job)
+    pid = box.process.pid
+    sock = connect(box, 'unix', ana)
+    sock.sendall(get(f'/jobs/{job}'))
+    assert sock.recv(65536).startswith(b'HTTP/1.1 200'), 'mgpud has the connection by now'
+    log_bytes, cpu_s = os.path.getsize(box.log_path), cpu_seconds(pid)
+    limit_descriptors(pid, lowest_free_descriptor(pid))
+    try:
+        sock.sendall(get(f'/jobs/{job}/log'))
+        assert not select.select([sock], [], [], SHORTAGE_S)[0], sock.recv(65536)
+        assert cpu_seconds(pid) - cpu_s < SHORTAGE_S / 8
+        assert 'cannot accept a connection' in box.log()
+        assert os.path.getsize(box.log_path) - log_bytes < 10000
+    finally:
+        limit_descriptors(pid, 1024)
+    answer = b''
+    while b'here it is\n' not in answer:
+        part = sock.recv(65536)
+        assert part, answer
+        answer += part
+    sock.close()
+    assert box.output(job) == 'here it is\n'
+    assert submit_takes(box, ana) < PATIENCE_S
