@@ -2,6 +2,7 @@
 /* Looks at what a start finds, before anything is written. */
 #pragma once
 
+#include <sqlite3.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -19,3 +20,7 @@ struct store_found {
 
 /* -EUCLEAN: damaged, or there was a store and it is gone; -ENOTSUP: of a newer mgpu. With a hint. */
 int store_check(struct store *store, struct store_found *ret, struct error *err);
+
+/* What mgpud --fsck finds in jobs that have not ended, and in the GPUs that are booked: -EUCLEAN with its
+ * first sentence. Jobs that have ended cost nothing. */
+int store_fsck_open_jobs(sqlite3 *db, struct error *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud --fsck. Everything is read in one transaction of a connection that cannot write, so it works beside a
- * running daemon and sees one moment of the store. Events and jobs are walked together in order of job id:
- * at any time one job is in memory, folded from its events, next to its row.
+ * mgpud --fsck, and the part of it that each start does: open jobs and their GPUs. Everything is read in one
+ * transaction of a connection that cannot write, so it works beside a running daemon and sees one moment of
+ * the store. Events and jobs are walked together in order of job id: at any time one job is in memory, folded
+ * from its events, next to its row.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/cluster_change.h"
+#include "store/store_check.h"
 #include "store/store_log.h"
 #include "store/store_place.h"
 #include "store/store_row.h"
@@ -339,15 +341,21 @@ static int check_totals(struct fsck *fsck, struct error *err)
     return 0;
 }
 
-static int prepare(struct fsck *fsck, struct error *err)
+#define OPEN_JOBS "SELECT id FROM jobs WHERE state <> 5"
+
+static int prepare(struct fsck *fsck, bool is_open_only, struct error *err)
 {
-    _cleanup_free_ char *jobs = store_row_select_sql("ORDER BY id");
+    _cleanup_free_ char *jobs =
+        store_row_select_sql(is_open_only ? "WHERE state <> 5 ORDER BY id" : "ORDER BY id");
     const struct {
         sqlite3_stmt **statement;
         const char *sql;
     } rows[] = {
         { &fsck->jobs, jobs },
-        { &fsck->events, "SELECT job, seq, attempt, type, wall_ms, event FROM events ORDER BY job, seq" },
+        { &fsck->events, is_open_only ? "SELECT job, seq, attempt, type, wall_ms, event FROM events"
+                                        " WHERE job IN (" OPEN_JOBS ") ORDER BY job, seq"
+                                      : "SELECT job, seq, attempt, type, wall_ms, event FROM events"
+                                        " ORDER BY job, seq" },
         { &fsck->spec, "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1") },
         { &fsck->gpus,
             "SELECT node, uuid, slot, attempt, gpu, memory, exclusive, share FROM gpu_alloc WHERE job = ?1" },
@@ -361,14 +369,45 @@ static int prepare(struct fsck *fsck, struct error *err)
     return r;
 }
 
-static void clear(struct fsck *fsck)
+static void finalize(struct fsck *fsck)
 {
     store_sql_finalizep(&fsck->jobs);
     store_sql_finalizep(&fsck->events);
     store_sql_finalizep(&fsck->spec);
     store_sql_finalizep(&fsck->gpus);
     store_sql_finalizep(&fsck->attempts);
+}
+
+static void clear(struct fsck *fsck)
+{
+    finalize(fsck);
     store_sql_closep(&fsck->db);
+}
+
+/* The first finding is the reason. */
+static void refuse(void *arg, const char *sentence)
+{
+    struct error *err = arg;
+    if (err->code == 0)
+        (void)error_set(err, -EUCLEAN, "%s", sentence);
+}
+
+int store_fsck_open_jobs(sqlite3 *db, struct error *err)
+{
+    struct error found = { 0 };
+    _cleanup_(finalize) struct fsck fsck = { .db = db, .report = refuse, .arg = &found };
+    int64_t strays = 0;
+    int r = prepare(&fsck, true, err);
+    if (r == 0)
+        r = check_jobs(&fsck, err);
+    if (r == 0)
+        r = store_sql_number(
+            db, "SELECT count(*) FROM gpu_alloc WHERE job NOT IN (" OPEN_JOBS ")", &strays, err);
+    if (r == 0 && strays > 0)
+        find(&fsck, "%" PRId64 " GPUs are booked by jobs that are not open", strays);
+    if (r == 0 && fsck.findings > 0)
+        return error_set(err, -EUCLEAN, "%.400s (mgpud --fsck says all)", found.message);
+    return r;
 }
 
 static int check_all(struct fsck *fsck, const char *path, struct error *err)
@@ -385,7 +424,7 @@ static int check_all(struct fsck *fsck, const char *path, struct error *err)
     if (r == 0)
         r = check_integrity(fsck, err);
     if (r == 0)
-        r = prepare(fsck, err);
+        r = prepare(fsck, false, err);
     if (r == 0)
         r = check_totals(fsck, err);
     return r == 0 ? check_jobs(fsck, err) : r;

@@ -119,6 +119,15 @@ static int migrate(struct store *store, const struct store_found *found, struct 
     return r < 0 ? error_wrap(err, "cannot bring %s/%s up to date", store->dir, STORE_DATABASE) : 0;
 }
 
+/* With the present schema, and before anything is decided on what the tables say. */
+static int check_open_jobs(const struct store *store, struct error *err)
+{
+    int r = store_fsck_open_jobs(store->db, err);
+    if (r == -EUCLEAN)
+        (void)store_snapshot_hint(store->dirfd, store->dir, err);
+    return r;
+}
+
 static int open_database(struct store *store, struct store_found *found, struct error *err)
 {
     int r = store_check(store, found, err);
@@ -134,6 +143,8 @@ static int open_database(struct store *store, struct store_found *found, struct 
         return r;
     (void)sqlite3_wal_hook(store->db, on_log_grew, store);
     r = migrate(store, found, err);
+    if (r == 0)
+        r = check_open_jobs(store, err);
     if (r == 0)
         r = store_statement_prepare(store->db, store->statements, err);
     if (r == 0)
