@@ -14,6 +14,7 @@
 #include "cli/feed_jobs_file.h"
 #include "cli/feed_llm.h"
 #include "cli/feed_log.h"
+#include "cli/feed_output.h"
 #include "cli/feed_state.h"
 
 #define FEED_REASON "scheduler pause" // of the GPUs that are paused here
@@ -36,6 +37,7 @@ struct feed {
     struct feed_llm llm;
     struct feed_events events;
     struct feed_daemon daemon;
+    struct feed_outputs outputs;
     json_t *hashes; // of the lines, by the id of their job
     json_t *news;   // ids of jobs that something happened to
 

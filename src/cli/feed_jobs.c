@@ -92,6 +92,17 @@ static void say_start(const struct feed *feed, const char *id, const json_t *ent
         path != NULL ? path : "");
 }
 
+/* Not of one in a session of its own, which has its own terminal. */
+static void show_output(struct feed *feed, const json_t *job)
+{
+    int64_t id = field_integer(job, "id", 0);
+    if (feed->settings->is_screen || feed->call->is_quiet)
+        return;
+    if (!feed_outputs_add(&feed->outputs, &feed->call->client, id, field_integer(job, "attempt", 0)))
+        feed_log_say(&feed->log, "job %lld: %u others are shown, its output is not: mgpu logs -f %lld",
+            (long long)id, FEED_OUTPUTS_MAX, (long long)id);
+}
+
 static void say_end(const struct feed *feed, const char *id, const json_t *entry, const json_t *job)
 {
     const char *message = field_text(job, "message");
@@ -114,8 +125,10 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
     if (state == NULL || (field_is(entry, "status", state) && !is_over(state)))
         return;
     (void)json_object_set_new(entry, "gpus", list_gpus(job));
-    if (is_running && !was_running)
+    if (is_running && !was_running) {
         say_start(feed, id, entry, job);
+        show_output(feed, job);
+    }
     if (is_over(state))
         say_end(feed, id, entry, job);
     bool is_back = field_is(job, "ended_by", "start_failed");

@@ -20,6 +20,7 @@
 #define SAVE_MS        500 // between a change and its writing
 #define DELAY_FIRST_MS 50
 #define DELAY_MAX_MS   1000
+#define OWN_FDS        4 // of the loop, before those of the outputs
 
 /* --- mgpud --- */
 
@@ -148,9 +149,11 @@ static int64_t earliest(const struct feed *feed)
     return first;
 }
 
-static int wait_ms(const struct feed *feed)
+static int wait_ms(const struct feed *feed, int at_most_ms)
 {
     int64_t first = earliest(feed), now = clock_boot_ms();
+    int64_t most = at_most_ms < 0 ? INT64_MAX : now + at_most_ms;
+    first = first < most ? first : most;
     if (first == INT64_MAX)
         return -1;
     if (first <= now)
@@ -179,11 +182,12 @@ static void loop(struct feed *feed, int signals)
     for (;;) {
         struct error err = { 0 };
         take_failure(feed, turn(feed, clock_boot_ms(), &err), &err);
-        struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
+        struct pollfd fds[OWN_FDS + FEED_OUTPUTS_MAX + 1] = { { .fd = signals, .events = POLLIN },
             { .fd = feed->inotify_fd, .events = POLLIN },
             { .fd = feed_events_fd(&feed->events), .events = POLLIN },
             { .fd = feed->daemon.pidfd, .events = POLLIN } };
-        if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait_ms(feed)) < 0)
+        int output_ms = feed_outputs_poll(&feed->outputs, fds + OWN_FDS);
+        if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait_ms(feed, output_ms)) < 0)
             continue;
         if (fds[0].revents != 0)
             return;
@@ -193,6 +197,7 @@ static void loop(struct feed *feed, int signals)
             take_failure(feed, feed_events_read(&feed->events, &err), &err);
         if (fds[3].revents != 0)
             feed_daemon_note_end(&feed->daemon);
+        feed_outputs_advance(&feed->outputs, fds + OWN_FDS);
     }
 }
 

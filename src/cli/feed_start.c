@@ -265,6 +265,7 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
         r = run_all(&feed, argc, argv, err);
     feed_daemon_clear(&feed.daemon);
     feed_events_close(&feed.events);
+    feed_outputs_clear(&feed.outputs);
     feed_lines_clear(&feed);
     feed_llm_clear(&feed.llm);
     feed_state_clear(&feed.state);

@@ -677,6 +677,36 @@ def test_S2_44_no_screen(desk, gate):
     assert 'tty True' in desk.box.output(job)
 
 
+def test_S2_46_the_output_of_each_job_is_shown_as_it_comes(desk, gate):
+    scheduler = desk.start()
+    desk.lines(f'0,job.py,,one gate={gate.path}')
+    first = queued(scheduler)
+    scheduler.until(f"^job {first}: given .'one'")
+    assert desk.box.job(first)['state'] == 'running'
+    desk.lines('0,job.py,,two')
+    second = queued(scheduler)
+    scheduler.until(f"^job {second}: given .'two'")
+    gate.open()
+    scheduler.until(f'job {first} done')
+    assert scheduler.stop() == 0
+    with open(f'{desk.place}/gpu_scheduler.log', encoding='utf-8') as source:
+        assert 'given' not in source.read()  # each job has a log of its own
+    assert "given ['one'" in desk.box.output(first)
+
+
+def test_S2_46_more_jobs_than_are_shown(desk, gate):
+    """All run; of those beyond the limit it is said where their output is."""
+    desk.write('llm_config.json', '{"default_requirement": 0.1, "models": {}}')
+    scheduler = desk.start()
+    desk.lines(*(f'0,job.py,,gate={gate.path} {i}' for i in range(33)))
+    line = scheduler.until('32 others are shown, its output is not: mgpu logs -f')
+    assert desk.box.job(int(re.search(r'job (\d+):', line).group(1)))['state'] == 'running'
+    gate.open(33)
+    while sum('exit code 0' in line for line in scheduler.said) < 33:
+        scheduler.until('exit code 0')
+    assert scheduler.stop() == 0
+
+
 # --- known lines, state, logs ---
 
 def test_S2_47_S2_48_known_lines(desk):
