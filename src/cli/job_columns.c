@@ -331,6 +331,14 @@ static char *render_memory(const struct view *view, const json_t *job, enum colo
     return size_text(job, "gpu_mem");
 }
 
+static char *render_memory_mib(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    if (!field_is_known(job, "gpu_mem"))
+        return xstrdup("-");
+    return xasprintf("%lld", (long long)(field_integer(job, "gpu_mem", 0) >> 20));
+}
+
 static char *render_rss(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
@@ -493,6 +501,7 @@ const struct list_column job_columns[] = {
     { "node", "NODE", "its node", "node", false, 0, NULL },
     { "gpu_ids", "GPU_IDS", "the GPUs it asked for", "gpu_ids", false, 0, NULL },
     { "gpu_mem", "GPU_MEM", "memory it asked for on each GPU", "gpu_mem", true, 0, render_memory },
+    { "gpu_mib", "GPU_MIB", "the same in MiB", NULL, true, 0, render_memory_mib },
     { "cpus", "CPUS", "CPUs it asked for on each node", "cpus", true, 0, NULL },
     { "ram", "RAM", "host memory it asked for on each node", "memory", true, 0, render_host_memory },
     { "nodes", "NODES", "nodes it asked for", "nodes", true, 0, NULL },

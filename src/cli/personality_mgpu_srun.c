@@ -153,7 +153,7 @@ static const struct command srun_command = {
 static const struct list_kind queue_kind = {
     .member = "jobs",
     .columns = job_columns,
-    .normal = "alias,id,user,where,gpu_ids,gpu_mem,state,reason,command",
+    .normal = "alias,id,user,where,gpu_ids,gpu_mib,state,reason,command",
 };
 
 static int queue(struct call *call, int argc, char **argv, struct error *err)

@@ -76,6 +76,28 @@ static char *render_state(const struct view *view, const json_t *job, enum color
     return xstrdup(state_word(job));
 }
 
+#define SHELL "/bin/sh -c '"
+
+/* What was typed after cmd=, out of the command line that the shell was started with: one word in single
+ * quotes, each quote in it written as '\\''. A line that was cut off has no end. */
+static char *render_command(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    char *shown = field_shown(job, "command"), *out = shown;
+    size_t length = strlen(shown), prefix = strlen(SHELL);
+    if (strncmp(shown, SHELL, prefix) != 0)
+        return shown;
+    if (length > prefix && shown[length - 1] == '\'')
+        shown[length - 1] = '\0';
+    for (const char *p = shown + prefix; *p != '\0'; p++) {
+        *out++ = *p;
+        if (strncmp(p, "'\\''", 4) == 0)
+            p += 3;
+    }
+    *out = '\0';
+    return shown;
+}
+
 static const struct list_column list_columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
     { "user", "USER", "its owner", "user", false, 0, NULL },
@@ -83,7 +105,7 @@ static const struct list_column list_columns[] = {
     { "gpus", "GPUS", "how many it asks for", "gpus", true, 0, NULL },
     { "priority", "PRIORITY", "higher runs first", "priority", true, 0, NULL },
     { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
-    { "command", "COMMAND", "its command line", "command", false, 1, NULL },
+    { "command", "COMMAND", "its command line", "command", false, 1, render_command },
     { 0 },
 };
 

@@ -397,7 +397,7 @@ def test_S0_28_the_queue(box, gate):
     box.wait(number, 'running')
     waiting, other = srun(box, '--gpu-ids', '0', '--', 'true')
     rows = {line.split()[0]: line for line in queue(box).splitlines()}
-    assert box.client.name in rows[alias] and ':0,1' in rows[alias] and '7.8 GiB' in rows[alias]
+    assert box.client.name in rows[alias] and ':0,1' in rows[alias] and rows[alias].split()[5] == '8000'
     assert 'running' in rows[alias] and 'queued' in rows[waiting] and 'true' in rows[waiting]
     gate.open()
     box.wait(number)

@@ -60,6 +60,16 @@ def test_S4_2_S4_6_list_and_states(box, gate):
     assert (state(box, running), state(box, queued)) == ('finished', 'failed')
 
 
+def test_S4_2_the_list_has_commands_as_they_were_typed(box, gate):
+    texts = ["echo 'two words' $HOME; true", 'echo "it\'s"', 'true']
+    numbers = [submit(box, '--', f'cmd={text}') for text in texts]
+    for number in numbers:
+        box.wait(number)
+    lines = {line.split()[0]: line for line in tgpu(box, 'list').out.splitlines()}
+    for number, text in zip(numbers, texts):
+        assert lines[str(number)].endswith(f' {text}'), lines
+
+
 def test_S4_3_cancel(box):
     number = submit(box, '--', 'sleep', '1000')
     box.wait(number, 'running')
