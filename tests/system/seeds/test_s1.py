@@ -199,13 +199,30 @@ def test_S1_10_a_node_knows_its_master_from_then_on(make_master):
     node.start()
 
 
-def test_S1_12_what_a_node_says(make_master):
+def listening(pids):
+    """The TCP ports at which these processes listen."""
+    held, ports = set(), []
+    for pid in pids:
+        for name in os.listdir(f'/proc/{pid}/fd'):
+            with contextlib.suppress(FileNotFoundError):
+                held.add(os.readlink(f'/proc/{pid}/fd/{name}'))
+    for table in ('tcp', 'tcp6'):
+        with open(f'/proc/net/{table}', encoding='ascii') as rows:
+            for row in [row.split() for row in rows][1:]:
+                if row[3] == '0A' and f'socket:[{row[9]}]' in held:
+                    ports.append(int(row[1].rsplit(':', 1)[1], 16))
+    return ports
+
+
+def test_S1_12_what_a_node_says_and_that_it_listens_at_no_port(make_master):
     box = make_master()
     node = box.node('node001', '--verbose').start()
     out, _ = node.said()
     assert out.splitlines() == ['Connected to master server', '✅ Registration successful',
                                 f'Simple Node Agent node001 started on {os.uname().nodename}'], out
     harness.await_text(node.log_path, '2 GPUs found')
+    assert node.agents() and not listening(node.agents())
+    assert box.port in listening(harness.processes(box.place))  # it is seen where there is one
     quiet = box.node('node002').start()
     assert quiet.said()[0].startswith('✅ Registration successful\n')
 

@@ -128,7 +128,7 @@ def job_of(done):
     return found[1], int(found[2])
 
 
-def test_S0_1_S0_5_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
+def test_S0_1_S0_5_S0_20_S0_24_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
     """Root starts the server; two users and root queue jobs, look at them, find their logs at home, and cancel."""
     said = machine.serve(root, f'mgpu_scheduler_server --max-job-time 3600 -- --listen none {GPUS}', 'is ready')
     try:
@@ -139,6 +139,9 @@ def test_S0_1_S0_5_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
             assert machine.log(user, number) == f'training on {ids}\n'
         done = machine.type(ana, 'mgpu_srun --gpu-ids 0,1 --mem 8000 --time-limit 7200 --interactive -- python3 train.py')
         assert (done.code, done.out) == (0, 'training on 0,1\n') and 'the job gets 1h' in done.err, done
+        _, number = job_of(machine.type(bo, 'mgpu_srun --gpu-ids 0 --priority 10 --env-setup-cmd "export WORD=set" -- '
+                                            "sh -c 'echo $WORD on $CUDA_VISIBLE_DEVICES'"))
+        assert machine.type(bo, f'mgpu wait {number}').code == 0 and machine.log(bo, number) == 'set on 0\n'
         alias, _ = job_of(machine.type(bo, 'mgpu_srun --gpu-ids 0 -- sleep 1000'))
         shown = machine.type(ana, 'mgpu_queue').out
         assert alias in shown and bo.name in shown and 'sleep 1000' in shown, shown
@@ -152,7 +155,7 @@ def test_S0_1_S0_5_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
         machine.stop()
 
 
-def test_S1_1_S1_9_S1_18_S1_22_typed_by_root(machine, root):
+def test_S1_1_S1_9_S1_18_S1_22_S1_24_S1_25_S1_31_S1_34_typed_by_root(machine, root):
     """All on one machine, by root, as in a container."""
     machine.serve(root, f'mgpu_simple_master --host 127.0.0.1 --port 8080 --node-id node001 -- {GPUS}', '4 GPU(s) detected')
     try:
@@ -165,6 +168,11 @@ def test_S1_1_S1_9_S1_18_S1_22_typed_by_root(machine, root):
         assert number, done
         assert f'{number[1]}: running on node001' in machine.type(root, 'mgpu_simple_client queue').out
         assert machine.type(root, f'mgpu_simple_client cancel {number[1]}').code == 0
+        done = machine.type(root, 'mgpu_simple_client submit --node-gpu-ids "node001:1,3" --session-timeout 600 '
+                                  '--connection-timeout 15 "python3 train.py"')
+        alias = re.search(r"'job_id': '(\w+)'", done.out)[1]
+        done = machine.type(root, f'mgpu_simple_client monitor {alias} --max-wait-time 60')
+        assert done.code == 0 and 'training on 1,3' in done.out, done
     finally:
         machine.stop()
 
@@ -196,7 +204,7 @@ def test_S1_1_S1_9_S1_10_S1_33_S1_38_typed_on_two_hosts(machine, root):
                 machine.stop()
 
 
-def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
+def test_S2_1_S2_2_S2_14_S2_24_S2_35_S2_36_S2_37_S2_39_S2_46_typed_by_root(machine, root):
     """`scheduler start` where no server runs starts one that takes the lines of whoever started it, root too."""
     home = machine.home(root)
     with open(f'{home}/jobs.txt', 'w', encoding='ascii') as out:
@@ -208,6 +216,13 @@ def test_S2_1_S2_2_S2_14_S2_35_typed_by_root(machine, root):
         assert machine.type(root, 'mgpu logs 1').out in ('training on 0\n', 'training on 1\n')
         assert machine.type(root, 'scheduler pause 2').code == 0
         assert 'PAUSED' in machine.type(root, 'scheduler status').out
+        assert machine.type(root, 'scheduler add train.py --args "--epochs 9" --priority 1 --gpus "2,3"').code == 0
+        machine.hear(machine.servers[0], 'job 2: training on 3')
+        assert 'no session is active' in machine.type(root, 'scheduler screens').out
+        assert machine.type(root, 'scheduler resume 2').code == 0
+        assert 'PAUSED' not in machine.type(root, 'scheduler status').out
+        machine.type(root, "echo '0,train.py,,--epochs 4,2' >> jobs.txt")
+        machine.hear(machine.servers[0], 'job 3: training on 2')
     finally:
         machine.stop()
 
@@ -252,7 +267,7 @@ def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
         machine.stop()
 
 
-def test_S4_1_S4_2_S4_3_typed(machine, root, ana):
+def test_S4_1_S4_2_S4_3_S4_4_typed(machine, root, ana):
     """By a user and by root, on a server that root has started without any option for it."""
     machine.serve(root, f'mgpu_scheduler_server -- --listen none {GPUS}', 'is ready')
     try:
@@ -261,7 +276,9 @@ def test_S4_1_S4_2_S4_3_typed(machine, root, ana):
             assert done.code == 0 and re.fullmatch(r'\d+\n', done.out), done
             assert machine.type(user, f'mgpu wait {done.out.strip()}').code == 0
             assert re.fullmatch(r'training on \d,\d\n', machine.type(user, f'mgpu logs {done.out.strip()}').out)
-            assert re.search(rf'^ *{done.out.strip()} +{user.name} +finished', machine.type(user, 'tgpu list').out, re.M)
+            assert re.search(rf'^ *{done.out.strip()} +{user.name} +finished +2 +5 +0 +python3 train.py$',
+                             machine.type(user, 'tgpu list').out, re.M)
+            assert 'python3 train.py' in machine.type(user, f'tgpu status {done.out.strip()}').out
         number = machine.type(ana, 'tgpu submit --gpus 4 -- sleep 1000').out.strip()
         assert machine.type(ana, f'tgpu cancel {number}').code == 0
     finally:
