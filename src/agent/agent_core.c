@@ -304,11 +304,14 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
 static int on_tell(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_tell *tell = message;
-    if (tell->defect == NULL) {
+    bool has_time = tell->time_ms > 0 && tell->time_ms <= TELL_TIME_MAX_MS;
+    if (tell->defect == NULL && has_time) {
         core->effects.tell(core->effects.arg, message);
         return 0;
     }
-    _cleanup_free_ char *text = xstrdup(tell->defect);
+    _cleanup_free_ char *text = tell->defect != NULL
+                                    ? xstrdup(tell->defect)
+                                    : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
     agent_core_told(
         core, &(struct message_told){
                   .notice = tell->notice, .target = tell->target, .error = EBADMSG, .text = text });

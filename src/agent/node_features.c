@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 
 static void describe_users(const struct feature_facts *facts, struct node_feature *feature)
 {
@@ -206,12 +207,29 @@ static const struct {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+/* Paths in it may be long. */
+static void fit(char **text)
+{
+    if (*text == NULL || strlen(*text) <= NODE_FEATURE_TEXT_MAX)
+        return;
+    char *whole = *text;
+    *text = text_escape_fit(whole, NODE_FEATURE_TEXT_MAX);
+    free(whole);
+}
+
+static void fit_feature(struct node_feature *feature)
+{
+    fit(&feature->text);
+    fit(&feature->fix);
+}
+
 void node_features_list(const struct feature_facts *facts, struct record_list *ret)
 {
     struct node_feature *features = xcalloc(ROWS, sizeof(*features));
     for (size_t i = 0; i < ROWS; i++) {
         features[i].name = xstrdup(rows[i].name);
         rows[i].describe(facts, &features[i]);
+        fit_feature(&features[i]);
     }
     *ret = (struct record_list){ features, ROWS };
 }
@@ -222,6 +240,7 @@ void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *r
     struct node_feature *feature = xcalloc(1, sizeof(*feature));
     feature->name = xstrdup("gpu");
     describe_gpu(&facts, feature);
+    fit_feature(feature);
     *ret = (struct record_list){ feature, 1 };
 }
 

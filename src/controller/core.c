@@ -113,6 +113,7 @@ static void trim_done(struct core *core)
 void core_activate(struct core *core, struct core_job *entry)
 {
     core_make_extra(entry)->active_after = core->active_first;
+    core_make_extra(entry)->active_ms = core->now_ms;
     if (core->active_first != NULL)
         core_make_extra(core->active_first)->active_before = entry;
     core->active_first = entry;

@@ -285,6 +285,9 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
 /* Of a job that is to save its work and go back to the queue: when it is killed at the latest; 0: it is no
  * such job. */
+/* Why it has been starting or stopping for longer than that takes: `text`, or NULL when it has not. */
+const char *core_delay(
+    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size);
 int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* Its parts in order of rank, while an attempt on several nodes is active; else NULL. The caller frees the
  * array, the texts are the core's. */

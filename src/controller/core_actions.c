@@ -30,10 +30,12 @@ static struct kept_spec *encode(const struct job_spec *spec)
     return kept;
 }
 
-/* False for one that is over a limit: it is sent without its request, and the agent refuses it. */
+/* False for one that is over a limit, or that the store has lost: it is sent without its request, and the
+ * agent refuses it. */
 static bool decode(const struct kept_spec *kept, struct job_spec *ret)
 {
-    return record_decode(&job_spec_record, kept->bytes, kept->length, ret, NULL) == 0;
+    *ret = (struct job_spec){ 0 };
+    return kept->length > 0 && record_decode(&job_spec_record, kept->bytes, kept->length, ret, NULL) == 0;
 }
 
 /* An element runs what its array was asked to run. */
@@ -52,11 +54,10 @@ static bool is_starting(const struct core_job *entry)
     return entry->job->state == JOB_STARTING;
 }
 
-void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
+/* Takes it over. */
+static void keep(struct core *core, struct core_job *entry, struct kept_spec *kept)
 {
     core_drop_spec(core, entry);
-    struct kept_spec *kept = encode(spec);
-    job_spec_free(spec);
     bool has_room = core->resident_spec_bytes + kept_size(kept) <= RESIDENT_SPECS_MAX;
     if (entry->job->state == JOB_DONE || (!has_room && !is_starting(entry))) {
         free(kept);
@@ -64,6 +65,12 @@ void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *
     }
     entry->spec = kept;
     core->resident_spec_bytes += kept_size(kept);
+}
+
+void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
+{
+    keep(core, entry, encode(spec));
+    job_spec_free(spec);
 }
 
 void core_drop_spec(struct core *core, struct core_job *entry)
@@ -77,12 +84,15 @@ void core_drop_spec(struct core *core, struct core_job *entry)
 void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
 {
     struct core_job *entry = core_find(core, job);
-    if (entry == NULL || spec == NULL) {
+    if (entry == NULL) {
         job_spec_free(spec);
         return;
     }
     entry->is_fetching = false;
-    core_keep_spec(core, entry, spec);
+    if (spec != NULL)
+        core_keep_spec(core, entry, spec);
+    else
+        keep(core, entry, xcalloc(1, sizeof(struct kept_spec)));
     core_act(core, entry);
     for (struct core_job *member = core_extra(entry)->members; member != NULL;
          member = core_extra(member)->member_after)

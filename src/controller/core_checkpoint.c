@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stops of jobs that go on later and have promised to save their work first. Their shepherd waits for the
- * word of the job, at most for the grace; here it is known which they are, and until when.
+ * Starts and stops that last. Stops of jobs that go on later and have promised to save their work first.
+ * Their shepherd waits for the word of the job, at most for the grace; here it is known which they are, and
+ * until when.
  */
+#include <stdio.h>
+
+#include "base/parse.h"
 #include "controller/core_private.h"
+
+#define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
+#define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
 
 bool core_is_checkpointing(const struct job *job)
 {
@@ -32,4 +39,33 @@ int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct core_job *entry = core_find(core, id);
     return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop_ends_ms : 0;
+}
+
+const char *core_delay(
+    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size)
+{
+    const struct core_job *entry = core_find(core, job->id);
+    const struct core_extra *extra = entry != NULL ? core_extra(entry) : NULL;
+    const struct core_node *node = job->node != NULL ? core_find_node(core, job->node) : NULL;
+    bool is_starting = job->state == JOB_STARTING;
+    char span[32];
+    if (extra == NULL || (!is_starting && job->state != JOB_STOPPING))
+        return NULL;
+    int64_t since_ms = is_starting ? extra->active_ms : extra->stop_ends_ms;
+    int64_t late_ms = since_ms != 0 ? core_look_ms(core, wall_ms) - since_ms : 0;
+    if (late_ms < (is_starting ? START_EXPECTED_MS : KILL_EXPECTED_MS))
+        return NULL;
+    format_duration(late_ms, span, sizeof(span));
+    if (node == NULL || !node->is_up)
+        (void)snprintf(text, size, "node %s is not connected", job->node);
+    else if (is_starting)
+        (void)snprintf(
+            text, size, "node %s has not started it for %s; see the log of its mgpu-agent", job->node, span);
+    else
+        (void)snprintf(text, size,
+            "killed %s ago, but a process on node %s has not ended: it waits in the kernel, such as for a "
+            "disk "
+            "or a driver",
+            span, job->node);
+    return text;
 }

@@ -30,6 +30,7 @@ struct core_extra {
     int64_t due_ms;                   // boot clock: its deadline while it waits, its time limit while it runs
     int64_t limit_ms;                 // the time limit that due_ms follows from
     size_t timer;                     // its place in the heap of those plus 1; 0: none is set
+    int64_t active_ms;                // wall clock: since when it has resources, or mgpud runs
     int64_t stop_ends_ms;             // wall clock: when what is being stopped is killed at the latest
     uint64_t stop_token;              // of the attempt that this is about
     struct job_usage *usage;          // while it runs: what its agent said last; else NULL

@@ -103,6 +103,8 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
     };
     char reason[REASON_SIZE] = "";
     view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
+    if (view.reason_text == NULL)
+        view.reason_text = core_delay(core, view.now_wall_ms, job, reason, sizeof(reason));
     if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view.position = core_queue_position(core, job->id);
     if ((shown & SHOW_WHY) != 0 && job->state == JOB_QUEUED) {

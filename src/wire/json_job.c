@@ -436,7 +436,7 @@ static json_t *make_reason(const struct json_job_view *view)
 
 static json_t *make_reason_text(const struct json_job_view *view)
 {
-    bool has_one = view->job->state == JOB_QUEUED || view->job->state == JOB_STOPPING;
+    bool has_one = view->job->state != JOB_RUNNING && view->job->state != JOB_DONE;
     bool is_known = has_one && view->reason_text != NULL && view->reason_text[0] != '\0';
     return json_text_string(is_known ? view->reason_text : NULL);
 }
@@ -567,7 +567,7 @@ static const struct {
           "dependency, a begin time" },
         make_position },
     { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
-    { { "reason_text", "string|null", "the same in words; what is waited for when it is being stopped" },
+    { { "reason_text", "string|null", "the same in words; what a long start or stop waits for" },
         make_reason_text },
     { { "eta", "string|null", "about when it starts" }, make_eta },
     { { "eta_latest", "string|null", "when it starts at the latest" }, make_eta_latest },

@@ -75,8 +75,8 @@ const struct record_type attempt_usage_record =
 static const struct record_field feature_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct node_feature, name, 64),
     RECORD_FIELD(2, RECORD_U32, struct node_feature, is_on, 0),
-    RECORD_FIELD(3, RECORD_STRING, struct node_feature, text, 512),
-    RECORD_FIELD(4, RECORD_STRING, struct node_feature, fix, 512),
+    RECORD_FIELD(3, RECORD_STRING, struct node_feature, text, NODE_FEATURE_TEXT_MAX),
+    RECORD_FIELD(4, RECORD_STRING, struct node_feature, fix, NODE_FEATURE_TEXT_MAX),
 };
 static const struct record_type feature_record =
     RECORD_TYPE(51, "feature", struct node_feature, feature_fields);

@@ -178,6 +178,8 @@ struct attempt_usage {
     uint32_t task;
 };
 
+#define NODE_FEATURE_TEXT_MAX 512U
+
 /* One promise of the node: kept or not, and how to get it. Shown by `mgpu doctor`. */
 struct node_feature {
     char *name; // "cgroup", "users", "gpu"
@@ -383,6 +385,8 @@ struct message_open_guest {
     uint32_t rows, columns;
 };
 
+#define TELL_TIME_MAX_MS 3600000 // what an agent lets a controller ask for
+
 /* Something to tell on behalf of a job's owner; the agent does it as that user. */
 struct message_tell {
     uint64_t notice; // names it, the same in each try
@@ -396,7 +400,7 @@ struct message_tell {
     char *body;         // of a mail
     char *json;         // for commands and URLs: the job
     struct strings env; // MGPU_* variables
-    int64_t time_ms;    // it is ended after this time
+    int64_t time_ms;    // it is ended after this time: 1 to TELL_TIME_MAX_MS
     const char *defect; // as in LAUNCH
 };
 

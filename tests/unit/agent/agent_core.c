@@ -815,7 +815,7 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
 static void what_is_told_is_answered_while_the_link_is_up(void **state)
 {
     struct node *node = node_new(0);
-    struct message_tell tell = { .notice = 7, .job = 5 };
+    struct message_tell tell = { .notice = 7, .job = 5, .time_ms = 1000 };
     const struct message_told told = { .notice = 7 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), -EPROTO);
@@ -832,11 +832,28 @@ static void what_is_told_is_answered_while_the_link_is_up(void **state)
     node_free(node);
 }
 
+static void a_time_to_tell_in_that_is_none_is_refused(void **state)
+{
+    static const int64_t times_ms[] = { 0, -5, INT64_MIN, TELL_TIME_MAX_MS + 1, INT64_MAX };
+    struct node *node = node_new(0);
+    struct error err = { 0 };
+    hello(node);
+    (void)welcome(node, 1);
+    for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
+        struct message_tell tell = { .notice = 7 + i, .job = 5, .time_ms = times_ms[i] };
+        assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), 0);
+    }
+    assert_int_equal(node->tells, 0);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD);
+    node_free(node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
         cmocka_unit_test(what_is_told_is_answered_while_the_link_is_up),
+        cmocka_unit_test(a_time_to_tell_in_that_is_none_is_refused),
         cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
         cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),

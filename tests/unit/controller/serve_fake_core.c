@@ -148,6 +148,12 @@ const struct job_usage *core_usage(const struct core *core, uint64_t id)
     return job != NULL ? job_run(job)->usage : NULL;
 }
 
+const char *core_delay(
+    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size)
+{
+    return NULL;
+}
+
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);

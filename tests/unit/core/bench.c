@@ -41,6 +41,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->event = launch->event;
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->n_specs = launch->spec.count;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
     if (type->id == MESSAGE_GO)

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "memory_store.h"
@@ -112,6 +113,33 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
 
+static void what_outlives_its_kill_has_a_reason(void **state)
+{
+    struct bench *b = *state;
+    char text[256];
+    (void)run_first(b, false);
+    assert_null(core_delay(b->core, b->now_ms, core_job(b->core, 11), text, sizeof(text)));
+    requeue(b);
+    int64_t killed_ms = b->now_ms + GRACE_MS;
+    assert_null(core_delay(b->core, killed_ms, core_job(b->core, 11), text, sizeof(text)));
+    const char *why = core_delay(b->core, killed_ms + 10000, core_job(b->core, 11), text, sizeof(text));
+    assert_non_null(why);
+    assert_non_null(strstr(why, "a process on node box has not ended: it waits in the kernel"));
+}
+
+static void a_start_that_lasts_has_a_reason(void **state)
+{
+    struct bench *b = *state;
+    char text[256];
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+    assert_null(core_delay(b->core, b->now_ms, core_job(b->core, 11), text, sizeof(text)));
+    const char *why = core_delay(b->core, b->now_ms + 60000, core_job(b->core, 11), text, sizeof(text));
+    assert_non_null(why);
+    assert_non_null(strstr(why, "node box has not started it for 1m"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +148,8 @@ int main(void)
         CASE(a_cancelled_job_is_not_even_while_it_saves),
         CASE(a_stop_that_is_said_again_lasts_no_longer),
         CASE(the_next_attempt_has_a_grace_of_its_own),
+        CASE(what_outlives_its_kill_has_a_reason),
+        CASE(a_start_that_lasts_has_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,6 +254,26 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
 }
 
+static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "true");
+    struct job *job = job_new(5, &spec);
+    job_spec_clear(&spec);
+    struct job_event event = { .job = 5, .type = EVENT_SUBMITTED, .uid = 1000, .wall_ms = 1 };
+    struct error err;
+    assert_int_equal(job_apply(job, &event, &err), 0);
+    core_load_job(b->core, job);
+    core_load_end(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(b->fetched, 5);
+    core_on_spec(b->core, 5, NULL);
+    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
+    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 5)->n_specs, 0);
+}
+
 static void what_a_failed_job_said_last_is_in_its_record(void **state)
 {
     struct bench *b = *state;
@@ -360,6 +380,7 @@ int main(void)
         CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
         CASE(a_message_out_of_turn_is_refused),
         CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
+        CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse),
         CASE(what_a_failed_job_said_last_is_in_its_record),
         CASE(last_lines_need_no_measured_usage),
         CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
