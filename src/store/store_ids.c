@@ -42,8 +42,8 @@ int store_ids_skip(sqlite3 *db, uint64_t gap, struct error *err)
     static const char *const texts[] = {
         HAVE_SEQUENCE,
         "UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'jobs'",
-        "UPDATE meta SET value = ?1 + max(value, (SELECT ifnull(max(seq), 0) FROM events))"
-        " WHERE name = 'event_floor'",
+        ("UPDATE meta SET value = ?1 + max(value, (SELECT ifnull(max(seq), 0) FROM events))"
+         " WHERE name = 'event_floor'"),
         "UPDATE meta SET value = value + ?1 WHERE name = 'epoch'",
     };
     return run_all(db, texts, COUNT(texts), (int64_t)gap, err);
