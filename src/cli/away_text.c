@@ -20,9 +20,12 @@ char *away_since(const struct view *view, const json_t *object)
 
 char *away_text(const struct view *view, const json_t *object)
 {
-    _cleanup_free_ char *since = away_since(view, object);
+    const json_t *parts = json_object_get(object, "parts"), *away = object;
+    for (size_t rank = 0; rank < json_array_size(parts) && !field_is_known(away, "unreachable_since"); rank++)
+        away = json_array_get(parts, rank);
+    _cleanup_free_ char *since = away_since(view, away);
     if (since == NULL)
         return NULL;
-    _cleanup_free_ char *node = field_shown(object, "node");
+    _cleanup_free_ char *node = field_shown(away, "node");
     return xasprintf("node %s unreachable %s", node, since);
 }

@@ -372,6 +372,7 @@ static void print_grants(const struct page *page)
     size_t index = 0;
     json_t *gpu = NULL;
     _cleanup_free_ char *where = job_where(page->job);
+    bool is_wide = json_array_size(json_object_get(page->job, "parts")) > 1;
     if (!field_is_known(page->job, "node"))
         return;
     show_print_line(page, "where", where);
@@ -380,8 +381,10 @@ static void print_grants(const struct page *page)
     {
         _cleanup_free_ char *uuid = field_shown(gpu, "uuid");
         bool is_shared = json_is_true(json_object_get(gpu, "shared"));
-        (void)fprintf(page->out, "%-10s GPU %" PRId64 "  %s%s\n", "", field_integer(gpu, "index", 0), uuid,
-            is_shared ? "  shared" : "");
+        bool is_here = !field_is_known(gpu, "node"); // on the first of its nodes
+        _cleanup_free_ char *node = field_shown(is_here ? page->job : gpu, "node");
+        (void)fprintf(page->out, "%-10s %s%sGPU %" PRId64 "  %s%s\n", "", is_wide ? node : "",
+            is_wide ? " " : "", field_integer(gpu, "index", 0), uuid, is_shared ? "  shared" : "");
     }
 }
 

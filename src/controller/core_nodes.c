@@ -84,6 +84,8 @@ void core_end_attempt(struct core *core, struct core_job *entry, enum job_end en
         .exit_code = 125,
         .text = xstrdup(text),
     };
+    if (entry->job->started_ms != 0) // nobody saw its end: the most that it can be
+        event.run_ms = core->now_ms - entry->job->started_ms;
     end_attempt(core, entry, &event);
     job_event_clear(&event);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "wire/json_job.h"
+#include "wire/json_parts.h"
 
 #define REASON_SIZE 256
 
@@ -75,9 +76,10 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
 }
 
 /* The node may be up again while the job is told of. */
-static int64_t unreachable_ms(const struct core *core, const struct job *job)
+static int64_t unreachable_ms(const struct core *core, const struct job *job, size_t rank)
 {
-    const struct core_node *node = job_state_is_active(job->state) ? core_node(core, job->node) : NULL;
+    bool is_active = job_state_is_active(job->state);
+    const struct core_node *node = is_active ? core_node(core, job_node_name(job, rank)) : NULL;
     return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
 }
 
@@ -99,7 +101,7 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
         .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
-        .unreachable_ms = unreachable_ms(core, job),
+        .unreachable_ms = unreachable_ms(core, job, 0),
     };
     char reason[REASON_SIZE] = "";
     view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
@@ -115,6 +117,8 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
         view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }
     struct json_part *parts = core_parts_look(core, job->id);
+    for (size_t rank = 0; parts != NULL && rank < job_node_count(job); rank++)
+        parts[rank].unreachable_ms = unreachable_ms(core, job, rank);
     view.parts = parts;
     json_t *object = json_job_write(&view);
     free(parts);

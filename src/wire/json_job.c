@@ -538,7 +538,7 @@ static const struct {
           " node (null: `node`)" },
         make_granted },
     { { "parts", "array|null",
-          "on several nodes: for each its rank, node, gpus, state, ended_by, exit_code and log" },
+          "on several nodes, each: rank, node, gpus, state, ended_by, exit_code, log, unreachable_since" },
         make_parts },
     { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
     { { "started_at", "string|null", "when the command began" }, make_started_at },

@@ -38,6 +38,7 @@ json_t *json_parts_write(const struct job *job, const struct json_part *live)
         (void)json_object_set_new(
             object, "exit_code", part.has_exit ? json_integer(part.exit_code) : json_null());
         (void)json_object_set_new(object, "log", json_text_string(part.log_path));
+        (void)json_object_set_new(object, "unreachable_since", json_text_time(part.unreachable_ms));
         (void)json_array_append_new(array, object);
     }
     return array;

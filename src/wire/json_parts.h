@@ -13,8 +13,9 @@ struct json_part {
     bool has_exit;
     enum job_end end; // with has_exit
     int32_t exit_code;
+    int64_t unreachable_ms; // since when nothing is heard of its node; 0: it is not so
 };
 
-/* [{"rank","node","gpus","state","ended_by","exit_code","log"}] in order of rank; null when its latest
- * attempt has one node. `live` NULL: what is in the record of a job that is over. */
+/* [{"rank","node","gpus","state","ended_by","exit_code","log","unreachable_since"}] in order of rank; null
+ * when its latest attempt has one node. `live` NULL: what is in the record of a job that is over. */
 json_t *json_parts_write(const struct job *job, const struct json_part *live);

@@ -142,3 +142,30 @@ def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(clust
     for node in cluster.nodes.values():
         node.start()
     assert box.wait(job)['exit_code'] == 0
+
+
+def test_a_node_that_is_silent_is_named_whatever_its_rank_and_its_loss_has_a_run_time(someone, gate):
+    with Cluster(2, client=someone, arguments=('--node-timeout', '2s')) as cluster:
+        box = cluster.box
+        job = box.submit('-N', '2', '-g', '8', '--', *gate.command())
+        names = [parts(box.wait(job, 'running'))[rank]['node'] for rank in (0, 1)]
+        shown = box.mgpu('show', job, check=True).out
+        for name in names:
+            assert f' {name} GPU 0 ' in shown, shown
+        stopped = cluster.nodes[names[1]].agents()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            cluster.await_node(names[1], lambda node: node['state'] == 'unreachable')
+            since = [part['unreachable_since'] for part in box.job(job)['parts']]
+            assert since[0] is None and since[1] is not None
+            for verb in ('ps', 'show'):
+                text = box.mgpu(verb, *([] if verb == 'ps' else [job]), check=True).out
+                assert f'node {names[1]} unreachable since' in text, (verb, text)
+            box.mgpu('node', 'fence', '-y', names[1], user=box.user, check=True)
+            gate.open()
+            ended = box.wait(job)
+            assert ended['ended_by'] == 'node_lost' and ended['run_seconds'] > 0, ended
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
