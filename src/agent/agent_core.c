@@ -289,6 +289,13 @@ static int on_look(struct agent_core *core, int64_t boot_ms, const void *message
     return 0;
 }
 
+static int on_release(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_release *release = message;
+    core->effects.release_gpus(core->effects.arg, &release->uuids);
+    return 0;
+}
+
 static int on_open_terminal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     core->effects.open_terminal(core->effects.arg, message);
@@ -356,6 +363,7 @@ static const struct {
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_TERMS, LINK_OBEYING, on_terms },
     { MESSAGE_TELL, LINK_OBEYING, on_tell },
+    { MESSAGE_RELEASE, LINK_OBEYING, on_release },
     { MESSAGE_REFUSED, LINK_DOWN, on_refused },
     { MESSAGE_REFUSED, LINK_GREETED, on_refused },
     { MESSAGE_HEARD, LINK_OBEYING, on_heard },

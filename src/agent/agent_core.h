@@ -64,6 +64,8 @@ struct agent_effects {
     /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. `port`: where
      * the parts meet, 0: not known. */
     int (*release)(void *arg, const struct spool_id *id, uint32_t port);
+    /* Has these GPUs (their UUIDs) let go of, and all others taken back. */
+    void (*release_gpus)(void *arg, const struct strings *uuids);
     /* Lets the shepherd of the attempt know that it may run until then. */
     int (*renew)(void *arg, const struct spool_id *id, int64_t until_ms);
     /* Nobody answers on the link: it is to end, as if the controller had closed it. Not from within. */

@@ -279,6 +279,12 @@ static int effect_release(void *arg, const struct spool_id *id, uint32_t port)
     return launcher_release(effects->parts.launcher, id, port);
 }
 
+static void effect_release_gpus(void *arg, const struct strings *uuids)
+{
+    const struct effects *effects = arg;
+    effects->parts.release_gpus(effects->parts.arg, uuids);
+}
+
 static int effect_set_terms(
     void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
@@ -420,6 +426,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .settle_nogo = effect_settle_nogo,
         .command = effect_command,
         .release = effect_release,
+        .release_gpus = effect_release_gpus,
         .kill = effect_kill,
         .restore = effect_restore,
         .set_terms = effect_set_terms,

@@ -30,6 +30,8 @@ struct effects_parts {
     struct gpu_check *check;
     struct lease_looks *looks;
     struct tellers *tellers;
+    void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
+    void *arg;
     int state_fd;           // persist.h
     const char *epoch_file; // there
 };

@@ -176,7 +176,7 @@ static int find_gpus(struct amd *amd, struct error *err)
     }
     if (amd->count > 1)
         qsort(amd->gpus, amd->count, sizeof(*amd->gpus), compare_pci);
-    if (amd->count > 0 || (amd->stage != NULL && amd->stage->n_left_out > 0))
+    if (amd->count > 0 || (amd->stage != NULL && (amd->stage->n_left_out > 0 || amd->stage->n_known > 0)))
         return 0;
     (void)error_set(err, -ENODEV, "no AMD GPU that can compute was found in %s", path);
     return error_hint(err, "load the amdgpu driver, with its kfd");

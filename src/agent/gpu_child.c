@@ -243,6 +243,11 @@ const char *gpu_child_key(const struct gpu_child *child)
     return child->stage->key;
 }
 
+const struct gpu_stage *gpu_child_stage(const struct gpu_child *child)
+{
+    return child->stage;
+}
+
 bool gpu_child_is_open(const struct gpu_child *child)
 {
     return atomic_load(&child->stage->is_open) != 0;

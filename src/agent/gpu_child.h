@@ -48,6 +48,9 @@ bool gpu_child_ask(struct gpu_child *child);
 /* The key of the GPU it is at or hangs at, "": none. */
 const char *gpu_child_key(const struct gpu_child *child);
 
+/* What it was told, and tells. */
+const struct gpu_stage *gpu_child_stage(const struct gpu_child *child);
+
 /* True once the driver has started. */
 bool gpu_child_is_open(const struct gpu_child *child);
 

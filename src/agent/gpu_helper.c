@@ -11,6 +11,9 @@
  *        └──────────────┘
  *      ailment ──due──> trial ──GPU well──> becomes current       ──anything else──> dismissed, longer pause
  *
+ * When GPUs are to be released, or taken back, the current helper gives way to one that opens what it should.
+ * A GPU is released when no process is left that may have it open.
+ *
  * A dismissed process may stay in the kernel for long. While one hangs at a GPU no trial of that GPU is made,
  * and while one hangs in the driver's start nothing is: another would hang too. Beyond that at most
  * GPU_HELPERS_MAX processes exist.
@@ -23,6 +26,7 @@
 #include <string.h>
 
 #include "agent/gpu.h"
+#include "agent/gpu_ailments.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -41,14 +45,6 @@ const struct gpu_helper_timing gpu_helper_defaults = {
 #define NEVER_MS  INT64_MAX
 #define HANGS_MAX 2U // GPUs at which helpers hang one after the other until no GPU is believed any more
 
-/* A GPU that is to be tried again. */
-struct ailment {
-    char key[GPU_KEY_SIZE];
-    bool is_hung; // left out; else the current helper asks it too
-    int64_t pause_ms, due_ms;
-    const struct gpu_child *stuck; // this process hangs there
-};
-
 struct gpu_helper {
     struct event_base *base;
     struct gpu_spec spec;
@@ -63,8 +59,7 @@ struct gpu_helper {
     const struct gpu_child *starting; // hangs in the driver's start
     char trial_key[GPU_KEY_SIZE];
     char suspect[GPU_KEY_SIZE]; // where the last helper ended
-    struct ailment *ailments;
-    size_t n_ailments;
+    struct gpu_ailments ailments;
     struct event *timer, *told;
     int64_t pause_ms, due_ms;  // of the next current helper
     unsigned failures;         // without a report in between
@@ -76,6 +71,7 @@ struct gpu_helper {
 };
 
 static void schedule(struct gpu_helper *helper);
+static void renew(struct gpu_helper *helper);
 
 /* --- reports to the owner --- */
 
@@ -107,39 +103,6 @@ static void report_all_lost(struct gpu_helper *helper, const char *why)
 
 /* --- ailments --- */
 
-static struct ailment *find_ailment(const struct gpu_helper *helper, const char *key)
-{
-    for (size_t i = 0; i < helper->n_ailments; i++)
-        if (strcmp(helper->ailments[i].key, key) == 0)
-            return &helper->ailments[i];
-    return NULL;
-}
-
-static struct ailment *note_ailment(struct gpu_helper *helper, const char *key, bool is_hung)
-{
-    struct ailment *ailment = find_ailment(helper, key);
-    if (ailment == NULL) {
-        helper->ailments = xreallocarray(helper->ailments, helper->n_ailments + 1, sizeof(*helper->ailments));
-        ailment = &helper->ailments[helper->n_ailments++];
-        *ailment = (struct ailment){ .pause_ms = helper->timing.retry_first_ms };
-        (void)snprintf(ailment->key, sizeof(ailment->key), "%s", key);
-        ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
-    }
-    ailment->is_hung = ailment->is_hung || is_hung;
-    return ailment;
-}
-
-static int64_t lengthen(const struct gpu_helper *helper, int64_t pause_ms)
-{
-    return pause_ms * 2 > helper->timing.retry_max_ms ? helper->timing.retry_max_ms : pause_ms * 2;
-}
-
-static void put_off(const struct gpu_helper *helper, struct ailment *ailment)
-{
-    ailment->pause_ms = lengthen(helper, ailment->pause_ms);
-    ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
-}
-
 /* What the roster calls lost ails, and what it calls well does not. A GPU that hangs and was never known has
  * only its key. */
 static void review_ailments(struct gpu_helper *helper)
@@ -150,13 +113,13 @@ static void review_ailments(struct gpu_helper *helper)
         const char *key = states[i].pci;
         if (key == NULL)
             continue; // a driver that gives no address: nothing that could be tried alone
-        struct ailment *ailment = find_ailment(helper, key);
-        if (states[i].is_lost && ailment == NULL)
+        if (states[i].is_lost == 0 || gpu_roster_is_released(helper->roster, i)) {
+            gpu_ailments_end(&helper->ailments, key);
+            continue;
+        }
+        if (gpu_ailments_find(&helper->ailments, key) == NULL)
             log_warning("GPU %u at %s is lost: %s", states[i].index, key, states[i].trouble);
-        if (states[i].is_lost)
-            (void)note_ailment(helper, key, gpu_roster_is_hung(helper->roster, i));
-        else if (ailment != NULL)
-            *ailment = helper->ailments[--helper->n_ailments];
+        (void)gpu_ailments_note(&helper->ailments, key, gpu_roster_is_hung(helper->roster, i));
     }
 }
 
@@ -178,20 +141,21 @@ static bool has_room(const struct gpu_helper *helper)
 static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
 {
     const struct gpu_helper_timing *timing = &helper->timing;
-    bool is_short = !is_trial && helper->n_ailments > 0 && timing->told_ms < timing->first_ms;
+    bool is_short = !is_trial && helper->ailments.count > 0 && timing->told_ms < timing->first_ms;
     return is_short ? timing->told_ms : timing->first_ms;
 }
 
-/* With all GPUs but those that hang. A trial is made `with` one that ails, and without any other that does:
- * they might hang too. */
+/* With all GPUs but those that hang or are released. A trial is made `with` one that ails, and without any
+ * other that does: they might hang too. */
 static struct gpu_child *start_child(
     struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
 {
     struct gpu_stage *stage = gpu_stage_new();
-    bool is_fine = stage != NULL;
-    for (size_t i = 0; is_fine && i < helper->n_ailments; i++)
-        if (with == NULL ? helper->ailments[i].is_hung : strcmp(helper->ailments[i].key, with) != 0)
-            is_fine = gpu_stage_leave_out(stage, helper->ailments[i].key);
+    const struct gpu_ailment *ailments = helper->ailments.items;
+    bool is_fine = stage != NULL && gpu_roster_set_stage(helper->roster, stage);
+    for (size_t i = 0; is_fine && i < helper->ailments.count; i++)
+        if (with == NULL ? ailments[i].is_hung : strcmp(ailments[i].key, with) != 0)
+            is_fine = gpu_stage_leave_out(stage, ailments[i].key);
     if (is_fine)
         return gpu_child_start(
             helper->base, &helper->spec, &helper->timing, opening_ms(helper, with != NULL), stage, events);
@@ -237,29 +201,23 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     schedule(helper);
 }
 
-/* GPUs are left out, so that the current helper may have none. */
-static bool has_hung(const struct gpu_helper *helper)
-{
-    for (size_t i = 0; i < helper->n_ailments; i++)
-        if (helper->ailments[i].is_hung)
-            return true;
-    return false;
-}
-
 static void on_current_report(void *arg, struct gpu_child *child, struct gpu_report *fresh)
 {
     struct gpu_helper *helper = arg;
     bool is_final = fresh->is_final != 0, is_empty = fresh->is_on && fresh->gpus.count == 0;
     int64_t pause_ms = helper->pause_ms;
     helper->is_settled = is_final && helper->spec.kind != GPU_SPEC_AUTO;
+    bool is_partial =
+        gpu_ailments_have_hung(&helper->ailments) || gpu_roster_count_released(helper->roster) > 0;
     take_report(helper, fresh);
-    if (!is_final && !(is_empty && !has_hung(helper)))
+    renew(helper); // what was wished while it opened its GPUs
+    if (helper->current != child || (!is_final && !(is_empty && !is_partial)))
         return;
     /* A driver may be installed later, or learn to open its GPUs. */
     helper->current = NULL;
     dismiss(helper, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
-    helper->pause_ms = lengthen(helper, pause_ms);
+    helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, pause_ms);
     schedule(helper);
 }
 
@@ -276,7 +234,7 @@ static const char *find_culprit(struct gpu_helper *helper, const struct gpu_chil
 /* The others go on at once. Before the first report nothing is known that could be told. */
 static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
 {
-    struct ailment *ailment = note_ailment(helper, key, true);
+    struct gpu_ailment *ailment = gpu_ailments_note(&helper->ailments, key, true);
     const char *why = is_silent ? "the driver does not answer when it is asked about it"
                                 : "the driver's library crashes when it is asked about it";
     ailment->stuck = child;
@@ -302,7 +260,7 @@ static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const
     if (is_start)
         helper->starting = child;
     helper->due_ms = clock_boot_ms() + helper->pause_ms;
-    helper->pause_ms = lengthen(helper, helper->pause_ms);
+    helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, helper->pause_ms);
     if (++helper->failures > 1 || !helper->is_heard || helper->has_said_why || is_start)
         report_all_lost(helper, text);
 }
@@ -325,14 +283,14 @@ static void on_current_failure(void *arg, struct gpu_child *child, const char *w
 static void end_trial(struct gpu_helper *helper, bool is_silent)
 {
     struct gpu_child *child = helper->trial;
-    struct ailment *ailment = find_ailment(helper, helper->trial_key);
+    struct gpu_ailment *ailment = gpu_ailments_find(&helper->ailments, helper->trial_key);
     helper->trial = NULL;
     dismiss(helper, child);
     if (is_silent && !gpu_child_is_open(child) && *gpu_child_key(child) == '\0')
         helper->starting = child;
     if (ailment == NULL)
         return;
-    put_off(helper, ailment);
+    gpu_ailments_put_off(&helper->ailments, ailment);
     if (strcmp(gpu_child_key(child), ailment->key) == 0)
         ailment->stuck = child;
 }
@@ -360,11 +318,12 @@ static void ask_again(struct gpu_helper *helper)
 /* The trial that is to go on has left out all others that ail. */
 static void leave_out_others(struct gpu_helper *helper)
 {
-    for (size_t i = 0; i < helper->n_ailments; i++) {
-        if (helper->ailments[i].is_hung)
+    for (size_t i = 0; i < helper->ailments.count; i++) {
+        struct gpu_ailment *ailment = &helper->ailments.items[i];
+        if (ailment->is_hung)
             continue;
-        helper->ailments[i].is_hung = true;
-        (void)gpu_roster_hang(helper->roster, helper->ailments[i].key, NULL);
+        ailment->is_hung = true;
+        (void)gpu_roster_hang(helper->roster, ailment->key, NULL);
     }
 }
 
@@ -380,10 +339,8 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
         schedule(helper);
         return;
     }
-    struct ailment *ailment = find_ailment(helper, helper->trial_key);
     log_info("GPU %s: it is well again", helper->trial_key);
-    if (ailment != NULL)
-        *ailment = helper->ailments[--helper->n_ailments];
+    gpu_ailments_end(&helper->ailments, helper->trial_key);
     gpu_roster_forget_key(helper->roster, helper->trial_key);
     leave_out_others(helper);
     struct gpu_child *before = helper->current;
@@ -394,6 +351,7 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
     gpu_roster_change_source(helper->roster, before != NULL);
     ask_again(helper);
     take_report(helper, fresh);
+    renew(helper);
 }
 
 static void on_trial_failure(void *arg, struct gpu_child *child, const char *why, bool is_silent)
@@ -404,6 +362,80 @@ static void on_trial_failure(void *arg, struct gpu_child *child, const char *why
         return;
     }
     end_trial(helper, is_silent);
+    schedule(helper);
+}
+
+/* --- GPUs that are released --- */
+
+static bool may_hold(const struct gpu_child *child, const char *key)
+{
+    return child != NULL && gpu_stage_may_open(gpu_child_stage(child), key);
+}
+
+static bool is_held(const struct gpu_helper *helper, const char *key)
+{
+    bool is_held = may_hold(helper->current, key) || may_hold(helper->trial, key);
+    for (size_t i = 0; !is_held && i < helper->n_dismissed; i++)
+        is_held = may_hold(helper->dismissed[i], key);
+    return is_held;
+}
+
+/* True when no process has one open any more that one had before. */
+static bool note_released(struct gpu_helper *helper)
+{
+    const struct record_list *gpus = gpu_roster_gpus(helper->roster);
+    struct gpu_state *states = gpus->items;
+    bool is_news = false;
+    for (size_t i = 0; i < gpus->count; i++) {
+        if (!gpu_roster_is_released(helper->roster, i) || states[i].is_released != 0 ||
+            states[i].pci == NULL || is_held(helper, states[i].pci))
+            continue;
+        log_info("GPU %u at %s is released: mgpu has it open no more", states[i].index, states[i].pci);
+        states[i].is_released = 1;
+        is_news = true;
+    }
+    return is_news;
+}
+
+static void report_released(struct gpu_helper *helper)
+{
+    helper->last.is_sample = 1;
+    if (!gpu_roster_is_all_released(helper->roster)) {
+        if (helper->is_heard)
+            report(helper);
+        return;
+    }
+    if (helper->last.backend == NULL)
+        helper->last.backend = xstrdup(gpu_roster_backend(helper->roster));
+    free(helper->last.text);
+    helper->last.text = xstrdup("all GPUs are released; mgpu gpu resume takes them back");
+    free(helper->last.fix);
+    helper->last.fix = NULL;
+    helper->last.is_on = 1;
+    report(helper);
+}
+
+/* A helper that has open what it should not, or not what it should, gives way; one that still opens its GPUs
+ * when it has done that, for it is not to be killed meanwhile. */
+static void renew(struct gpu_helper *helper)
+{
+    struct gpu_child *current = helper->current;
+    if (current == NULL || !gpu_child_is_open(current) ||
+        gpu_roster_fits(helper->roster, gpu_child_stage(current)))
+        return;
+    helper->current = NULL;
+    dismiss(helper, current);
+    helper->due_ms = clock_boot_ms();
+    schedule(helper);
+}
+
+void gpu_helper_release(struct gpu_helper *helper, const struct strings *uuids)
+{
+    if (!gpu_roster_release(helper->roster, uuids))
+        return;
+    renew(helper);
+    (void)note_released(helper);
+    report_released(helper);
     schedule(helper);
 }
 
@@ -419,24 +451,23 @@ static void on_gone(void *arg, struct gpu_child *child)
     helper->n_dismissed = kept;
     if (helper->starting == child)
         helper->starting = NULL;
-    for (size_t i = 0; i < helper->n_ailments; i++)
-        if (helper->ailments[i].stuck == child)
-            helper->ailments[i].stuck = NULL;
+    gpu_ailments_free_stuck(&helper->ailments, child);
     gpu_child_free(child);
+    if (note_released(helper))
+        report_released(helper);
     schedule(helper);
 }
 
-/* One at a time, and none without others that go on. */
-static struct ailment *next_trial(const struct gpu_helper *helper)
+static bool needs_current(const struct gpu_helper *helper)
 {
-    struct ailment *next = NULL;
-    for (size_t i = 0; i < helper->n_ailments; i++) {
-        struct ailment *ailment = &helper->ailments[i];
-        if (ailment->stuck == NULL && (next == NULL || ailment->due_ms < next->due_ms))
-            next = ailment;
-    }
+    return helper->current == NULL && helper->starting == NULL && !gpu_roster_is_all_released(helper->roster);
+}
+
+/* One at a time, and none without others that go on. */
+static struct gpu_ailment *next_trial(const struct gpu_helper *helper)
+{
     bool may_try = helper->current != NULL && helper->trial == NULL && helper->starting == NULL;
-    return may_try && helper->failures == 0 ? next : NULL;
+    return may_try && helper->failures == 0 ? gpu_ailments_next(&helper->ailments) : NULL;
 }
 
 static void start_current(struct gpu_helper *helper)
@@ -450,23 +481,23 @@ static void start_current(struct gpu_helper *helper)
         fail_whole(helper, NULL, "cannot start the GPU helper process", false);
 }
 
-static void start_trial(struct gpu_helper *helper, struct ailment *ailment)
+static void start_trial(struct gpu_helper *helper, struct gpu_ailment *ailment)
 {
     const struct gpu_child_events events = { on_trial_report, on_trial_failure, on_gone, helper };
     (void)snprintf(helper->trial_key, sizeof(helper->trial_key), "%s", ailment->key);
     helper->asked_trial = helper->asked;
     helper->trial = start_child(helper, ailment->key, &events);
     if (helper->trial == NULL)
-        put_off(helper, ailment);
+        gpu_ailments_put_off(&helper->ailments, ailment);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_helper *helper = arg;
     int64_t now_ms = clock_boot_ms();
-    if (helper->current == NULL && helper->starting == NULL && helper->due_ms <= now_ms && has_room(helper))
+    if (needs_current(helper) && helper->due_ms <= now_ms && has_room(helper))
         start_current(helper);
-    struct ailment *ailment = next_trial(helper);
+    struct gpu_ailment *ailment = next_trial(helper);
     if (ailment != NULL && ailment->due_ms <= now_ms && has_room(helper))
         start_trial(helper, ailment);
     schedule(helper);
@@ -475,11 +506,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void schedule(struct gpu_helper *helper)
 {
     int64_t next_ms = NEVER_MS, now_ms = clock_boot_ms();
-    const struct ailment *ailment = next_trial(helper);
+    const struct gpu_ailment *ailment = next_trial(helper);
     (void)evtimer_del(helper->timer);
     if (helper->is_settled || !has_room(helper))
         return; // when a process goes it is looked at again
-    if (helper->current == NULL && helper->starting == NULL)
+    if (needs_current(helper))
         next_ms = helper->due_ms;
     if (ailment != NULL && ailment->due_ms < next_ms)
         next_ms = ailment->due_ms;
@@ -508,6 +539,7 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->base = base;
     helper->spec = *spec;
     helper->timing = *timing;
+    helper->ailments.timing = &helper->timing;
     helper->roster = roster;
     helper->on_report = on_report;
     helper->arg = arg;
@@ -519,11 +551,15 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     settle_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL)
-            (void)note_ailment(helper, ((const struct gpu_state *)gpus->items)[i].pci, true);
+            (void)gpu_ailments_note(&helper->ailments, ((const struct gpu_state *)gpus->items)[i].pci, true);
     const struct strings *keys = gpu_roster_keys(roster);
     for (size_t i = 0; i < keys->count; i++)
-        (void)note_ailment(helper, keys->items[i], true);
-    start_current(helper);
+        (void)gpu_ailments_note(&helper->ailments, keys->items[i], true);
+    (void)note_released(helper);
+    if (gpu_roster_is_all_released(helper->roster))
+        report_released(helper);
+    else
+        start_current(helper);
     schedule(helper);
     return helper;
 }
@@ -556,6 +592,6 @@ void gpu_helper_free(struct gpu_helper *helper)
     event_free(helper->timer);
     event_free(helper->told);
     record_clear(&gpu_report_record, &helper->last);
-    free(helper->ailments);
+    free(helper->ailments.items);
     free(helper);
 }

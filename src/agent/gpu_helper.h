@@ -32,6 +32,10 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
  * done, unless it is lost by then. When nothing can be asked, the next helper's first report answers. */
 uint64_t gpu_helper_ask(struct gpu_helper *helper);
 
+/* Has these GPUs, by UUID, opened by no helper, and all others again; what comes of it is in the reports. The
+ * roster keeps it for the next agent. */
+void gpu_helper_release(struct gpu_helper *helper, const struct strings *uuids);
+
 /* Passes the last report on once more, as one between two samples, if there was one. */
 void gpu_helper_repeat(struct gpu_helper *helper);
 

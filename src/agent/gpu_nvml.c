@@ -110,6 +110,40 @@ static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_
     return true;
 }
 
+/* False as above. */
+static bool open_known(struct nvml *nvml, const struct gpu_known *known, struct nvml_gpu *gpu)
+{
+    (void)snprintf(gpu->key, sizeof(gpu->key), "%s", known->key);
+    gpu->has_pci = sscanf(known->key, "%x:%x:%x", &gpu->domain, &gpu->bus, &gpu->slot) == 3;
+    if (gpu_stage_is_left_out(nvml->stage, gpu->key))
+        return true;
+    gpu_stage_enter(nvml->stage, gpu->key);
+    int code =
+        nvml->api.handle_at != NULL ? nvml->api.handle_at(gpu->key, &gpu->device) : NVML_FUNCTION_NOT_FOUND;
+    if (code == NVML_SUCCESS)
+        return true;
+    nvml->n_closed++;
+    nvml->closed_code = code;
+    return false;
+}
+
+/* Some are released: a handle by number would open them. */
+static void find_known(struct nvml *nvml)
+{
+    const struct gpu_stage *stage = nvml->stage;
+    nvml->gpus = xcalloc(stage->n_known, sizeof(struct nvml_gpu));
+    nvml->left_out = xcalloc(stage->n_known, sizeof(struct nvml_gpu));
+    for (unsigned int i = 0; i < stage->n_known; i++) {
+        struct nvml_gpu gpu = { .nvml_index = i };
+        if (!open_known(nvml, &stage->known[i], &gpu))
+            continue;
+        if (gpu_stage_is_left_out(stage, gpu.key))
+            nvml->left_out[nvml->n_left_out++] = gpu;
+        else
+            nvml->gpus[nvml->count++] = gpu;
+    }
+}
+
 static int find_gpus(struct nvml *nvml, struct error *err)
 {
     unsigned int count = 0;
@@ -131,7 +165,6 @@ static int find_gpus(struct nvml *nvml, struct error *err)
         else
             nvml->gpus[nvml->count++] = gpu;
     }
-    qsort(nvml->gpus, nvml->count, sizeof(struct nvml_gpu), compare_pci);
     return 0;
 }
 
@@ -230,9 +263,14 @@ static int nvml_open(
     }
     nvml->is_initialised = true;
     load_memory_module();
-    r = find_gpus(nvml, err);
+    if (stage != NULL && stage->n_known > 0)
+        find_known(nvml);
+    else
+        r = find_gpus(nvml, err);
     if (r < 0)
         return r;
+    if (nvml->count > 1)
+        qsort(nvml->gpus, nvml->count, sizeof(struct nvml_gpu), compare_pci);
     find_links(nvml);
     start_events(nvml);
     *ret_state = take_ptr(nvml);

@@ -25,6 +25,7 @@ static const struct {
     SYMBOL(error_string, false, "nvmlErrorString"),
     SYMBOL(count, true, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
     SYMBOL(handle, true, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
+    SYMBOL(handle_at, false, "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"),
     SYMBOL(uuid, false, "nvmlDeviceGetUUID"),
     SYMBOL(name, false, "nvmlDeviceGetName"),
     SYMBOL(pci, false, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2"),

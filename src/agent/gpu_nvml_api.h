@@ -87,6 +87,7 @@ struct nvml_api {
     const char *(*error_string)(int code);
     int (*count)(unsigned int *count);
     int (*handle)(unsigned int index, nvml_device *device);
+    int (*handle_at)(const char *address, nvml_device *device); // opens no other GPU
     int (*uuid)(nvml_device device, char *text, unsigned int size);
     int (*name)(nvml_device device, char *text, unsigned int size);
     int (*pci)(nvml_device device, struct nvml_pci *pci);

@@ -102,6 +102,15 @@ static void add_refusals(const struct probe *probe, struct buffer *text)
         buffer_printf(text, "; %zu %s not offered: %s", count, count == 1 ? "is" : "are", first->refusal);
 }
 
+static void add_released(const struct gpu_stage *stage, struct buffer *text)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; stage != NULL && i < stage->n_known; i++)
+        count += stage->known[i].is_released;
+    if (count > 0)
+        buffer_printf(text, "; %zu released", count);
+}
+
 static void tell_what_is_found(struct probe *probe)
 {
     char remark[REMARK_SIZE] = "";
@@ -111,6 +120,7 @@ static void tell_what_is_found(struct probe *probe)
     buffer_printf(&text, "%zu GPU%s found by %s%s%s", probe->found, probe->found == 1 ? "" : "s",
         probe->report.backend, *remark != '\0' ? "; " : "", remark);
     add_refusals(probe, &text);
+    add_released(probe->stage, &text);
     free(probe->report.text);
     probe->report.text = xstrndup(buffer_text(&text), REPORT_TEXT_MAX);
 }

@@ -19,10 +19,12 @@
 #define UUID_MAX    95U   // bytes
 #define KEYS_MAX    8192U // bytes
 #define LINKS_MAX   64U   // positions that `links` has bits for
+#define RELEASED    "an operator has had it released"
 
 /* What is known of a GPU besides its state. */
 struct gpu_note {
     bool is_hung;
+    bool is_released;  // by wish; the GPU's state says when nothing has it open any more
     uint32_t xid_base; // errors that processes before the present one counted
 };
 
@@ -30,6 +32,7 @@ struct kept_gpu {
     char *uuid, *model, *pci;
     uint64_t memory_bytes;
     bool is_lost; // better not asked before the others
+    bool is_released;
 };
 
 struct kept_roster {
@@ -55,6 +58,7 @@ static const struct record_field kept_gpu_fields[] = {
     RECORD_FIELD(3, RECORD_STRING, struct kept_gpu, pci, 32),
     RECORD_FIELD(4, RECORD_SIZE, struct kept_gpu, memory_bytes, 0),
     RECORD_FIELD(5, RECORD_BOOL, struct kept_gpu, is_lost, 0),
+    RECORD_FIELD(6, RECORD_BOOL, struct kept_gpu, is_released, 0),
 };
 static const struct record_type kept_gpu_record =
     RECORD_TYPE(63, "kept GPU", struct kept_gpu, kept_gpu_fields);
@@ -93,6 +97,7 @@ static void set_trouble(struct gpu_state *gpu, const char *why)
 static void lose(struct gpu_state *gpu, const char *why)
 {
     gpu->is_lost = 1;
+    gpu->is_released = 0;
     gpu->valid = 0;
     gpu_processes_cut(&gpu->processes, 0);
     set_trouble(gpu, why);
@@ -139,7 +144,9 @@ static void save(struct gpu_roster *roster)
     struct kept_gpu *gpus = xcalloc(roster->gpus.count + 1, sizeof(*gpus));
     for (size_t i = 0; i < roster->gpus.count; i++) {
         const struct gpu_state *gpu = state_at(roster, i);
-        gpus[i] = (struct kept_gpu){ gpu->uuid, gpu->model, gpu->pci, gpu->memory_bytes, gpu->is_lost != 0 };
+        const struct gpu_note *note = &roster->notes[i];
+        gpus[i] = (struct kept_gpu){ gpu->uuid, gpu->model, gpu->pci, gpu->memory_bytes,
+            gpu->is_lost != 0 && !note->is_released, note->is_released };
     }
     struct kept_roster kept = { roster->boot_id, roster->backend, { gpus, roster->gpus.count },
         roster->keys };
@@ -163,8 +170,10 @@ static void restore(struct gpu_roster *roster, const struct kept_roster *kept)
         gpu->pci = xstrdup(gpus[i].pci);
         gpu->memory_bytes = gpus[i].memory_bytes;
         roster->notes[at].is_hung = gpus[i].is_lost;
-        lose(gpu, gpus[i].is_lost ? "it was lost before the agent was started"
-                                  : "it was not seen since the agent was started");
+        roster->notes[at].is_released = gpus[i].is_released;
+        lose(gpu, gpus[i].is_released ? RELEASED
+                  : gpus[i].is_lost   ? "it was lost before the agent was started"
+                                      : "it was not seen since the agent was started");
     }
 }
 
@@ -254,6 +263,8 @@ static bool place_all(struct gpu_roster *roster, struct record_list *gpus, int *
             dropped++;
             continue;
         }
+        if (roster->notes[at].is_released)
+            continue;
         is_taken[at] = true;
         places[i] = (int)at;
     }
@@ -310,7 +321,7 @@ static void lose_missing(struct gpu_roster *roster, const int *places, size_t co
     for (size_t i = 0; i < roster->gpus.count; i++) {
         struct gpu_note *note = &roster->notes[i];
         note->is_hung = note->is_hung && !is_seen[i];
-        if (!is_seen[i] && !note->is_hung)
+        if (!is_seen[i] && !note->is_hung && !note->is_released)
             lose(state_at(roster, i), "the driver does not list it any more");
     }
     free(is_seen);
@@ -396,8 +407,79 @@ const struct strings *gpu_roster_keys(const struct gpu_roster *roster)
 void gpu_roster_lose_all(struct gpu_roster *roster, const char *why)
 {
     for (size_t i = 0; i < roster->gpus.count; i++)
-        if (!roster->notes[i].is_hung)
+        if (!roster->notes[i].is_hung && !roster->notes[i].is_released)
             lose(state_at(roster, i), why);
+}
+
+/* --- release --- */
+
+static bool is_named(const struct strings *names, const char *name)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool gpu_roster_release(struct gpu_roster *roster, const struct strings *uuids)
+{
+    bool is_changed = false;
+    for (size_t i = 0; i < roster->gpus.count; i++) {
+        struct gpu_state *gpu = state_at(roster, i);
+        struct gpu_note *note = &roster->notes[i];
+        bool is_wanted = is_named(uuids, gpu->uuid);
+        if (note->is_released == is_wanted)
+            continue;
+        is_changed = true;
+        note->is_released = is_wanted;
+        note->is_hung = false;
+        if (is_wanted)
+            lose(gpu, RELEASED);
+        else
+            set_trouble(gpu, "it is being taken back");
+    }
+    if (is_changed)
+        save(roster);
+    return is_changed;
+}
+
+bool gpu_roster_is_released(const struct gpu_roster *roster, size_t i)
+{
+    return roster->notes[i].is_released;
+}
+
+size_t gpu_roster_count_released(const struct gpu_roster *roster)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < roster->gpus.count; i++)
+        count += roster->notes[i].is_released;
+    return count;
+}
+
+bool gpu_roster_is_all_released(const struct gpu_roster *roster)
+{
+    return roster->gpus.count > 0 && gpu_roster_count_released(roster) == roster->gpus.count;
+}
+
+bool gpu_roster_set_stage(const struct gpu_roster *roster, struct gpu_stage *stage)
+{
+    bool is_fine = true;
+    if (gpu_roster_count_released(roster) == 0)
+        return true;
+    for (size_t i = 0; is_fine && i < roster->gpus.count; i++)
+        if (state_at(roster, i)->pci != NULL)
+            is_fine = gpu_stage_know(stage, state_at(roster, i)->pci, roster->notes[i].is_released);
+    return is_fine;
+}
+
+bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_stage *stage)
+{
+    for (size_t i = 0; i < roster->gpus.count; i++) {
+        const char *key = state_at(roster, i)->pci;
+        if (key != NULL && gpu_stage_may_open(stage, key) == roster->notes[i].is_released)
+            return false;
+    }
+    return true;
 }
 
 struct record_list *gpu_roster_gpus(struct gpu_roster *roster)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "agent/gpu_report.h"
+#include "agent/gpu_stage.h"
 #include "base/strings.h"
 
 struct gpu_roster;
@@ -37,6 +38,22 @@ void gpu_roster_forget_key(struct gpu_roster *roster, const char *key);
 
 /* All are lost. */
 void gpu_roster_lose_all(struct gpu_roster *roster, const char *why);
+
+/* The GPUs with these UUIDs are released, and no others: such a GPU counts as lost, whatever reports say of
+ * it. When nothing has it open any more the owner of the helpers sets is_released in its state. True: that
+ * changed something. */
+bool gpu_roster_release(struct gpu_roster *roster, const struct strings *uuids);
+bool gpu_roster_is_released(const struct gpu_roster *roster, size_t i);
+size_t gpu_roster_count_released(const struct gpu_roster *roster);
+
+/* Then no driver is even started, so that it can be unloaded. False where there are no GPUs. */
+bool gpu_roster_is_all_released(const struct gpu_roster *roster);
+
+/* Tells a new helper what it must not open; false when it cannot be told of so many GPUs. */
+bool gpu_roster_set_stage(const struct gpu_roster *roster, struct gpu_stage *stage);
+
+/* A helper with this stage opens what it should, and nothing that is released. */
+bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_stage *stage);
 
 /* All GPUs (struct gpu_state) by index, without gaps. The list is the roster's. */
 struct record_list *gpu_roster_gpus(struct gpu_roster *roster);

@@ -35,7 +35,25 @@ bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key)
     for (uint32_t i = 0; stage != NULL && i < stage->n_left_out; i++)
         if (strcmp(stage->left_out[i], key) == 0)
             return true;
-    return false;
+    return stage != NULL && !gpu_stage_may_open(stage, key);
+}
+
+bool gpu_stage_know(struct gpu_stage *stage, const char *key, bool is_released)
+{
+    if (stage->n_known == GPU_KNOWN)
+        return false;
+    struct gpu_known *known = &stage->known[stage->n_known++];
+    (void)snprintf(known->key, GPU_KEY_SIZE, "%s", key);
+    known->is_released = is_released;
+    return true;
+}
+
+bool gpu_stage_may_open(const struct gpu_stage *stage, const char *key)
+{
+    for (uint32_t i = 0; i < stage->n_known; i++)
+        if (strcmp(stage->known[i].key, key) == 0)
+            return !stage->known[i].is_released;
+    return stage->n_known == 0;
 }
 
 void gpu_stage_hang(struct gpu_stage *stage, const char *key)

@@ -3,6 +3,9 @@
  * A page that the agent shares with a GPU helper process: at which GPU the helper is, so that its silence can
  * be put down to one GPU, and which GPUs it leaves out. A GPU's key is its PCI address, or "#N", the driver's
  * own number, before the address is known.
+ *
+ * A GPU that is left out because it hangs may be opened to learn which one it is. One that is released is not
+ * opened at all: so where there is one, the others are opened by their addresses.
  */
 #pragma once
 
@@ -13,6 +16,12 @@
 
 #define GPU_KEY_SIZE 32U
 #define GPU_LEFT_OUT 64U // GPUs; a node with more of them that hang has none that can be used
+#define GPU_KNOWN    256U
+
+struct gpu_known {
+    char key[GPU_KEY_SIZE];
+    bool is_released;
+};
 
 struct gpu_stage {
     _Atomic uint64_t steps;   // grows with everything the helper begins or ends
@@ -20,6 +29,8 @@ struct gpu_stage {
     char key[GPU_KEY_SIZE];   // the GPU it is at; "": none
     uint32_t n_left_out;      // this and the next are written before the helper is forked
     char left_out[GPU_LEFT_OUT][GPU_KEY_SIZE];
+    uint32_t n_known; // 0: none is released, and whatever the driver lists is opened
+    struct gpu_known known[GPU_KNOWN];
 };
 
 /* Shared with processes forked later. NULL without memory for it. */
@@ -28,6 +39,12 @@ void gpu_stage_free(struct gpu_stage *stage);
 
 /* False when no more fit. */
 bool gpu_stage_leave_out(struct gpu_stage *stage, const char *key);
+
+/* One of all GPUs that are known; said of each or of none. False as above. */
+bool gpu_stage_know(struct gpu_stage *stage, const char *key, bool is_released);
+
+/* May a helper with this stage have that GPU open? */
+bool gpu_stage_may_open(const struct gpu_stage *stage, const char *key);
 
 /* In the helper. A NULL stage leaves nothing out and is told nothing. */
 bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key);

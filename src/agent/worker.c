@@ -222,6 +222,13 @@ static uint64_t ask_gpus(void *arg)
     return worker->gpus != NULL ? gpu_helper_ask(worker->gpus) : 0; // at the start the first report answers
 }
 
+static void release_gpus(void *arg, const struct strings *uuids)
+{
+    struct worker *worker = arg;
+    if (worker->gpus != NULL)
+        gpu_helper_release(worker->gpus, uuids);
+}
+
 /* Nobody else needs them, and a sample with other numbers alone is nothing new. */
 static void forget_answers(const struct record_list *gpus)
 {
@@ -346,6 +353,8 @@ static int open_effects(struct worker *worker, struct error *err)
         .check = worker->check,
         .looks = worker->looks,
         .tellers = worker->tellers,
+        .release_gpus = release_gpus,
+        .arg = worker,
         .state_fd = worker->state_fd,
         .epoch_file = epoch_file,
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume|drain|policy; for operators. Jobs that run there go on. */
+/* mgpu gpu pause|resume|drain|release|policy; for operators. Jobs that run there go on. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,11 +37,12 @@ static int add_gpus(json_t *names, const char *word, struct error *err)
     return r;
 }
 
-static int run(struct call *call, const char *path, int argc, char **argv, struct error *err)
+/* `names` gets the GPUs. */
+static int run_on(
+    struct call *call, const char *path, int argc, char **argv, json_t *names, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
-    json_t *names = json_array();
-    (void)json_object_set_new(body, "gpus", names);
+    (void)json_object_set(body, "gpus", names);
     if (argc == 0) {
         (void)error_set(err, -EINVAL, "no GPU given");
         return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
@@ -51,21 +52,29 @@ static int run(struct call *call, const char *path, int argc, char **argv, struc
         if (r < 0)
             return r;
     }
-    int r = outage_post(call, path, body, err);
-    if (r != EXIT_OK || !((const struct outage_options *)call->options)->is_waiting)
-        return r;
-    r = outage_wait_gpus(call, names, err);
-    return r < 0 ? r : EXIT_OK;
+    return outage_post(call, path, body, err);
 }
 
 static int run_pause(struct call *call, int argc, char **argv, struct error *err)
 {
-    return run(call, API_PATH "/gpus/pause", argc, argv, err);
+    _cleanup_json_ json_t *names = json_array();
+    int r = run_on(call, API_PATH "/gpus/pause", argc, argv, names, err);
+    if (r == EXIT_OK && ((const struct outage_options *)call->options)->is_waiting)
+        r = outage_wait_gpus(call, names, err);
+    return r;
+}
+
+static int run_release(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *names = json_array();
+    int r = run_on(call, API_PATH "/gpus/release", argc, argv, names, err);
+    return r == EXIT_OK ? outage_wait_released(call, names, err) : r;
 }
 
 static int run_resume(struct call *call, int argc, char **argv, struct error *err)
 {
-    return run(call, API_PATH "/gpus/resume", argc, argv, err);
+    _cleanup_json_ json_t *names = json_array();
+    return run_on(call, API_PATH "/gpus/resume", argc, argv, names, err);
 }
 
 static int refuse_policy(const char *word, struct error *err)
@@ -137,6 +146,18 @@ static const struct command drain_command = {
     .run = run_pause,
 };
 
+static const struct command release_command = {
+    .name = "gpu release",
+    .usage = "[OPTIONS] GPU...",
+    .help = "Pause these GPUs and let go of them, so that they can be reset (operators)",
+    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. No job may run there. Returns when no\n"
+              "process of mgpu has them open any more; resume takes them back.",
+    .tables = { outage_rows },
+    .options_size = sizeof(struct outage_options),
+    .complete_operand = complete_gpus,
+    .run = run_release,
+};
+
 static const struct command resume_command = {
     .name = "gpu resume",
     .aliases = { "resume" },
@@ -161,11 +182,11 @@ static const struct command policy_command = {
 };
 
 static const struct command *const actions[] = { &pause_command, &resume_command, &drain_command,
-    &policy_command, NULL };
+    &release_command, &policy_command, NULL };
 
 const struct command command_gpu = {
     .name = "gpu",
-    .usage = "pause|resume|drain|policy GPU...",
+    .usage = "pause|resume|drain|release|policy GPU...",
     .help = "Take GPUs out of use, and put them back (operators)",
     .actions = actions,
 };

@@ -99,8 +99,9 @@ static json_t *list_paused(const json_t *gpus, bool is_ours)
     bool is_only_node = true;
     size_t index = 0;
     json_array_foreach(gpus, index, gpu) is_only_node = is_only_node && field_is(gpu, "node", first);
-    json_array_foreach(gpus, index,
-        gpu) if (field_is(gpu, "state", "paused") && (!is_ours || field_is(gpu, "reason", FEED_REASON)))(void)
+    json_array_foreach(
+        gpus, index, gpu) if ((field_is(gpu, "state", "paused") || field_is(gpu, "state", "released")) &&
+                              (!is_ours || field_is(gpu, "reason", FEED_REASON)))(void)
         json_array_append_new(list, name_of(gpu, is_only_node));
     return list;
 }

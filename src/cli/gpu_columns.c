@@ -119,7 +119,8 @@ static char *outside_users(const json_t *gpu)
 static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
 {
     _cleanup_free_ char *outside = outside_users(gpu);
-    bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained");
+    bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "released") ||
+                     field_is(gpu, "state", "node_drained");
     if (has_jobs(gpu) || (!is_paused && outside == NULL))
         return join_jobs(gpu, "id");
     *color = is_paused ? COLOR_MAGENTA : COLOR_YELLOW;
@@ -141,7 +142,7 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     } looks[] = { { "free", COLOR_NONE }, { "used", COLOR_GREEN }, { "shared", COLOR_GREEN },
         { "lost", COLOR_RED }, { "node_down", COLOR_RED }, { "paused", COLOR_MAGENTA },
         { "node_drained", COLOR_MAGENTA }, { "drained", COLOR_RED }, { "unclean", COLOR_YELLOW },
-        { "refused", COLOR_MAGENTA } };
+        { "refused", COLOR_MAGENTA }, { "released", COLOR_MAGENTA } };
     for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
         if (field_is(gpu, "state", looks[i].state))
             *color = looks[i].color;
@@ -283,7 +284,7 @@ void gpu_print_line(const json_t *gpus, FILE *out)
         bool is_lost = field_is(gpu, "state", "lost") || field_is(gpu, "state", "node_down") ||
                        field_is(gpu, "state", "paused") || field_is(gpu, "state", "node_drained") ||
                        field_is(gpu, "state", "drained") || field_is(gpu, "state", "unclean") ||
-                       field_is(gpu, "state", "refused");
+                       field_is(gpu, "state", "refused") || field_is(gpu, "state", "released");
         bool is_used = json_array_size(json_object_get(gpu, "jobs")) > 0;
         (void)fprintf(out, "%s%" PRId64 ":", index > 0 ? " " : "", field_integer(gpu, "index", 0));
         if (is_lost)

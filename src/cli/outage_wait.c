@@ -6,10 +6,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/field.h"
 #include "wire/limits.h"
+
+#define RELEASE_LOOK_MS 100
+#define RELEASE_MOST_MS 90000 // a driver may open its GPUs first, for a minute each
 
 #define PATIENCE_S 10 // of one request; then it is asked again
 
@@ -101,6 +106,46 @@ static int wait_until_none(struct call *call, find_fn *find, const void *where, 
 int outage_wait_gpus(struct call *call, const json_t *names, struct error *err)
 {
     return wait_until_none(call, find_on_gpus, names, err);
+}
+
+/* 1 when all of them are, 0 when one is not yet. */
+static int look_for_released(struct call *call, const json_t *names, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    size_t index = 0;
+    const json_t *gpu = NULL;
+    bool is_done = true;
+    int r = client_get(&call->client, API_PATH "/gpus", &answer, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(answer, "gpus"), index, gpu)
+    {
+        if (!is_named(names, gpu) || field_is(gpu, "state", "released"))
+            continue;
+        is_done = false;
+        if (!field_is(gpu, "state", "node_down"))
+            continue;
+        _cleanup_free_ char *node = field_shown(gpu, "node");
+        (void)error_set(err, -EHOSTDOWN, "node %s is not connected: what it has open is not known", node);
+        return error_hint(err, "its GPUs are released when it is there: mgpu gpus shows it");
+    }
+    return is_done;
+}
+
+int outage_wait_released(struct call *call, const json_t *names, struct error *err)
+{
+    const struct timespec pause_time = { .tv_nsec = RELEASE_LOOK_MS * 1000000L };
+    int64_t until_ms = clock_boot_ms() + RELEASE_MOST_MS;
+    int r = 0;
+    call->client.patience_ms = CLIENT_PATIENT_MS;
+    while ((r = look_for_released(call, names, err)) == 0 && clock_boot_ms() < until_ms)
+        (void)nanosleep(&pause_time, NULL);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    (void)error_set(
+        err, -ETIMEDOUT, "mgpu still has one of these GPUs open after %d s", RELEASE_MOST_MS / 1000);
+    return error_hint(err, "the driver may hang in the process mgpu-gpus of its node, or mgpu-agent there is "
+                           "older than this version");
 }
 
 int outage_wait_node(struct call *call, const char *node, struct error *err)

@@ -10,5 +10,9 @@
 /* Until no job has one of these GPUs ("0", "node:0"). 0, or a negative errno. */
 int outage_wait_gpus(struct call *call, const json_t *names, struct error *err);
 
+/* Returns when no process of mgpu has the GPUs of `names` open any more. -EHOSTDOWN: a node is not there to
+ * tell, -ETIMEDOUT: it takes too long. */
+int outage_wait_released(struct call *call, const json_t *names, struct error *err);
+
 /* Until no job is on this node. */
 int outage_wait_node(struct call *call, const char *node, struct error *err);

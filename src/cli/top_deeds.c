@@ -261,7 +261,8 @@ void top_drain(struct top *top)
         bool is_drained = field_is(node, "state", "drained");
         ask_drain(top, is_drained ? &deed_return : &deed_drain, "node", xstrdup(field_text(node, "name")));
     } else if (!is_node && gpu != NULL) {
-        bool is_out = field_is(gpu, "state", "paused") || field_is(gpu, "state", "drained");
+        bool is_out = field_is(gpu, "state", "paused") || field_is(gpu, "state", "released") ||
+                      field_is(gpu, "state", "drained");
         char *name = xasprintf("%s:%" PRId64, field_text(gpu, "node"), field_integer(gpu, "index", 0));
         ask_drain(top, is_out ? &deed_resume : &deed_pause, "GPU", name);
     }

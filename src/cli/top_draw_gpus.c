@@ -43,7 +43,7 @@ static bool is_away(const json_t *gpu)
 static bool is_out_of_use(const json_t *gpu)
 {
     return is_state(gpu, "paused", "node_drained") || is_state(gpu, "drained", "unclean") ||
-           is_state(gpu, "refused", "refused");
+           is_state(gpu, "refused", "released");
 }
 
 /* The largest process that has no job here, or NULL. */
@@ -70,7 +70,8 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     char idle[32];
     *look = LOOK_WARN;
     if (is_away(gpu) || is_out_of_use(gpu)) {
-        *look = is_state(gpu, "paused", "node_drained") ? LOOK_HELD : LOOK_BAD;
+        bool is_meant = is_state(gpu, "paused", "node_drained") || field_is(gpu, "state", "released");
+        *look = is_meant ? LOOK_HELD : LOOK_BAD;
         if (field_is(gpu, "state", "lost") && field_is_known(gpu, "trouble"))
             return field_shown(gpu, "trouble");
         return outage_text(&view, gpu, field_text(gpu, "state"));

@@ -45,7 +45,7 @@ static int mark_of(const json_t *gpu)
         int mark;
     } states[] = { { "lost", MARK_LOST }, { "node_down", MARK_LOST }, { "drained", MARK_LOST },
         { "paused", MARK_PAUSED }, { "node_drained", MARK_PAUSED }, { "unclean", MARK_PAUSED },
-        { "refused", MARK_PAUSED } };
+        { "refused", MARK_PAUSED }, { "released", MARK_PAUSED } };
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
         if (field_is(gpu, "state", states[i].state))
             return states[i].mark;

@@ -192,9 +192,15 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
 
 /* --- administration: -EPERM, -ENOENT, -EINVAL, -EBUSY, -ERANGE, answered as requests are --- */
 
+enum gpu_wish {
+    GPU_WISH_RESUME,
+    GPU_WISH_PAUSE,   // nothing new starts there
+    GPU_WISH_RELEASE, // nor does mgpu have it open; refused while a job is there
+};
+
 /* `gpus`: "node:0", or "0" on the only node. `until_ms` 0: until it is taken back. */
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request);
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request);
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request);
 

@@ -101,6 +101,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
         change->uuid != NULL ? xasprintf("%s/%s", change->node, change->uuid) : xstrdup(change->node);
     core_set_mark(core, change);
     core_change_cluster(core, change);
+    core_tell_released(core, core_find_node(core, change->node));
     if (find_mark(core, change->node, change->uuid) != NULL)
         core_put_change(core, kind, key, change);
     else
@@ -266,18 +267,22 @@ int core_find_gpu(const struct core *core, const char *text, struct core_node **
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request)
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
 {
+    static const char *const deeds[] = { "resume GPUs", "pause GPUs", "release GPUs" };
     struct core_answer answer = { 0 };
     struct core_node *node = NULL;
+    bool is_resume = wish == GPU_WISH_RESUME;
     const struct gpu_state *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
-    answer.code =
-        core_check_admin(core, who, is_resume ? "resume GPUs" : "pause GPUs", until_ms, &answer.err);
+    answer.code = core_check_admin(core, who, deeds[wish], until_ms, &answer.err);
     if (answer.code == 0 && gpus->count == 0)
         answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
-    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        if (answer.code == 0 && wish == GPU_WISH_RELEASE)
+            answer.code = core_check_release(core, node, gpu, &answer.err);
+    }
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         bool is_faulty = is_resume && core_end_fault(core, node->name, gpu->uuid);
@@ -290,6 +295,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .uuid = xstrdup(gpu->uuid),
             .text = xstrdup(reason),
             .until_ms = until_ms,
+            .is_released = wish == GPU_WISH_RELEASE,
         };
         core_make_mark(core, &change);
         cluster_change_clear(&change);

@@ -166,7 +166,8 @@ void core_check_health(struct core *core, struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     node->health_due_ms = TIME_NEVER;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        int64_t due_ms = gpus[i].uuid != NULL ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
+        bool is_judged = gpus[i].uuid != NULL && !core_is_released(core, node, &gpus[i]);
+        int64_t due_ms = is_judged ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
 }

@@ -204,6 +204,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     core_stop_unwanted(core, node);
     if (!was_up && node->n_unwanted > 0)
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
+    core_tell_released(core, node);
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
@@ -477,6 +478,7 @@ static void on_gpus(struct core *core, const struct core_node *node, const void 
     known->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
     take_features(&known->hello, gpus);
+    core_tell_released(core, known);
     core_watch_gpus(core, known);
     core_check_health(core, known);
     core_node_changed(core, known);

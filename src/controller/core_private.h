@@ -325,8 +325,14 @@ void core_clear_policies(struct core *core);
 
 /* --- core_health.c --- */
 void core_check_health(struct core *core, struct core_node *node); // after core_watch_gpus()
-void core_run_health(struct core *core);                           // what is due by itself
-int64_t core_next_health(const struct core *core);                 // wall clock; TIME_NEVER
+
+/* core_release.c */
+bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
+int core_check_release(
+    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err);
+void core_tell_released(struct core *core, const struct core_node *node); // when it shows other ones; or NULL
+void core_run_health(struct core *core);                                  // what is due by itself
+int64_t core_next_health(const struct core *core);                        // wall clock; TIME_NEVER
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 void core_clear_faults(struct core *core);

@@ -4,24 +4,25 @@
 
 struct request;
 
-void handle_submit(struct request *request);       // serve_submit.c
-void handle_list(struct request *request);         // serve_list.c
-void handle_show(struct request *request);         // serve_show.c
-void handle_wait(struct request *request);         // serve_wait.c
-void handle_cancel(struct request *request);       // serve_cancel.c
-void handle_log(struct request *request);          // serve_log.c
-void handle_why(struct request *request);          // serve_why.c
-void handle_hold(struct request *request);         // serve_rules.c
-void handle_release(struct request *request);      // serve_rules.c
-void handle_edit(struct request *request);         // serve_rules.c
-void handle_signal(struct request *request);       // serve_control.c
-void handle_suspend(struct request *request);      // serve_control.c
-void handle_continue(struct request *request);     // serve_control.c
-void handle_requeue(struct request *request);      // serve_control.c
-void handle_retry(struct request *request);        // serve_retry.c
-void handle_terminal(struct request *request);     // serve_terminal.c
-void handle_exec(struct request *request);         // serve_terminal.c
-void handle_pause(struct request *request);        // serve_cluster.c
+void handle_submit(struct request *request);   // serve_submit.c
+void handle_list(struct request *request);     // serve_list.c
+void handle_show(struct request *request);     // serve_show.c
+void handle_wait(struct request *request);     // serve_wait.c
+void handle_cancel(struct request *request);   // serve_cancel.c
+void handle_log(struct request *request);      // serve_log.c
+void handle_why(struct request *request);      // serve_why.c
+void handle_hold(struct request *request);     // serve_rules.c
+void handle_release(struct request *request);  // serve_rules.c
+void handle_edit(struct request *request);     // serve_rules.c
+void handle_signal(struct request *request);   // serve_control.c
+void handle_suspend(struct request *request);  // serve_control.c
+void handle_continue(struct request *request); // serve_control.c
+void handle_requeue(struct request *request);  // serve_control.c
+void handle_retry(struct request *request);    // serve_retry.c
+void handle_terminal(struct request *request); // serve_terminal.c
+void handle_exec(struct request *request);     // serve_terminal.c
+void handle_pause(struct request *request);    // serve_cluster.c
+void handle_release_gpus(struct request *request);
 void handle_resume(struct request *request);       // serve_cluster.c
 void handle_policy(struct request *request);       // serve_cluster.c
 void handle_drain(struct request *request);        // serve_cluster.c

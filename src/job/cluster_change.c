@@ -42,6 +42,7 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(60, RECORD_U32, struct cluster_change, fault, 0),
     RECORD_FIELD(61, RECORD_U32, struct cluster_change, xid, 0),
     RECORD_FIELD(62, RECORD_U64, struct cluster_change, energy_mj, 0),
+    RECORD_FIELD(63, RECORD_BOOL, struct cluster_change, is_released, 0),
     RECORD_FIELD(90, RECORD_BOOL, struct cluster_change, has_come, 0),
     RECORD_FIELD(91, RECORD_BOOL, struct cluster_change, is_held, 0),
 };

@@ -81,6 +81,7 @@ struct cluster_change {
     uint32_t fault;     // enum gpu_fault
     uint32_t xid;       // of the driver's error that it was drained for; 0: for none
     uint64_t energy_mj; // its counter then: less means that it was reset since
+    bool is_released;   // of CHANGE_GPU_PAUSE: its node lets go of it, too, so that it can be reset
 };
 
 extern const struct record_type cluster_device_record;

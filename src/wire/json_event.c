@@ -107,6 +107,8 @@ static void add_change(json_t *object, const struct job_event *event, struct use
     (void)json_object_set_new(object, "node", json_text_string(change->node));
     (void)json_object_set_new(object, "uuid", json_text_string(change->uuid));
     (void)json_object_set_new(object, "message", json_text_string(change->text));
+    if (change->kind == CHANGE_GPU_PAUSE)
+        (void)json_object_set_new(object, "released", json_boolean(change->is_released));
     if (change->kind == CHANGE_NODE_UP)
         (void)json_object_set_new(object, "came", json_boolean(change->has_come));
     if (change->kind == CHANGE_NODE_UNREACHABLE)

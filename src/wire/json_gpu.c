@@ -21,6 +21,10 @@ static const char *state_word(const struct json_gpu_view *view)
 {
     if (!view->is_node_up)
         return "node_down";
+    if (view->gpu->is_released != 0)
+        return "released";
+    if (view->pause != NULL && view->pause->is_released)
+        return "paused"; // its node still has it open
     if (view->gpu->is_lost != 0)
         return "lost";
     if (view->pause != NULL)

@@ -59,6 +59,7 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(63, RECORD_U32, struct gpu_state, is_one_process, 0),
     RECORD_FIELD(64, RECORD_U32, struct gpu_state, recovery, 0),
     RECORD_FIELD(65, RECORD_U32, struct gpu_state, is_host_memory, 0),
+    RECORD_FIELD(66, RECORD_U32, struct gpu_state, is_released, 0),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 
@@ -247,6 +248,12 @@ static const struct record_field look_answer_fields[] = {
 const struct record_type message_process_record =
     RECORD_TYPE(MESSAGE_PROCESS, "PROCESS", struct message_process, look_answer_fields);
 
+static const struct record_field release_fields[] = {
+    RECORD_FIELD(1, RECORD_STRINGS, struct message_release, uuids, GPU_UUIDS_MAX),
+};
+const struct record_type message_release_record =
+    RECORD_TYPE(MESSAGE_RELEASE, "RELEASE", struct message_release, release_fields);
+
 static const struct record_field open_terminal_fields[] = {
     ATTEMPT_FIELDS(struct message_open_terminal),
     RECORD_FIELD(6, RECORD_U64, struct message_open_terminal, stream, 0),
@@ -385,6 +392,7 @@ static const struct record_type *const types[] = {
     &message_go_record,
     &message_heartbeat_record,
     &message_heard_record,
+    &message_release_record,
 };
 
 const struct record_type *message_type(uint16_t id)

@@ -24,6 +24,7 @@
  *
  *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
  * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
+ *                             <─────── RELEASE (GPUs)            the whole list, until GPUS shows it
  *                             <─────── TELL (somebody outside)   once a try; TOLD says what became of it >
  */
 #pragma once
@@ -47,6 +48,7 @@
 #define NODE_ATTEMPTS_MAX 65536U
 #define NODE_HOLDS_MAX    24576U      // attempts that a node takes on: its HELLO must fit into a frame
 #define GPU_PROCESSES_MAX 128U        // of one GPU
+#define GPU_UUIDS_MAX     32768U      // bytes of the UUIDs of all
 #define TELL_TEXT_MAX     (32U << 10) // bytes of each text of a notice
 #define TELL_JSON_MAX     (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that is looked at
@@ -82,6 +84,7 @@ enum message_id {
     MESSAGE_GO,
     MESSAGE_HEARTBEAT = 185,
     MESSAGE_HEARD,
+    MESSAGE_RELEASE = 190,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -144,6 +147,7 @@ struct gpu_state {
     uint32_t is_one_process; // 1: its compute mode lets one process in, so that jobs cannot share it
     uint32_t recovery;       // enum gpu_recovery: what the driver wants to be done
     uint32_t is_host_memory; // 1: the system uses its memory, too, so that what is used there says nothing
+    uint32_t is_released;    // 1: RELEASE named it, and no process of mgpu has it open any more; lost as well
 };
 
 /* The numbers are the driver's. */
@@ -325,6 +329,12 @@ struct message_gpus {
     struct record_list features; // struct node_feature, each instead of the one of its name
 };
 
+/* These GPUs, and no others, are to be let go of, so that they can be reset; GPUS and HELLO tell when that is
+ * done. Said again as long as they tell otherwise. */
+struct message_release {
+    struct strings uuids;
+};
+
 struct message_open_log {
     uint64_t stream;   // random, good for one connection
     uint32_t uid, gid; // the job's owner: the file is opened as this user
@@ -458,6 +468,7 @@ extern const struct record_type message_started_record;
 extern const struct record_type message_exited_record;
 extern const struct record_type message_returned_record;
 extern const struct record_type message_gpus_record;
+extern const struct record_type message_release_record;
 extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;
 extern const struct record_type message_look_record;

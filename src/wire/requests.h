@@ -21,7 +21,7 @@ struct token_request {
     char *host;         // how its user reaches this machine, for the address in the answer; NULL: by its name
 };
 
-/* POST /gpus/pause, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
+/* POST /gpus/pause, /gpus/release, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
 struct mark_request {
     struct strings gpus; // "node:0" or "0"
     char *reason;

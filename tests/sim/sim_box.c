@@ -267,7 +267,7 @@ static void on_pause(void *arg, uint64_t number, void *object)
         int64_t now = box->world.now_ms;
         if (!box->is_storm || world_one_in(&box->world, 4))
             core_pause(box->core, now, now, &admin, &gpus, "for a while", 0,
-                !box->is_storm || world_one_in(&box->world, 2), NULL);
+                !box->is_storm || world_one_in(&box->world, 2) ? GPU_WISH_RESUME : GPU_WISH_PAUSE, NULL);
     }
     box_turn(box);
     /* What a node tells that comes back late can drain a GPU once more. */

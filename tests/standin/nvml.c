@@ -34,6 +34,9 @@
  *   fail FUNCTION CODE       that function returns CODE
  *   still 1                  the file is never read again by this process, for benchmarks
  *
+ * A process that uses a GPU has its device node open: the file STATE.gpuI, where STATE is the state file, and
+ * STATE.ctl for the driver itself; where there are such files.
+ *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
 #include <dlfcn.h>
@@ -259,20 +262,41 @@ static void read_line(struct machine *machine, const char *line)
     (void)sscanf(line, "processes %u", &machine->process_bytes);
 }
 
-static int open_state(void)
+/* The state file, or one beside it. */
+static int open_file(const char *suffix)
 {
     char path[4096];
     Dl_info self;
     const char *named = getenv("MGPU_NVML_STANDIN");
+    const char *slash = NULL;
+    if (named == NULL && dladdr((void *)(size_t)open_file, &self) != 0)
+        slash = strrchr(self.dli_fname, '/');
     if (named != NULL)
-        return open(named, O_RDONLY | O_CLOEXEC);
-    if (dladdr((void *)(size_t)open_state, &self) == 0)
+        (void)snprintf(path, sizeof(path), "%s%s", named, suffix);
+    else if (slash != NULL)
+        (void)snprintf(
+            path, sizeof(path), "%.*s/nvml.state%s", (int)(slash - self.dli_fname), self.dli_fname, suffix);
+    else
         return -1;
-    const char *slash = strrchr(self.dli_fname, '/');
-    if (slash == NULL)
-        return -1;
-    (void)snprintf(path, sizeof(path), "%.*s/nvml.state", (int)(slash - self.dli_fname), self.dli_fname);
     return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int open_state(void)
+{
+    return open_file("");
+}
+
+static int driver_fd = -1, gpu_fds[GPUS_MAX];
+static _Atomic int is_open[GPUS_MAX];
+
+static void close_all(void)
+{
+    for (unsigned int i = 0; i < GPUS_MAX; i++)
+        if (is_open[i] && gpu_fds[i] >= 0)
+            (void)close(gpu_fds[i]);
+    if (driver_fd >= 0)
+        (void)close(driver_fd);
+    driver_fd = -1;
 }
 
 static struct machine read_machine(void)
@@ -384,21 +408,45 @@ static int count_gpus(unsigned int *count)
     return 0;
 }
 
+static int open_gpu(unsigned int i, void **device)
+{
+    char suffix[16];
+    struct machine machine = hang_at(i);
+    if (i >= GPUS_MAX)
+        return NOT_FOUND;
+    if (machine.gpus[i].handle_code != 0)
+        return machine.gpus[i].handle_code;
+    if (!is_open[i]) {
+        spend(&machine, machine.gpus[i].open_ms);
+        (void)snprintf(suffix, sizeof(suffix), ".gpu%u", i);
+        gpu_fds[i] = open_file(suffix);
+    }
+    is_open[i] = 1;
+    *device = (void *)(size_t)(i + 1);
+    return 0;
+}
+
 static int give_handle(unsigned int index, void **device)
 {
-    static _Atomic int is_open[GPUS_MAX];
     struct machine machine = look();
     if (index >= (machine.has_order ? machine.n_listed : machine.count))
         return NOT_FOUND;
-    unsigned int i = machine.has_order ? machine.order[index] : index;
-    machine = hang_at(i);
-    if (i < GPUS_MAX && machine.gpus[i].handle_code != 0)
-        return machine.gpus[i].handle_code;
-    if (i < GPUS_MAX && !is_open[i])
-        spend(&machine, machine.gpus[i].open_ms);
-    is_open[i < GPUS_MAX ? i : 0] = 1;
-    *device = (void *)(size_t)(i + 1);
-    return 0;
+    return open_gpu(machine.has_order ? machine.order[index] : index, device);
+}
+
+/* Of the GPUs that are listed. */
+static int give_handle_at(const char *address, void **device)
+{
+    struct machine machine = look();
+    unsigned int domain, bus, slot;
+    if (sscanf(address, "%x:%x:%x", &domain, &bus, &slot) != 3)
+        return BAD_ARGUMENT;
+    for (unsigned int k = 0; k < (machine.has_order ? machine.n_listed : machine.count); k++) {
+        unsigned int i = machine.has_order ? machine.order[k] : k;
+        if (i < machine.count && machine.gpus[i].domain == domain && machine.gpus[i].bus == bus && slot == 0)
+            return open_gpu(i, device);
+    }
+    return NOT_FOUND;
 }
 
 static int start(void)
@@ -407,6 +455,8 @@ static int start(void)
     const struct timespec pause_time = { .tv_nsec = POLL_NS };
     for (; machine.is_init_hanging; machine = look())
         (void)nanosleep(&pause_time, NULL);
+    if (machine.init == 0 && driver_fd < 0)
+        driver_fd = open_file(".ctl");
     return machine.init;
 }
 
@@ -415,6 +465,7 @@ int nvmlShutdown(void);
 const char *nvmlErrorString(int code);
 int nvmlDeviceGetCount(unsigned int *count);
 int nvmlDeviceGetHandleByIndex(unsigned int index, void **device);
+int nvmlDeviceGetHandleByPciBusId(const char *address, void **device);
 int nvmlDeviceGetUUID(void *device, char *text, unsigned int size);
 int nvmlDeviceGetName(void *device, char *text, unsigned int size);
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory);
@@ -426,6 +477,7 @@ EXPORT int nvmlInit(void)
 
 EXPORT int nvmlShutdown(void)
 {
+    close_all();
     return 0;
 }
 
@@ -442,6 +494,11 @@ EXPORT int nvmlDeviceGetCount(unsigned int *count)
 EXPORT int nvmlDeviceGetHandleByIndex(unsigned int index, void **device)
 {
     return give_handle(index, device);
+}
+
+EXPORT int nvmlDeviceGetHandleByPciBusId(const char *address, void **device)
+{
+    return give_handle_at(address, device);
 }
 
 EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned int size)

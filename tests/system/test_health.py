@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """GPUs that fail, and GPUs that a job does not leave as it found them. On a stand-in for the driver's library."""
 
+import glob
+import os
 import subprocess
 import time
 
@@ -287,3 +289,58 @@ def test_the_compute_mode_of_a_gpu_is_kept(box, machine, gate):
     machine.unsay('compute 1 3')
     machine.write()
     assert box.wait(shares)['granted'][0]['index'] == 1
+
+
+def holders(path):
+    """The processes that have this file open."""
+    found = []
+    for fd in glob.glob('/proc/[0-9]*/fd/*'):
+        try:
+            if os.readlink(fd) == path:
+                found.append(int(fd.split('/')[2]))
+        except OSError:
+            pass  # it has just gone
+    return found
+
+
+def test_a_released_gpu_can_be_reset_and_the_others_work_on(box, machine, gate, someone):
+    nodes = [f'{machine.state}.gpu{i}' for i in range(2)] + [f'{machine.state}.ctl']
+    for path in nodes:
+        with open(path, 'w', encoding='ascii'):
+            os.chmod(path, 0o644)
+    box.kill()
+    for pid in box.agents():
+        assert harness.wait_process(pid)
+    box.start()
+    assert all(holders(path) for path in nodes)
+    job = hold(box, gate, then='true')
+    refused = box.mgpu('gpu', 'release', '0-1', user=box.user)
+    assert refused.code != 0 and f'in use by job {job}' in refused.err and 'drain --wait' in refused.err, refused
+    assert [gpu['state'] for gpu in box.gpus()] == ['used', 'free']
+    if box.is_root:
+        assert box.mgpu('gpu', 'release', '1', user=someone).code == 4
+    assert box.mgpu('gpu', 'release', '1', '--reason', 'reset', user=box.user, check=True).out == ''
+    assert box.gpus()[1]['state'] == 'released' and box.gpus()[1]['reason'] == 'reset'
+    end = time.monotonic() + harness.DEADLINE_S
+    while not holders(nodes[0]):
+        assert time.monotonic() < end, 'the next helper opens the other GPU'
+    assert not holders(nodes[1])
+    assert 'released: reset' in box.mgpu('gpus').out
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+    assert box.mgpu('gpu', 'release', '0', user=box.user, check=True).code == 0
+    assert not any(holders(path) for path in nodes), 'the driver can be unloaded'
+    box.kill()
+    for pid in box.agents():
+        assert harness.wait_process(pid)
+    box.start()
+    assert [gpu['state'] for gpu in box.gpus()] == ['released', 'released']
+    assert not any(holders(path) for path in nodes)
+    waiting = box.post_job(['true'], gpu_ids='1')
+    assert box.api('GET', f'/jobs/{waiting}/why').json['reasons'][0]['code'] == 'gpu_paused'
+    box.mgpu('gpu', 'resume', '1', user=box.user, check=True)
+    assert box.wait(waiting)['state'] == 'done'
+    assert [gpu['state'] for gpu in box.gpus()] == ['released', 'free']
+    assert not holders(nodes[0]) and holders(nodes[1])
+    box.mgpu('gpu', 'resume', '0', user=box.user, check=True)
+    wait_gpu(box, 0, 'free')

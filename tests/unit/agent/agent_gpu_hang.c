@@ -4,11 +4,14 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/strings.h"
 
 static bool is_unkillable; // as a process inside a driver's call
 
@@ -309,6 +312,159 @@ static void with_too_many_that_cannot_be_killed_all_gpus_are_lost(void **state)
     end(&watcher);
 }
 
+/* --- release --- */
+
+/* How many descriptors of helper processes lead to that file of the stand-in. */
+static unsigned count_open(const char *suffix)
+{
+    _cleanup_free_ char *command = xasprintf(
+        "for p in $(cat /proc/%d/task/*/children); do readlink /proc/$p/fd/*; done | grep -cx '%s%s'",
+        (int)getpid(), getenv("MGPU_NVML_STANDIN"), suffix);
+    unsigned count = 0;
+    FILE *pipe = popen(command, "re");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%u", &count), 1);
+    (void)pclose(pipe);
+    return count;
+}
+
+static const char *const device_files[] = { ".ctl", ".gpu0", ".gpu1", ".gpu2" };
+#define DEVICE_FILES (sizeof(device_files) / sizeof(device_files[0]))
+
+static void make_devices(bool is_there)
+{
+    for (size_t i = 0; i < DEVICE_FILES; i++) {
+        _cleanup_free_ char *path = xasprintf("%s%s", getenv("MGPU_NVML_STANDIN"), device_files[i]);
+        FILE *file = is_there ? fopen(path, "we") : NULL;
+        assert_true(is_there ? file != NULL : unlink(path) == 0);
+        if (file != NULL)
+            (void)fclose(file);
+    }
+}
+
+/* "" for none. */
+static void release(struct watcher *watcher, const char *names)
+{
+    struct strings uuids = { 0 };
+    for (const char *p = names; *p != '\0'; p++) {
+        const char uuid[] = { 'G', 'P', 'U', '-', *p, '\0' };
+        strings_add(&uuids, uuid);
+    }
+    gpu_helper_release(watcher->helper, &uuids);
+    strings_clear(&uuids);
+}
+
+static bool is_released(const struct watcher *watcher, size_t i)
+{
+    return ((const struct gpu_state *)gpu_roster_gpus(watcher->roster)->items)[i].is_released != 0;
+}
+
+static void a_released_gpu_is_open_in_no_process_and_comes_back(void **state)
+{
+    struct watcher watcher = { 0 };
+    make_devices(true);
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    assert_true(count_open(".gpu1") > 0);
+    release(&watcher, "b");
+    assert_false(is_released(&watcher, 1)); // its process is still there
+    while (!is_released(&watcher, 1))
+        await(&watcher, "a-c");
+    assert_int_equal(count_open(".gpu1"), 0);
+    await(&watcher, "a-c");
+    await_time(&watcher, 500); // nothing is tried meanwhile
+    assert_int_equal(count_open(".gpu1"), 0);
+    assert_int_equal(count_open(".gpu0"), 1);
+    assert_int_equal(count_open(".gpu2"), 1);
+    assert_int_equal(count_children(), 1);
+    assert_string_equal(watcher.text, "2 GPUs found by nvml; 1 released");
+    release(&watcher, "");
+    await(&watcher, "abc");
+    assert_false(is_released(&watcher, 1));
+    assert_int_equal(count_open(".gpu1"), 1);
+    make_devices(false);
+    end(&watcher);
+}
+
+static void with_all_gpus_released_nothing_has_the_driver_open(void **state)
+{
+    struct watcher watcher = { 0 };
+    make_devices(true);
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    release(&watcher, "abc");
+    while (!is_released(&watcher, 0) || !is_released(&watcher, 1) || !is_released(&watcher, 2))
+        await(&watcher, "---");
+    assert_int_equal(count_children(), 0);
+    await_time(&watcher, 300);
+    assert_int_equal(count_children(), 0);
+    assert_non_null(strstr(watcher.text, "all GPUs are released"));
+    release(&watcher, "ac");
+    await(&watcher, "-b-");
+    assert_int_equal(count_open(".ctl"), 1);
+    assert_int_equal(count_open(".gpu0") + count_open(".gpu2"), 0);
+    release(&watcher, "");
+    await(&watcher, "abc");
+    make_devices(false);
+    end(&watcher);
+}
+
+static void a_gpu_that_vanishes_beside_a_released_one_changes_no_other(void **state)
+{
+    struct watcher watcher = { 0 };
+    make_devices(true);
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    machine_is(THREE_GPUS "lost 0\norder 1 2\n"); // the driver's numbers move up
+    await(&watcher, "-bc");
+    release(&watcher, "b");
+    while (!is_released(&watcher, 1))
+        await(&watcher, "--c");
+    await(&watcher, "--c");
+    assert_int_equal(count_open(".gpu1"), 0);
+    machine_is(THREE_GPUS);
+    await(&watcher, "a-c");
+    assert_int_equal(count_open(".gpu1"), 0);
+    make_devices(false);
+    end(&watcher);
+}
+
+static void a_gpu_at_which_a_process_hangs_is_not_called_released(void **state)
+{
+    struct watcher watcher = { 0 };
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    is_unkillable = true;
+    machine_is(THREE_GPUS "hang_gpu 1\n");
+    await(&watcher, "a-c");
+    release(&watcher, "b");
+    await_time(&watcher, 500);
+    assert_false(is_released(&watcher, 1));
+    is_unkillable = false;
+    kill_children();
+    while (!is_released(&watcher, 1))
+        await(&watcher, "a-c");
+    end(&watcher);
+}
+
+static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **state)
+{
+    struct watcher watcher = { 0 };
+    make_devices(true);
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    release(&watcher, "a");
+    machine_is(THREE_GPUS "open 2 300\n");
+    while (!is_released(&watcher, 0))
+        await(&watcher, "-bc");
+    release(&watcher, "ab"); // the helper may still be opening
+    while (!is_released(&watcher, 1))
+        await(&watcher, "--c");
+    assert_int_equal(count_open(".gpu0") + count_open(".gpu1"), 0);
+    make_devices(false);
+    end(&watcher);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +485,11 @@ int main(void)
         cmocka_unit_test(helpers_that_cannot_be_killed_are_bounded_and_reaped),
         cmocka_unit_test(helpers_in_a_driver_that_does_not_start_are_one),
         cmocka_unit_test(with_too_many_that_cannot_be_killed_all_gpus_are_lost),
+        cmocka_unit_test(a_released_gpu_is_open_in_no_process_and_comes_back),
+        cmocka_unit_test(with_all_gpus_released_nothing_has_the_driver_open),
+        cmocka_unit_test(a_gpu_that_vanishes_beside_a_released_one_changes_no_other),
+        cmocka_unit_test(a_gpu_at_which_a_process_hangs_is_not_called_released),
+        cmocka_unit_test(what_is_released_while_gpus_are_opened_is_let_go_of_then),
     };
     return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }

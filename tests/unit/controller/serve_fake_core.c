@@ -309,7 +309,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, bool is_resume, void *request)
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
 {
     current->paused = gpus->count;
     answer_job(0, request);

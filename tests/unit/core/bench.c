@@ -30,6 +30,10 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     }
     if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
         return;
+    if (type->id == MESSAGE_RELEASE) {
+        sent->n_gpus = (uint32_t)((const struct message_release *)message)->uuids.count;
+        return;
+    }
     const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
     sent->job = launch->job;
     sent->attempt = launch->attempt;

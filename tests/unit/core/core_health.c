@@ -22,7 +22,7 @@ static int open_with_node(void **state)
 /* What the node says of its first GPU; the second is well. */
 struct sample {
     uint32_t xid; // that has just come; 0: none
-    uint32_t is_lost, is_unclean;
+    uint32_t is_lost, is_unclean, is_released;
     const char *trouble;
 };
 
@@ -33,7 +33,8 @@ static void see(struct bench *b, struct sample sample)
         { .uuid = (char[]){ "GPU-0" },
             .numa = -1,
             .is_lost = sample.is_lost,
-            .is_unclean = sample.is_unclean },
+            .is_unclean = sample.is_unclean,
+            .is_released = sample.is_released },
         { .index = 1, .uuid = (char[]){ "GPU-1" }, .numa = -1 },
     };
     gpus[0].trouble = xstrdup(sample.trouble);
@@ -57,13 +58,18 @@ static const char *fault_text(const struct bench *b)
     return fault != NULL ? fault->text : NULL;
 }
 
-static void pause_or_resume(struct bench *b, const struct identity *who, bool is_resume, void *request)
+static void wish_for(struct bench *b, const struct identity *who, enum gpu_wish wish, void *request)
 {
     struct strings gpus = { 0 };
     strings_add(&gpus, "box:0");
-    core_pause(b->core, b->now_ms, b->now_ms, who, &gpus, "fan", 0, is_resume, request);
+    core_pause(b->core, b->now_ms, b->now_ms, who, &gpus, "fan", 0, wish, request);
     strings_clear(&gpus);
     bench_settle(b);
+}
+
+static void pause_or_resume(struct bench *b, const struct identity *who, bool is_resume, void *request)
+{
+    wish_for(b, who, is_resume ? GPU_WISH_RESUME : GPU_WISH_PAUSE, request);
 }
 
 static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
@@ -254,6 +260,56 @@ static void a_job_that_failed_after_an_error_of_its_gpu_ended_by_it(void **state
     }
 }
 
+/* --- release --- */
+
+static unsigned count_releases(const struct bench *b)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < b->n_sent; i++)
+        count += b->sent[i].id == MESSAGE_RELEASE;
+    return count;
+}
+
+static void a_release_is_said_until_the_node_shows_it_and_so_is_its_end(void **state)
+{
+    struct bench *b = *state;
+    const struct sample released = { .is_lost = 1, .is_released = 1, .trouble = "released" };
+    wish_for(b, &admin, GPU_WISH_RELEASE, &one);
+    assert_int_equal(bench_answer(b, &one)->code, 0);
+    assert_int_equal(count_releases(b), 1);
+    assert_int_equal(bench_sent(b, MESSAGE_RELEASE, 0)->n_gpus, 1);
+    see(b, (struct sample){ .is_lost = 1, .trouble = "released" }); // a process still has it open
+    assert_int_equal(count_releases(b), 2);
+    see(b, released);
+    see(b, released);
+    assert_int_equal(count_releases(b), 2);
+    assert_null(fault_text(b));
+    bench_hello(b, 1, "boot", 2, NULL, 0); // an agent that knows nothing of it
+    assert_int_equal(count_releases(b), 3);
+    see(b, released);
+    pause_or_resume(b, &admin, true, &two);
+    assert_int_equal(count_releases(b), 4);
+    assert_int_equal(bench_sent(b, MESSAGE_RELEASE, 0)->n_gpus, 0);
+    see(b, released);
+    assert_int_equal(count_releases(b), 5);
+    assert_null(fault_text(b));
+    see(b, (struct sample){ 0 });
+    assert_int_equal(count_releases(b), 5);
+    assert_null(fault_text(b));
+    assert_int_equal(books(b)->closed, 0);
+}
+
+static void a_gpu_with_a_job_is_not_released(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    wish_for(b, &admin, GPU_WISH_RELEASE, &two);
+    assert_int_equal(bench_answer(b, &two)->code, -EBUSY);
+    assert_int_equal(count_releases(b), 0);
+    assert_null(core_mark(b->core, "box", "GPU-0"));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
@@ -267,6 +323,8 @@ int main(void)
         CASE(a_contained_error_is_over_by_itself),
         CASE(a_vanished_gpu_returns_when_it_is_seen_again),
         CASE(what_stays_unclean_for_long_is_a_fault),
+        CASE(a_release_is_said_until_the_node_shows_it_and_so_is_its_end),
+        CASE(a_gpu_with_a_job_is_not_released),
         cmocka_unit_test(a_job_that_failed_after_an_error_of_its_gpu_ended_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

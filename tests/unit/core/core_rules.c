@@ -390,8 +390,8 @@ static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
     char zero[] = "0", one_gpu[] = "box:1";
     char *items[] = { zero, one_gpu, NULL };
     struct strings gpus = { items, 2 };
-    core_pause(b->core, b->now_ms, b->now_ms, &owner, &gpus, "no", 0, false, &one);
-    core_pause(b->core, b->now_ms, b->now_ms, &admin, &gpus, "fan", b->now_ms + 60000, false, &two);
+    core_pause(b->core, b->now_ms, b->now_ms, &owner, &gpus, "no", 0, GPU_WISH_PAUSE, &one);
+    core_pause(b->core, b->now_ms, b->now_ms, &admin, &gpus, "fan", b->now_ms + 60000, GPU_WISH_PAUSE, &two);
     submit(b, make_spec(1), &three);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->code, 0);

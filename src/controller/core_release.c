@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPUs that operators have released, so that they can be reset. Which these are is a mark as a pause is.
+ * Their node is told the whole list whenever it shows another one: so nothing has to be remembered of what
+ * was said, and a list that was lost, came late or was forgotten by a crash is put right by the next sample.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/memory.h"
+#include "controller/core_private.h"
+
+static bool is_wished(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
+{
+    const struct cluster_change *mark = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL;
+    return mark != NULL && mark->is_released;
+}
+
+bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
+{
+    return gpu->is_released != 0 || is_wished(core, node, gpu);
+}
+
+int core_check_release(
+    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
+{
+    uint64_t job = 0;
+    if (core_gpu_jobs(core, node->name, gpu->index, &job, 1) == 0)
+        return 0;
+    (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
+    return error_hint(err, "mgpu gpu drain --wait %s:%" PRIu32 " returns when nothing runs there any more",
+        node->name, gpu->index);
+}
+
+void core_tell_released(struct core *core, const struct core_node *node)
+{
+    _cleanup_strings_ struct strings uuids = { 0 };
+    bool is_news = false;
+    if (node == NULL || !node->is_up)
+        return;
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        bool is_wanted = is_wished(core, node, &gpus[i]);
+        is_news = is_news || is_wanted != (gpus[i].is_released != 0);
+        if (is_wanted)
+            strings_add(&uuids, gpus[i].uuid);
+    }
+    if (is_news)
+        core->effects.send(
+            core->effects.arg, node->link, &message_release_record, &(struct message_release){ uuids });
+}
