@@ -465,6 +465,16 @@ class Instance:
             connection.close()
 
 
+def until(ask, what, timeout_s=DEADLINE_S):
+    """What `ask` returns once that is something. Only for what is announced to nobody, such as the state of a
+    process that is no child."""
+    end = time.monotonic() + timeout_s
+    while not (found := ask()):
+        assert time.monotonic() < end, f'{what}: not within {timeout_s} s'
+        select.select([], [], [], 0.02)
+    return found
+
+
 def await_text(path, text, timeout_s=DEADLINE_S):
     """Waits until a file that grows has the text; what it holds up to the end of that line."""
     held, end = b'', time.monotonic() + timeout_s

@@ -5,10 +5,8 @@ import glob
 import http.server
 import json
 import os
-import select
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -17,21 +15,13 @@ import harness
 GPUS = 'sim:4x24G'
 
 
-def until(is_true, what, timeout_s=harness.DEADLINE_S):
-    """For what is announced to nobody: the state of a notice."""
-    end = time.monotonic() + timeout_s
-    while not is_true():
-        assert time.monotonic() < end, f'{what}: not within {timeout_s} s'
-        select.select([], [], [], 0.02)
-
-
 def notices(instance, job):
     return instance.job(job)['notices']
 
 
 def await_state(instance, job, *states, timeout_s=harness.DEADLINE_S):
     """The notices of the job, when each is in one of these states."""
-    until(lambda: notices(instance, job) and all(one['state'] in states for one in notices(instance, job)),
+    harness.until(lambda: notices(instance, job) and all(one['state'] in states for one in notices(instance, job)),
           f'notices of {job} are {states}', timeout_s)
     return notices(instance, job)
 
@@ -160,7 +150,7 @@ def test_without_sendmail_the_failure_is_said_and_tried_again(make_instance, pla
     box = make_instance(GPUS, arguments=('--sendmail', f'{place}/none'))
     job = submit(box, 'true', '--notify', 'mail')
     box.wait(job)
-    until(lambda: notices(box, job)[0]['tries'] == 1, 'the first try')
+    harness.until(lambda: notices(box, job)[0]['tries'] == 1, 'the first try')
     one, = notices(box, job)
     assert one['state'] == 'waiting' and f'there is no {place}/none' in one['error'] and one['next_at']
     assert 'failed 1 time: there is no' in box.mgpu('show', job).out
@@ -172,7 +162,7 @@ def test_a_url_gets_the_job_and_a_refusal_is_tried_again(box, web):
     web.answers[:] = [302]
     job = submit(box, 'exit 5', '--notify', f'{web.url}/hook?a=1,2&b=[x]')
     box.wait(job)
-    until(lambda: notices(box, job)[0]['tries'] == 1, 'the first try')
+    harness.until(lambda: notices(box, job)[0]['tries'] == 1, 'the first try')
     assert 'it answered 302' in notices(box, job)[0]['error']
     web.wait(2)
     await_state(box, job, 'sent')
@@ -302,11 +292,11 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(make_instance, place,
     box = make_instance(GPUS, arguments=('--notice-time', '1s'))
     job = submit(box, 'true', '--notify', f'echo stuck >&2; (read x < {gate.path}) & echo $! > {place}/pid; wait')
     box.wait(job)
-    until(lambda: notices(box, job)[0]['tries'] == 1, 'it was ended')
+    harness.until(lambda: notices(box, job)[0]['tries'] == 1, 'it was ended')
     assert 'took longer than 1 s and was ended: stuck' in notices(box, job)[0]['error']
     with open(f'{place}/pid', encoding='utf-8') as source:
         pid = source.read().strip()
-    until(lambda: not os.path.exists(f'/proc/{pid}'), 'its child was ended too')
+    harness.until(lambda: not os.path.exists(f'/proc/{pid}'), 'its child was ended too')
     assert box.run_job(['echo', 'x'])[1] == 'x\n'
 
 
@@ -371,7 +361,7 @@ def test_a_notice_of_a_user_who_is_gone_fails_with_a_sentence(make_instance, gat
         gate.open()
         box.wait(job)
         root = harness.User('root')
-        until(lambda: box.job(job, user=root)['notices'][0]['tries'] == 1, 'the first try')
+        harness.until(lambda: box.job(job, user=root)['notices'][0]['tries'] == 1, 'the first try')
         assert f'no user with uid {gone.uid}' in box.job(job, user=root)['notices'][0]['error']
     finally:
         gate.open()

@@ -3,7 +3,6 @@
 
 import os
 import re
-import select
 import shutil
 import signal
 import stat
@@ -18,17 +17,8 @@ GPUS = 'sim:2x24G'
 TICKS = os.sysconf('SC_CLK_TCK')
 
 
-def until(is_true, what, timeout_s=harness.DEADLINE_S):
-    """For what is announced to nobody: samples are taken once a second."""
-    end = time.monotonic() + timeout_s
-    while not (found := is_true()):
-        assert time.monotonic() < end, f'{what}: not within {timeout_s} s'
-        select.select([], [], [], 0.02)
-    return found
-
-
 def said(instance, job, key, value):
-    return until(lambda: (shown := instance.job(job))[key] == value and shown, f'{key} of job {job} is {value}')
+    return harness.until(lambda: (shown := instance.job(job))[key] == value and shown, f'{key} of job {job} is {value}')
 
 
 def shepherd_of(instance):
@@ -117,7 +107,7 @@ def test_the_pipe_is_the_owners_alone_and_goes_with_the_job(box, gate, bell):
     assert stat.S_ISFIFO(shown.st_mode) and stat.S_IMODE(shown.st_mode) == 0o600 and shown.st_uid == box.client.uid
     gate.open()
     box.wait(job)
-    until(lambda: not os.path.exists(path), 'the pipe is removed')
+    harness.until(lambda: not os.path.exists(path), 'the pipe is removed')
 
 
 @pytest.mark.root
@@ -266,7 +256,7 @@ def test_a_job_that_never_saves_is_ended_after_its_grace(box, gate, bell):
     asked = time.monotonic()
     box.mgpu('requeue', job, check=True)
     waiting = r'waiting for its checkpoint, at most ([\d.]+m?s) more'
-    assert re.match(waiting, until(lambda: box.job(job)['reason_text'], 'it says what it waits for'))[1] in ('2s', '1s')
+    assert re.match(waiting, harness.until(lambda: box.job(job)['reason_text'], 'it says what it waits for'))[1] in ('2s', '1s')
     assert re.search(waiting, box.mgpu('ps', job, check=True).out)
     assert re.search(r'stopping: ' + waiting, box.mgpu('show', job, check=True).out)
     assert re.search(waiting, box.mgpu('why', job, check=True).out)
@@ -336,7 +326,7 @@ def test_a_stop_goes_on_when_the_shepherd_dies_in_it(make_instance, gate, bell):
     bell.wait()
     instance.wait(job, 'running')
     instance.mgpu('requeue', job, check=True)
-    until(lambda: instance.job(job)['reason_text'], 'it is told')
+    harness.until(lambda: instance.job(job)['reason_text'], 'it is told')
     os.kill(shepherd_of(instance), signal.SIGKILL)
     asked = time.monotonic()
     assert bell.wait() == 'again'
@@ -356,7 +346,7 @@ def go_on_in_the_next_attempt(box, place, example, seconds):
     script = shutil.copy(f'{harness.ROOT}/examples/{example}', place)
     job = box.submit('-C', place, '--checkpoint', '--signal', 'USR1', '--grace', '30s', '-e', f'STATE={place}/state',
                      '--', script, '20', seconds)
-    until(lambda: (box.job(job)['progress'] or 0) >= 0.1, 'it has begun', timeout_s=120)
+    harness.until(lambda: (box.job(job)['progress'] or 0) >= 0.1, 'it has begun', timeout_s=120)
     box.mgpu('requeue', job, check=True)
     over = box.wait(job, timeout_s=120)
     assert (over['state'], over['attempt'], over['progress']) == ('done', 2, 1.0), box.output(job)

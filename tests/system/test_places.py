@@ -5,7 +5,6 @@ import contextlib
 import os
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -39,17 +38,6 @@ def other_users(someone, line, arguments=()):
         yield made.box
 
 
-def until(ask, what):
-    """What `ask` gives when it is something. For what is announced to nobody."""
-    end = time.monotonic() + DEADLINE_S
-    while time.monotonic() < end:
-        given = ask()
-        if given:
-            return given
-        time.sleep(0.05)
-    raise AssertionError(what)
-
-
 @pytest.mark.root
 def test_a_number_that_is_another_user_on_the_node_is_told_and_nothing_runs_as_him(ana):
     with other_users(ana, f'mgpu-tx:x:{ana.uid}:{ana.gid}::{ana.home}:/bin/sh\n') as box:
@@ -58,7 +46,7 @@ def test_a_number_that_is_another_user_on_the_node_is_told_and_nothing_runs_as_h
         ended = box.wait(job)
         sentence = f'on node n1 user id {ana.uid} is mgpu-tx, not {ana.name}'
         assert (ended['ended_by'], ended['message']) == ('start_failed', sentence)
-        error = until(lambda: box.job(job)['notices'][0].get('error'), 'the notice was never tried')
+        error = harness.until(lambda: box.job(job)['notices'][0].get('error'), 'the notice was never tried')
         assert sentence in error and not os.path.exists(told)
 
 
@@ -200,7 +188,7 @@ def test_a_list_of_hosts_lies_ready_while_the_job_runs(cluster, gate):
         lines = cluster.mgpu('logs', '--rank', rank, job, check=True).out.splitlines()
         assert lines[0] == ('440 0' if harness.IS_ROOT else f'400 {cluster.client.uid}')  # the user's by an ACL
         assert lines[3:] == [host.replace(':', ' slots=') for host in lines[2].split(',')]
-        until(lambda path=lines[1]: not os.path.exists(path), f'{lines[1]} stays')
+        harness.until(lambda path=lines[1]: not os.path.exists(path), f'{lines[1]} stays')
 
 
 # --- outputs ---

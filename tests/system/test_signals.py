@@ -8,7 +8,6 @@ import re
 import select
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -30,14 +29,6 @@ def kill_shepherds(instance):
             name = source.read().strip()
         if name == 'mgpu-shepherd':
             os.kill(pid, signal.SIGKILL)
-
-
-def until(is_true, what, timeout_s=harness.DEADLINE_S):
-    """For what the kernel announces to nobody: the state of a process that is no child."""
-    end = time.monotonic() + timeout_s
-    while not is_true():
-        assert time.monotonic() < end, f'{what}: not within {timeout_s} s'
-        select.select([], [], [], 0.01)
 
 
 def trap(bell, gate, *signals, then='true'):
@@ -121,7 +112,7 @@ def test_a_signal_to_an_array_reaches_its_elements(box, gate, bell):
     array = box.submit('-a', '0-1', '--', *trap(bell, gate, 'USR1'))
     bell.wait(), bell.wait()
     for index in (0, 1):
-        until(lambda i=index: box.job(f'{array}.{i}')['state'] == 'running', 'the element runs')
+        harness.until(lambda i=index: box.job(f'{array}.{i}')['state'] == 'running', 'the element runs')
     box.mgpu('signal', array, 'USR1', check=True)
     assert [bell.wait(), bell.wait()] == ['USR1', 'USR1']
     gate.open(2)
@@ -136,12 +127,12 @@ def test_a_suspended_job_stands_still_and_keeps_its_gpus(box, gate, bell):
     box.wait(job, 'running')
     done = box.mgpu('suspend', job, check=True)
     assert 'keeps its GPUs' in done.err
-    until(lambda: state_of(pid) == 'T', 'it is stopped')
+    harness.until(lambda: state_of(pid) == 'T', 'it is stopped')
     shown = box.job(job)
     assert shown['state'] == 'running' and shown['suspended_at'] and len(shown['granted']) == 2
     assert box.mgpu('ps', job, '-o', 'state', '-H', check=True).out.strip() == 'suspended'
     box.mgpu('continue', job, check=True)
-    until(lambda: state_of(pid) != 'T', 'it goes on')
+    harness.until(lambda: state_of(pid) != 'T', 'it goes on')
     assert box.job(job)['suspended_at'] is None
     gate.open()
     assert box.wait(job)['state'] == 'done'
@@ -152,10 +143,10 @@ def test_stop_and_cont_are_suspend_and_continue(box, gate, bell):
     pid = int(bell.wait())
     box.wait(job, 'running')
     box.mgpu('signal', job, 'STOP', check=True)
-    until(lambda: state_of(pid) == 'T', 'it is stopped')
+    harness.until(lambda: state_of(pid) == 'T', 'it is stopped')
     assert box.job(job)['suspended_at']
     box.mgpu('signal', job, 'CONT', check=True)
-    until(lambda: state_of(pid) != 'T', 'it goes on')
+    harness.until(lambda: state_of(pid) != 'T', 'it goes on')
     assert not box.job(job)['suspended_at']
     gate.open()
     box.wait(job)
@@ -166,9 +157,9 @@ def test_cont_reaches_what_somebody_else_stopped(box, gate, bell):
     pid = int(bell.wait())
     box.wait(job, 'running')
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: state_of(pid) == 'T', 'it is stopped')
+    harness.until(lambda: state_of(pid) == 'T', 'it is stopped')
     box.mgpu('continue', job, check=True)
-    until(lambda: state_of(pid) != 'T', 'it goes on')
+    harness.until(lambda: state_of(pid) != 'T', 'it goes on')
     gate.open()
     box.wait(job)
 
@@ -178,7 +169,7 @@ def test_a_suspended_job_can_be_cancelled(box, gate, bell):
     pid = int(bell.wait())
     box.wait(job, 'running')
     box.mgpu('suspend', job, check=True)
-    until(lambda: state_of(pid) == 'T', 'it is stopped')
+    harness.until(lambda: state_of(pid) == 'T', 'it is stopped')
     box.mgpu('cancel', '--grace', '20s', job, check=True)
     assert bell.wait() == 'TERM'  # it is woken for its last chance
     gate.open()
@@ -191,13 +182,13 @@ def test_a_suspension_outlives_everything_of_ours(make_instance, gate, bell):
     pid = int(bell.wait())
     instance.wait(job, 'running')
     instance.mgpu('suspend', job, check=True)
-    until(lambda: state_of(pid) == 'T', 'it is stopped')
+    harness.until(lambda: state_of(pid) == 'T', 'it is stopped')
     kill_shepherds(instance)
     instance.restart()
     assert instance.job(job)['suspended_at']
     assert state_of(pid) == 'T'
     instance.mgpu('continue', job, check=True)
-    until(lambda: state_of(pid) != 'T', 'it goes on')
+    harness.until(lambda: state_of(pid) != 'T', 'it goes on')
     gate.open()
     instance.wait(job)
 
@@ -364,8 +355,8 @@ def test_a_start_that_fails_is_tried_as_often_as_asked(box):
 
 def test_a_job_that_waits_for_its_next_try_can_be_cancelled(box):
     job = box.submit('--retry', '100', '--retry-on', '1', '--', 'false')
-    until(lambda: (box.job(job)['retries'] or 0) >= 2, 'it was tried again')
-    until(lambda: box.job(job)['reason'] == 'backoff', 'it waits for its next try')
+    harness.until(lambda: (box.job(job)['retries'] or 0) >= 2, 'it was tried again')
+    harness.until(lambda: box.job(job)['reason'] == 'backoff', 'it waits for its next try')
     box.mgpu('cancel', job, check=True)
     assert box.wait(job)['state'] == 'cancelled'
 
