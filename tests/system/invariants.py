@@ -162,20 +162,14 @@ def check_left_over(instance):
 
 
 def cgroups_of(instance):
-    """Directories of steps of this instance below the worker's cgroups."""
-    folders = set()
-    for pid in [instance.process.pid, *instance.agents()]:
-        try:
-            with open(f'/proc/{pid}/cgroup', encoding='ascii') as lines:
-                for line in lines:
-                    number, _, path = line.strip().split(':', 2)
-                    if number == '0':
-                        folders.add(path)
-        except OSError:
-            continue
-    mounts = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified']
-    return sorted(found for mount in mounts for path in folders
-                  for found in glob.glob(f'{mount}{path}/**/[0-9]*.[0-9]*.[0-9]*.[0-9]*', recursive=True))
+    """The cells of this instance's attempts, in all hierarchies."""
+    try:
+        with open(f'{instance.run_dir}/cgroup-name', encoding='ascii') as file:
+            name = file.read().strip()
+    except FileNotFoundError:  # nothing is confined here
+        return []
+    return sorted(found for end in ('/', '.')
+                  for found in glob.glob(f'/sys/fs/cgroup/**/{name}{end}j[0-9]*', recursive=True))
 
 
 def check_daemon(instance):

@@ -417,6 +417,17 @@ def test_the_checker_finds_a_gpu_given_out_twice():
     assert any('memory' in sentence for sentence in invariants.check_bookings(shares))
 
 
+def test_the_checker_finds_what_a_job_leaves(make_instance, gate):
+    instance = make_instance()
+    instance.wait(instance.post_job(gate.command()), 'running')
+    left = list(invariants.check_left_over(instance))
+    assert any('shepherd' in sentence for sentence in left) and any('spool' in sentence for sentence in left), left
+    if os.path.exists(f'{instance.run_dir}/cgroup-name'):
+        assert any('cgroup' in sentence for sentence in left), left
+    gate.open()
+    harness.until(lambda: not list(invariants.check_left_over(instance)), 'something is left')
+
+
 # --- instances that see the same cgroups ---
 
 def in_a_namespace(make_instance, run_dir):
