@@ -69,25 +69,30 @@ class Newer:
 
     def __init__(self, cluster, node):
         self.cluster, self.node, self.frames = cluster, node, 0
+        # Read here: in a thread the effective user may be another's for a moment.
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        keys = f'{cluster.box.state_dir}/store/tls'
+        self.server.load_cert_chain(f'{keys}/authority.crt', f'{keys}/authority.key')
+        self.server.set_alpn_protocols([LINK, STREAM])
+        self.clients = {purpose: self.client(purpose) for purpose in (LINK, STREAM)}
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.place = f'127.0.0.1:{self.listener.getsockname()[1]}'
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        keys = f'{self.cluster.box.state_dir}/store/tls'
-        context.load_cert_chain(f'{keys}/authority.crt', f'{keys}/authority.key')
-        context.set_alpn_protocols([LINK, STREAM])
         with contextlib.suppress(OSError):
             while True:
-                threading.Thread(target=self.relay, args=(context, self.listener.accept()[0]), daemon=True).start()
+                threading.Thread(target=self.relay, args=(self.listener.accept()[0],), daemon=True).start()
 
-    def dial(self, purpose):
+    def client(self, purpose):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.load_cert_chain(f'{self.node.state_dir}/node/tls/node.crt', f'{self.node.state_dir}/node/tls/node.key')
         context.set_alpn_protocols([purpose])
-        return context.wrap_socket(socket.create_connection(('127.0.0.1', self.cluster.port)))
+        return context
+
+    def dial(self, purpose):
+        return self.clients[purpose].wrap_socket(socket.create_connection(('127.0.0.1', self.cluster.port)))
 
     def renew(self, held):
         """(what is passed on of the frames in `held`, what is no whole frame yet)"""
@@ -101,8 +106,8 @@ class Newer:
             self.frames += 1
         return passed, held
 
-    def relay(self, context, plain):
-        with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as near:
+    def relay(self, plain):
+        with contextlib.suppress(OSError), self.server.wrap_socket(plain, server_side=True) as near:
             purpose = near.selected_alpn_protocol()
             with self.dial(purpose) as far:
                 held, others = {near: b'', far: b''}, {near: far, far: near}

@@ -128,7 +128,7 @@ def test_each_side_passes_over_what_only_a_newer_one_knows(someone, gate):
         see_all_work(cluster, gate)
         log = cluster.box.log() + ''.join(node.log() for node in cluster.nodes.values())
         assert 'cut off' not in log and 'unknown' not in log, log
-        assert all(way.frames > 10 for way in ways)
+        assert all(way.frames > 5 for way in ways), [way.frames for way in ways]
     for way in ways:
         way.close()
 

@@ -34,6 +34,7 @@ static void fill_gpu(struct gpu_state *gpu, size_t n_processes)
     gpu->model = text(96);
     gpu->pci = text(32);
     gpu->trouble = text(256);
+    gpu->refusal = text(256);
     for (size_t i = 0; i < n_processes; i++)
         fill_process(&processes[i], (uint32_t)i + 1);
     gpu->processes = (struct record_list){ processes, n_processes };

@@ -63,7 +63,7 @@ static void the_place_of_the_word_decides(void **state)
         { { "show", "" }, "" },
         { { "version", "x" }, "" },
         { { "show", "-o", "" }, "json\n" },
-        { { "help", "gpu", "re" }, "resume\tUse these GPUs again (operators)\n" },
+        { { "help", "gpu", "res" }, "resume\tUse these GPUs again (operators)\n" },
         { { "help", "sizes", "" }, "" },
     };
     (void)state;
