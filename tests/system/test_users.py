@@ -10,7 +10,6 @@ import subprocess
 import pytest
 
 import harness
-from test_notify import until
 
 pytestmark = pytest.mark.root
 ARGUMENTS = ()
@@ -276,7 +275,7 @@ def test_the_next_user_of_a_number_neither_runs_nor_reads_the_jobs_of_the_last(b
     ended = box.wait(job)
     sentence = f'user id {old.uid} is {new.name}, not {old.name}'
     assert ended['ended_by'] == 'start_failed' and sentence in ended['message']
-    failed = until(lambda: [one for one in box.job(job, user=box.user)['notices'] if one['error']], 'the notice is refused')
+    failed = harness.until(lambda: [one for one in box.job(job, user=box.user)['notices'] if one['error']], 'the notice is refused')
     assert sentence in failed[0]['error'] and not os.path.exists(told)
     own = box.submit('-g', '1', '--', 'true', user=new)
     assert box.wait(own)['state'] == 'done' and box.job(own, user=new)['argv'] == ['true']
