@@ -424,7 +424,7 @@ const struct ask_key ask_keys[] = {
     { "checkpoint", NULL, "yes|no", "saves its work when told to, and says CHECKPOINTED", read_flag },
     { "requeue_on_timeout", NULL, "yes|no", "goes back to the queue when its time is up", read_flag },
     { "requeue_on_node_lost", NULL, "yes|no", "goes back to the queue when its node is lost", read_flag },
-    { "max_requeues", NULL, "N", "so often at most", read_requeues },
+    { "max_requeues", NULL, "N", "at most so often at its time limit, and after lost nodes", read_requeues },
     { "retry", NULL, "N", "tries after one that failed", read_retry },
     { "retry_on", NULL, "LIST", "also after these exit codes: 75,137", read_codes },
     { "notify", NULL, "WHOM", "tell: mail, mail:ADDRESS, a URL, or a command", read_notify },

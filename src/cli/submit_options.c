@@ -380,7 +380,7 @@ const struct option_row submit_rows[] = {
         set_on_timeout },
     { 0, "requeue-on", "node-lost|none", "queue it again when its node is lost or starts anew (none)",
         set_requeue_on },
-    { 0, "max-requeues", "N", "so often at most (10; without limit for --on-timeout requeue)",
+    { 0, "max-requeues", "N", "at most so often at its time limit (no limit), and after lost nodes (10)",
         set_max_requeues },
     { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
     { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },

@@ -24,7 +24,7 @@
 #define ASK_MEMORY_MIN    (16U << 20) // bytes; with less no command starts
 #define ASK_IDLE_MIN_MS   1000        // the GPUs are looked at once a second
 #define ASK_AFTER_MAX     1000U       // jobs one job can wait for
-#define ASK_REQUEUES      10U         // when the job says nothing
+#define ASK_REQUEUES      10U         // after losses, when the job says nothing
 #define ASK_REQUEUES_MAX  1000U
 #define ASK_RETRY_MAX     100U
 #define ASK_NOTIFY_MAX    16384U // bytes of all whom it tells
@@ -62,7 +62,7 @@ struct job_ask {
     char *warn_signal;         // "USR1@60": this signal so many seconds before its time is up; NULL: none
     char *retry_on;            // "75,137": exit codes after which it is tried again; NULL: none
     bool checkpoint;           // saves its work when it is told to, and says CHECKPOINTED
-    uint32_t max_requeues;     // so often it goes back to the queue at most; 0: ASK_REQUEUES
+    uint32_t max_requeues;     // at time limits, and after losses; 0: any number, and ASK_REQUEUES
     struct strings notify;     // whom to tell: job/notify.h; empty: nobody
     char *notify_on;           // of what: "start,end"; NULL: of its end
     uint32_t retry; // tries after the first that failed by no fault of its command, or by `retry_on`

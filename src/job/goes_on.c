@@ -35,12 +35,17 @@ static bool has_code(const struct job_event *end)
 }
 
 /* A job that takes turns with others is switched as often as it takes, unless it named a number. */
-static bool may_requeue(const struct job *job)
+static bool may_requeue_at_limit(const struct job *job)
 {
     uint32_t max = job->ask->max_requeues;
-    if (max == 0 && job->ask->requeue_on_timeout)
-        return true;
-    return job->restarts - job->retries < (max != 0 ? max : ASK_REQUEUES);
+    return max == 0 || job_run(job)->limit_requeues < max;
+}
+
+/* Losses have a bound in any case: a job that brings its nodes down shall not go through all of them. */
+static bool may_requeue_after_loss(const struct job *job)
+{
+    uint32_t max = job->ask->max_requeues;
+    return job_run(job)->loss_requeues < (max != 0 ? max : ASK_REQUEUES);
 }
 
 static bool is_loss(enum job_end end)
@@ -66,11 +71,11 @@ bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t ji
 {
     if (job->ask->lease_pid != 0 || job->stop_reason != END_NONE)
         return false;
-    if (end->end == END_TIME_LIMIT && job->ask->requeue_on_timeout && may_requeue(job)) {
+    if (end->end == END_TIME_LIMIT && job->ask->requeue_on_timeout && may_requeue_at_limit(job)) {
         end->cause = REQUEUE_TIME_LIMIT;
         return true;
     }
-    if (is_loss((enum job_end)end->end) && job->ask->requeue_on_node_lost && may_requeue(job)) {
+    if (is_loss((enum job_end)end->end) && job->ask->requeue_on_node_lost && may_requeue_after_loss(job)) {
         end->cause = REQUEUE_NODE_LOST;
         return true;
     }

@@ -195,7 +195,10 @@ static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 {
     if (cause == REQUEUE_PREEMPTED)
         return;
-    job_make_run(job)->requeue_cause = cause;
+    struct job_run *run = job_make_run(job);
+    run->requeue_cause = cause;
+    run->limit_requeues += cause == REQUEUE_TIME_LIMIT;
+    run->loss_requeues += cause == REQUEUE_NODE_LOST;
     job->restarts++;
     job->retries += cause == REQUEUE_FAILED;
     job->queued_ms = wall_ms;

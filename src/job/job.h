@@ -65,11 +65,13 @@ struct job_run {
     uint32_t terms;          // times it was suspended, continued or given another time limit while it ran
     int64_t node_lease_ms;   // it is over when its node has heard nothing of us for so long; 0: never
     char *log_path;
-    int64_t suspended_ms;   // wall clock: since when it stands still; 0: it does not
-    int64_t idle_told_ms;   // wall clock: since when idle_level is not IDLE_NONE; 0: it is
-    uint32_t requeue_cause; // why it goes back to the queue, or last went: enum requeue_cause
-    uint32_t stop_terms;    // of the latest stop, while it is being stopped: STOP_TERMS_ bits
-    int64_t stop_grace_ms;  // with STOP_TERMS_GRACE
+    int64_t suspended_ms;    // wall clock: since when it stands still; 0: it does not
+    int64_t idle_told_ms;    // wall clock: since when idle_level is not IDLE_NONE; 0: it is
+    uint32_t requeue_cause;  // why it goes back to the queue, or last went: enum requeue_cause
+    uint32_t limit_requeues; // of all its attempts: times it went back because its time was up
+    uint32_t loss_requeues;  // and because its node was lost; each has a limit of its own
+    uint32_t stop_terms;     // of the latest stop, while it is being stopped: STOP_TERMS_ bits
+    int64_t stop_grace_ms;   // with STOP_TERMS_GRACE
     /* When it is over. */
     uint32_t signal;
     int64_t run_ms;

@@ -46,6 +46,18 @@ static void usage_milli(sqlite3_context *context, int count, sqlite3_value **val
     job_usage_clear(&usage);
 }
 
+static void requeue_cause(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct job_event event;
+    (void)count;
+    if (decode(values[0], &job_event_record, &event) < 0) {
+        sqlite3_result_null(context);
+        return;
+    }
+    sqlite3_result_int64(context, event.cause);
+    job_event_clear(&event);
+}
+
 int store_functions_add(sqlite3 *db, struct error *err)
 {
     static const struct {
@@ -54,6 +66,7 @@ int store_functions_add(sqlite3 *db, struct error *err)
     } rows[] = {
         { "granted_milli", granted_milli },
         { "usage_milli", usage_milli },
+        { "requeue_cause", requeue_cause },
     };
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
     int rc = SQLITE_OK;

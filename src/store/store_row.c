@@ -104,6 +104,8 @@ static const struct column columns[] = {
     RUN(COLUMN_64, node_lease_ms),
     RUN(COLUMN_U32, stop_terms),
     RUN(COLUMN_64, stop_grace_ms),
+    RUN(COLUMN_U32, limit_requeues),
+    RUN(COLUMN_U32, loss_requeues),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

@@ -191,11 +191,21 @@ static const char usage[] =
 static const char stops[] = "ALTER TABLE jobs ADD COLUMN stop_terms INTEGER NOT NULL DEFAULT 0;"
                             "ALTER TABLE jobs ADD COLUMN stop_grace_ms INTEGER NOT NULL DEFAULT 0;";
 
+/* Requeues at time limits and after losses have a bound each; until now they were counted together. */
+static const char requeues[] = "ALTER TABLE jobs ADD COLUMN limit_requeues INTEGER NOT NULL DEFAULT 0;"
+                               "ALTER TABLE jobs ADD COLUMN loss_requeues INTEGER NOT NULL DEFAULT 0;"
+                               "UPDATE jobs SET"
+                               " limit_requeues = (SELECT count(*) FROM events WHERE job = id AND type = 10"
+                               "  AND requeue_cause(event) = 2),"
+                               " loss_requeues = (SELECT count(*) FROM events WHERE job = id AND type = 10"
+                               "  AND requeue_cause(event) = 4) WHERE restarts > 0;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
     { 3, usage },
     { 4, stops },
+    { 5, requeues },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

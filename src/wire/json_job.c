@@ -528,7 +528,7 @@ static const struct {
         make_requeue_on_timeout },
     { { "requeue_on_node_lost", "boolean", "goes back to the queue when its node is lost or started anew" },
         make_requeue_on_node_lost },
-    { { "max_requeues", "integer|null", "so often at most" }, make_max_requeues },
+    { { "max_requeues", "integer|null", "at most so often, by each cause" }, make_max_requeues },
     { { "retry", "integer|null", "tries after a failed one" }, make_retry },
     { { "retry_on", "string|null", "exit codes after which it is tried again" }, make_retry_on },
     { { "command", "string", "one line as a shell would take it, cut at 160 bytes" }, make_command },

@@ -69,7 +69,7 @@ static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **st
     assert_int_equal(lost.retry_ms, 0);
     assert_true(job_goes_on_after(&job, &reboot, 0));
     assert_false(job_goes_on_after(&job, &failed, 0));
-    job.restarts = 2;
+    job.run = &(struct job_run){ .loss_requeues = 2 };
     assert_false(job_goes_on_after(&job, &lost, 0));
 }
 
@@ -86,31 +86,48 @@ static void tries_are_counted(void **state)
 
 static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number(void **state)
 {
-    struct job job = { .state = JOB_RUNNING,
-        .restarts = 1000,
-        .retries = 2,
-        .ask = &(struct job_ask){ .requeue_on_timeout = true } };
+    struct job_run run = { .limit_requeues = 1000 };
+    struct job job = {
+        .state = JOB_RUNNING, .run = &run, .ask = &(struct job_ask){ .requeue_on_timeout = true }
+    };
     struct job_event event = ended(END_TIME_LIMIT, 143);
     assert_true(job_goes_on_after(&job, &event, 0));
     assert_int_equal(event.cause, REQUEUE_TIME_LIMIT);
     assert_int_equal(event.retry_ms, 0);
     job.ask = &(struct job_ask){ .requeue_on_timeout = true, .max_requeues = 20 };
-    job.restarts = 21; // of which two were retries
+    run.limit_requeues = 19;
     assert_true(job_goes_on_after(&job, &event, 0));
-    job.restarts++;
+    run.limit_requeues++;
     assert_false(job_goes_on_after(&job, &event, 0));
 }
 
 static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
 {
+    struct job_run run = { .loss_requeues = ASK_REQUEUES - 1 };
     struct job job = { .state = JOB_RUNNING,
-        .restarts = ASK_REQUEUES + 1,
-        .retries = 2,
-        .ask = &(struct job_ask){ .requeue_on_node_lost = true } };
+        .run = &run,
+        .ask = &(struct job_ask){ .requeue_on_node_lost = true, .requeue_on_timeout = true } };
     struct job_event event = ended(END_NODE_LOST, 125);
     assert_true(job_goes_on_after(&job, &event, 0));
-    job.restarts++;
+    run.loss_requeues++;
     assert_false(job_goes_on_after(&job, &event, 0));
+}
+
+static void time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round(void **state)
+{
+    struct job_run run = { .limit_requeues = 5 };
+    struct job job = { .state = JOB_RUNNING,
+        .restarts = 12, // five switches, and an operator put it back seven times
+        .run = &run,
+        .ask = &(struct job_ask){
+            .requeue_on_node_lost = true, .requeue_on_timeout = true, .max_requeues = 5 } };
+    struct job_event lost = ended(END_NODE_LOST, 125), timed_out = ended(END_TIME_LIMIT, 143);
+    assert_true(job_goes_on_after(&job, &lost, 0));
+    assert_int_equal(lost.cause, REQUEUE_NODE_LOST);
+    assert_false(job_goes_on_after(&job, &timed_out, 0));
+    run = (struct job_run){ .loss_requeues = 5 };
+    assert_true(job_goes_on_after(&job, &timed_out, 0));
+    assert_false(job_goes_on_after(&job, &lost, 0));
 }
 
 static void the_wait_doubles_and_differs(void **state)
@@ -138,6 +155,7 @@ int main(void)
         cmocka_unit_test(tries_are_counted),
         cmocka_unit_test(a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number),
         cmocka_unit_test(requeues_after_a_lost_node_have_a_bound_of_their_own),
+        cmocka_unit_test(time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round),
         cmocka_unit_test(the_wait_doubles_and_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

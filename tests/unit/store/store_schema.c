@@ -172,6 +172,42 @@ static void a_store_that_was_brought_up_to_date_goes_on(void **state)
     assert_int_equal(fixture->summary.last_job, 4);
 }
 
+static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause cause)
+{
+    struct job_event event = {
+        .type = EVENT_ALLOCATED, .attempt = job->attempt + 1, .token = 1, .node = TEXT("n")
+    };
+    gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0);
+    fixture_apply(fixture, job, &event);
+    gpu_grants_clear(&event.gpus);
+    fixture_event(fixture, job, EVENT_STARTED);
+    fixture_apply(fixture, job,
+        &(struct job_event){ .type = EVENT_REQUEUED, .attempt = job->attempt, .cause = cause, .wall_ms = 9 });
+    fixture_commit_all(fixture);
+}
+
+static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
+{
+    static const enum requeue_cause causes[] = { REQUEUE_TIME_LIMIT, REQUEUE_NODE_LOST, REQUEUE_TIME_LIMIT,
+        REQUEUE_ASKED, REQUEUE_FAILED, REQUEUE_PREEMPTED };
+    struct fixture *fixture = *state;
+    struct job *jobs[2] = { 0 };
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+        requeue(fixture, job, causes[i]);
+    fixture_close(fixture);
+    assert_int_equal(
+        fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN limit_requeues;"
+                             "ALTER TABLE jobs DROP COLUMN loss_requeues; PRAGMA user_version = 4"),
+        SQLITE_OK);
+    fixture_open(fixture);
+    assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
+    assert_int_equal(job_run(jobs[1])->limit_requeues, 2);
+    assert_int_equal(job_run(jobs[1])->loss_requeues, 1);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    job_free(jobs[1]);
+}
+
 /* --- what is new --- */
 
 static void allocate_share(struct fixture *fixture, struct job *job, uint32_t slot, uint32_t share)
@@ -386,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_older_store_is_brought_up_to_date_with_all_that_is_in_it),
         TEST(a_store_that_was_brought_up_to_date_goes_on),
+        TEST(requeues_of_an_older_store_are_counted_from_its_events),
         TEST(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more),
         TEST(gpus_of_several_nodes_are_booked_where_they_are),
         TEST(a_job_that_is_put_back_gives_its_gpus_back),
