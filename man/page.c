@@ -23,8 +23,8 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/list.h"
-#include "cli/submit.h"
+#include "cli/options/list.h"
+#include "cli/submit/submit.h"
 
 #define TEXT_MAX       (1U << 20)
 #define PARAGRAPHS_MAX 200U

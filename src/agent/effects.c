@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/lease.h"
-#include "agent/lease_kill.h"
-#include "agent/persist.h"
-#include "agent/run_reserve.h"
-#include "agent/terminal_visit.h"
+#include "agent/host/child.h"
+#include "agent/launch/lease.h"
+#include "agent/launch/lease_kill.h"
+#include "agent/host/persist.h"
+#include "agent/host/run_reserve.h"
+#include "agent/attach/terminal_visit.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"

@@ -4,16 +4,16 @@
 
 #include <event2/event.h>
 
-#include "agent/agent_core.h"
-#include "agent/confine.h"
-#include "agent/gpu_check.h"
-#include "agent/gpu_watch.h"
-#include "agent/guests.h"
-#include "agent/launcher.h"
+#include "agent/core/agent_core.h"
+#include "agent/confine/confine.h"
+#include "agent/gpu/check.h"
+#include "agent/gpu/watch.h"
+#include "agent/attach/guests.h"
+#include "agent/launch/launcher.h"
 #include "agent/agent_link.h"
-#include "agent/lease_look.h"
-#include "agent/log_stream.h"
-#include "agent/teller.h"
+#include "agent/launch/lease_look.h"
+#include "agent/attach/log_stream.h"
+#include "agent/notify/teller.h"
 
 struct effects;
 

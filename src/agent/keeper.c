@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
+#include "agent/host/child.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "agent/agent_options.h"
+#include "agent/host/options.h"
 #include "agent/keeper.h"
-#include "agent/uplink.h"
+#include "agent/uplink/uplink.h"
 #include "agent/worker.h"
 #include "base/log.h"
 #include "base/version.h"

@@ -2,7 +2,7 @@
 /* An agent at work: everything it consists of, from its lock to its link. */
 #pragma once
 
-#include "agent/agent_options.h"
+#include "agent/host/options.h"
 
 /* Serves the controller on options->link_fd until that closes; returns the exit status of the program. */
 int worker_run(const struct agent_options *options);

@@ -9,7 +9,7 @@
 int64_t clock_boot_ms(void);
 
 /* Milliseconds since 1970 (CLOCK_REALTIME). Shown and stored; decisions of the controller are made in the
- * time of core_clock.c. */
+ * time of core/clock.c. */
 int64_t clock_wall_ms(void);
 
 /* RFC 3339 in UTC with milliseconds: 2026-11-21T06:30:00.000Z. */

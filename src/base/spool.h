@@ -18,7 +18,7 @@
  *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
  *     JOB.ATTEMPT.STEP.TASK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
  *   RUN/hosts/                   the same
- *     JOB.ATTEMPT.STEP.TASK      the job's MGPU_HOSTFILE, 0400 of its user (agent/hostfile.h)
+ *     JOB.ATTEMPT.STEP.TASK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
  *
  * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
  */
@@ -39,10 +39,11 @@
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
 #define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
-#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage_meter.h)
-#define SPOOL_LEASE     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/lease.h)
-#define SPOOL_TERMS     "terms" // struct spool_terms: what was changed about the attempt since its spec
-#define SPOOL_READY     "ready" // struct launch_started of the shepherd that waits to be let go (is_gated)
+#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
+#define SPOOL_LEASE                                                                                          \
+    "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/launch/lease.h)
+#define SPOOL_TERMS     "terms"   // struct spool_terms: what was changed about the attempt since its spec
+#define SPOOL_READY     "ready"   // struct launch_started of the shepherd that waits to be let go (is_gated)
 #define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
 #define SPOOL_STOP      "stop"    // struct spool_stop: why its shepherd is ending it
 #define SPOOL_HINTS     "hints"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every verb has one row here and one file cmd_*.c; a new one needs both and man/verbs/VERB.scd. */
+/* Every verb has one row here and one file in verbs/; a new one needs both and man/verbs/VERB.scd. */
 #include "cli/commands.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* The table of verbs. */
 #pragma once
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 extern const struct command command_adopt, command_attach, command_cancel, command_compat, command_complete,
     command_completion, command_config, command_doctor, command_edit, command_exec, command_follow,

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/personality.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/personalities/personality.h"
+#include "cli/options/talk.h"
 
 static int set_version(void *target, const char *value, struct error *err)
 {

@@ -10,18 +10,18 @@
 
 #include "base/process.h"
 #include "base/strings.h"
-#include "controller/core.h"
+#include "controller/core/core.h"
 #include "store/store.h"
 
 struct agent_process; // agent_process.h: the local node's agent and its keeper
 struct links;         // links.h: connections of agents, frames in and out
 struct streams;       // streams.h: second connections that agents dial back
 struct gpu_history;   // gpu_history.h: what GPUs did
-struct serve;         // serve.h: the HTTP API
-struct node_registry; // node_registry.h: the machines that are nodes
+struct serve;         // http/server.h: the HTTP API
+struct node_registry; // nodes/registry.h: the machines that are nodes
 struct munge_desk;    // munge_desk.h: asks munged who made a credential
-struct node_listener; // node_listener.h: the port where they dial in
-struct api_gate;      // api_gate.h: the API for other machines
+struct node_listener; // nodes/listener.h: the port where they dial in
+struct api_gate;      // api/gate.h: the API for other machines
 struct retention;     // retention.h: old jobs leave the store
 
 /* Where a setting has its value from. */

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/links.h"
-#include "controller/serve.h"
+#include "controller/nodes/links.h"
+#include "controller/http/server.h"
 
 struct effects {
     struct controller *controller;

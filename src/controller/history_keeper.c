@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/gpu_history.h"
+#include "controller/history/gpu_history.h"
 
 #define SAVE_SAMPLES 60
 #define WHOLE_SAVES  60 // of these one is of the whole history

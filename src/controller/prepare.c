@@ -19,9 +19,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/agent_process.h"
-#include "controller/settings.h"
-#include "controller/sockets.h"
+#include "controller/nodes/agent_process.h"
+#include "controller/config/settings.h"
+#include "controller/nodes/sockets.h"
 
 #define OPEN_FILES_WANTED 16384U
 

@@ -75,7 +75,7 @@ static void drop_capabilities(void)
 }
 
 /* A change of uid clears the signal that whoever started us wants us to get at its death (`scheduler start`
- * and others, cli/feed_daemon.c). When it has died in between, the signal is due now. */
+ * and others, cli/feed/daemon.c). When it has died in between, the signal is due now. */
 static void keep_death_signal(int number, pid_t parent)
 {
     if (number == 0)

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/retention.h"
-#include "controller/settings.h"
+#include "controller/config/settings.h"
 
 #define QUEUE_MAX       2000000U
 #define RECENT_DONE_MAX 5000U

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing here runs in an event loop: whoever has one calls it on a thread of its own (agent/dial.h). Several
- * addresses share the time that there is, so that a dead one first in the list does not use all of it.
+ * Nothing here runs in an event loop: whoever has one calls it on a thread of its own (agent/uplink/dial.h).
+ * Several addresses share the time that there is, so that a dead one first in the list does not use all of
+ * it.
  */
 #include "wire/tls_dial.h"
 

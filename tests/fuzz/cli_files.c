@@ -12,16 +12,16 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/command_file.h"
+#include "cli/submit/command_file.h"
 #include "cli/commands.h"
-#include "cli/env_file.h"
-#include "cli/feed_jobs_file.h"
-#include "cli/feed_state.h"
-#include "cli/field.h"
-#include "cli/job_file.h"
-#include "cli/script.h"
-#include "cli/submit.h"
-#include "cli/sweep.h"
+#include "cli/options/env_file.h"
+#include "cli/feed/jobs_file.h"
+#include "cli/feed/state.h"
+#include "cli/term/field.h"
+#include "cli/submit/job_file.h"
+#include "cli/submit/script.h"
+#include "cli/submit/submit.h"
+#include "cli/submit/sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/serve_guard.h"
-#include "controller/serve_parser.h"
-#include "controller/serve_query.h"
-#include "controller/serve_range.h"
+#include "controller/http/guard.h"
+#include "controller/http/parser.h"
+#include "controller/http/query.h"
+#include "controller/http/range.h"
 #include "wire/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "controller/core.h"
+#include "controller/core/core.h"
 #include "memory_store.h"
 #include "node.h"
 #include "tally.h"

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
-#include "controller/core.h"
+#include "controller/core/core.h"
 #include "sim/replay.h"
 #include "wire/json_journal.h"
 #include "wire/json_text.h"

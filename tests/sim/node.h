@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 #include "world.h"
 
 #define NODE_GPUS 4U

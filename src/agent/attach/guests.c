@@ -7,7 +7,7 @@
  *   STAGED ──shepherd says "started"──> VISITED (the stream is the terminal's) ──"exit"──> removed
  *      └─────────"exit": it could not start, the stream is told why ────────────────────────^
  */
-#include "agent/guests.h"
+#include "agent/attach/guests.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/terminal_visit.h"
+#include "agent/host/child.h"
+#include "agent/attach/terminal_visit.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"

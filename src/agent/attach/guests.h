@@ -4,7 +4,7 @@
 
 #include <event2/event.h>
 
-#include "agent/launcher.h"
+#include "agent/launch/launcher.h"
 #include "base/spool.h"
 #include "wire/message.h"
 

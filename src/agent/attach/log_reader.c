@@ -6,7 +6,7 @@
  * waits for more by inotify until the controller shuts its side down, and sends what came until then. A user
  * has few inotify instances (128, with those of his own programs): without one the size is looked at.
  */
-#include "agent/log_reader.h"
+#include "agent/attach/log_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

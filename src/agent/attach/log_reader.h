@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "agent/job_user.h"
+#include "agent/host/job_user.h"
 #include "wire/message.h"
 
 /* Dials the controller and serves the request; returns the exit status of the process, which has changed its

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/log_stream.h"
+#include "agent/attach/log_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/log_reader.h"
+#include "agent/host/child.h"
+#include "agent/attach/log_reader.h"
 #include "base/log.h"
 #include "base/memory.h"
 

@@ -5,7 +5,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
-#include "agent/job_user.h"
+#include "agent/host/job_user.h"
 #include "wire/message.h"
 
 #define LOG_STREAMS_MAX 256U // at once; more are answered with an error

@@ -4,7 +4,7 @@
  * process that holds the terminal (SCM_RIGHTS), so that a keystroke passes one process less and a restart of
  * the agent is not noticed.
  */
-#include "agent/terminal_visit.h"
+#include "agent/attach/terminal_visit.h"
 
 #include <errno.h>
 #include <inttypes.h>

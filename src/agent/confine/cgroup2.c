@@ -2,9 +2,9 @@
 /*
  * Confinement by cgroup v2. Needs no controller, only membership and cgroup.kill, so it also works on hosts
  * where the v1 hierarchies hold all controllers and v2 is mounted beside them. What limits an attempt is
- * agent/confine_limits.h.
+ * agent/confine/limits.h.
  *
- *   <parent>/mgpu.<hash>/                      the instance (agent/confine_name.h); outlives agents
+ *   <parent>/mgpu.<hash>/                      the instance (agent/confine/name.h); outlives agents
  *     shepherds/                               all shepherds: never killed with a job
  *     j42.1/                                   an attempt
  *       step0.0/                               one step's task: only processes of the job
@@ -14,7 +14,7 @@
  * Nothing is deleted recursively: a directory with a living process or a child refuses rmdir(2), which is the
  * proof that it was empty.
  */
-#include "agent/confine.h"
+#include "agent/confine/confine.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,10 +33,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/cgroup_clear.h"
-#include "agent/confine_limits.h"
-#include "agent/confine_devices.h"
-#include "agent/confine_name.h"
+#include "agent/confine/cgroup_clear.h"
+#include "agent/confine/limits.h"
+#include "agent/confine/devices.h"
+#include "agent/confine/name.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -3,7 +3,7 @@
  * A service manager keeps a cgroup only while a process lives in the unit, and starts that process directly
  * in it. systemd has an option for this from version 254 on (DelegateSubgroup=); this does the same for all.
  */
-#include "agent/cgroup_clear.h"
+#include "agent/confine/cgroup_clear.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include "job/launch.h"
 
 struct confine_state; // of one kind; each kind has its own
-struct limits;        // agent/confine_limits.h
+struct limits;        // agent/confine/limits.h
 
 /* Called with each step that has a cell. */
 typedef void confine_visit_fn(void *arg, const struct spool_id *id, bool is_populated);

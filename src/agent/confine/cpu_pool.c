@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/cpu_pool.h"
+#include "agent/confine/cpu_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

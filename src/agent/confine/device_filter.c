@@ -5,7 +5,7 @@
  * one cgroup gets the same filter only once. Programs of others on the cgroup, or above it, go on as they
  * are: what one of them denies is denied.
  */
-#include "agent/device_filter.h"
+#include "agent/confine/device_filter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/device_program.h"
+#include "agent/confine/device_program.h"
 #include "base/crc32c.h"
 #include "base/files.h"
 #include "base/memory.h"

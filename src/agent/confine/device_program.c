@@ -13,7 +13,7 @@
  * stretch, and the stretch of a minor is found by halving. No two ways through the program meet again before
  * its end: the kernel, which walks through all of them before it takes a program, has little to do.
  */
-#include "agent/device_program.h"
+#include "agent/confine/device_program.h"
 
 #include <stdbool.h>
 #include <stdint.h>

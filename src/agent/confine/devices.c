@@ -6,7 +6,7 @@
  * user can do neither. A job of root can do both, as it can do everything; the filter keeps it from mistakes
  * alone.
  */
-#include "agent/confine_devices.h"
+#include "agent/confine/devices.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 /* The part of confinement that is about device nodes, for kinds that have cgroups of version 2. */
 #pragma once
 
-#include "agent/confine.h"
-#include "agent/device_filter.h"
+#include "agent/confine/confine.h"
+#include "agent/confine/device_filter.h"
 
 /* As the member `can_guard` of struct confine; `instance_fd` is a directory in which cgroups may be made. */
 int confine_devices_probe(int instance_fd, struct error *err);

@@ -3,7 +3,7 @@
  * The rows are written from top to bottom: v1 wants the limit of memory before that of memory and swap, and
  * NUMA nodes before CPUs. Swap does not count as memory that was asked for: v2 gives none, v1 counts it in.
  */
-#include "agent/limit_files.h"
+#include "agent/confine/limit_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/confine_limits.h"
+#include "agent/confine/limits.h"
 
 enum limit_hierarchy { HIERARCHY_NONE, HIERARCHY_V1, HIERARCHY_V2, HIERARCHIES };
 

@@ -7,7 +7,7 @@
  * Whole CPUs (-c 2) become a cpuset of CPUs that no other attempt has, so that programs see as many as they
  * asked for; parts of a CPU, or a cpuset that cannot be had, become a quota of time.
  */
-#include "agent/confine_limits.h"
+#include "agent/confine/limits.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,11 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/confine_name.h"
-#include "agent/confine_v1.h"
-#include "agent/confine_v2.h"
-#include "agent/cpu_pool.h"
-#include "agent/limit_files.h"
+#include "agent/confine/name.h"
+#include "agent/confine/v1.h"
+#include "agent/confine/v2.h"
+#include "agent/confine/cpu_pool.h"
+#include "agent/confine/limit_files.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "agent/confine.h"
+#include "agent/confine/confine.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "job/launch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/confine_name.h"
+#include "agent/confine/name.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One function per promise in a table; each says what is so here and, when it is off, how to get it. */
-#include "agent/node_features.h"
+#include "agent/confine/node_features.h"
 
 #include <stdlib.h>
 #include <string.h>

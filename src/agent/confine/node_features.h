@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "agent/confine_limits.h"
-#include "agent/gpu_report.h"
+#include "agent/confine/limits.h"
+#include "agent/gpu/report.h"
 #include "base/error.h"
 
 struct feature_facts {

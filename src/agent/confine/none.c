@@ -7,12 +7,12 @@
  * is found among their children and killed. What does not: if both are killed with SIGKILL, such daemons are
  * lost from sight; and a fork bomb is killed process by process.
  */
-#include "agent/confine.h"
+#include "agent/confine/confine.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/confine_limits.h"
+#include "agent/confine/limits.h"
 #include "base/memory.h"
 
 struct confine_state {

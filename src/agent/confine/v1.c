@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/confine_v1.h"
+#include "agent/confine/v1.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "agent/limit_files.h"
+#include "agent/confine/limit_files.h"
 
 /* Where the groups of the controller with that name in the kernel belong: below the cgroup given for jobs,
  * else below our own. Makes a group there and removes it again, to know that it works. The caller frees

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/confine_v2.h"
+#include "agent/confine/v2.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/limit_files.h"
+#include "agent/confine/limit_files.h"
 #include "base/files.h"
 #include "base/memory.h"
 

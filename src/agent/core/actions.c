@@ -4,7 +4,7 @@
  * there is to see. Each action can be repeated: a shepherd that finds another at work leaves, a verdict is
  * settled once, a report is told once after each HELLO. What can fail is tried again later and later.
  */
-#include "agent/agent_actions.h"
+#include "agent/core/actions.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The inner side of the agent's core, shared by agent_core.c (inputs) and agent_actions.c (what is done). */
+/* The inner side of the agent's core, shared by agent_core.c (inputs) and core/actions.c (what is done). */
 #pragma once
 
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 
 enum agent_link_state { LINK_DOWN, LINK_GREETED, LINK_OBEYING };
 enum attempt_told { TOLD_NOTHING, TOLD_READY, TOLD_STARTED, TOLD_END };
@@ -35,7 +35,7 @@ struct agent_core {
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at; // 0: the timer is not armed
-    /* agent/heartbeat.c; all on the boot clock */
+    /* agent/core/heartbeat.c; all on the boot clock */
     int64_t heartbeat_ms, timeout_ms; // as the controller said
     int64_t beat_at;                  // the next heartbeat; 0: none is due
     int64_t greeted_ms;               // when HELLO was sent

@@ -8,15 +8,15 @@
  * Only in OBEYING are orders taken and reports made; a report is made once in each such period, until FORGET.
  * What needs no controller (finishing for a dead shepherd) is done in every state.
  */
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_actions.h"
-#include "agent/heartbeat.h"
+#include "agent/core/actions.h"
+#include "agent/core/heartbeat.h"
 #include "base/log.h"
 #include "base/memory.h"
 

@@ -2,7 +2,7 @@
 /*
  * The agent's core: which attempts this node knows and what follows from a message, a hint or the passing of
  * time. It knows no socket, no file, no process and no clock: every input carries the time, everything it
- * does goes through struct agent_effects. The decisions themselves are the table in agent/attempt.h.
+ * does goes through struct agent_effects. The decisions themselves are the table in agent/core/attempt.h.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/attempt.h"
-#include "agent/persist.h"
+#include "agent/core/attempt.h"
+#include "agent/host/persist.h"
 #include "base/error.h"
 #include "wire/message.h"
 

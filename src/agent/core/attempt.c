@@ -17,7 +17,7 @@
  * verdict, and "over" only of an exit record with nothing left in the cgroup. Of a job that failed it is said
  * when its GPUs were looked at, which may tell why.
  */
-#include "agent/attempt.h"
+#include "agent/core/attempt.h"
 
 #include <assert.h>
 #include <stddef.h>

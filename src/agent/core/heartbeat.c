@@ -11,7 +11,7 @@
  * A connection can look alive for hours when the other machine has gone. One that brings no HEARD for as long
  * as the controller waits for us is given up, and dialled anew.
  */
-#include "agent/heartbeat.h"
+#include "agent/core/heartbeat.h"
 
 #include "base/log.h"
 

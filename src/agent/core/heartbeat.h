@@ -2,7 +2,7 @@
 /* That agent and controller hear each other: part of the agent's core. */
 #pragma once
 
-#include "agent/agent_actions.h"
+#include "agent/core/actions.h"
 
 /* HELLO was sent: nothing of an earlier link counts any more. */
 void heartbeat_greet(struct agent_core *core, int64_t boot_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu_ailments.h"
+#include "agent/gpu/ailments.h"
 
 #include <stdio.h>
 #include <string.h>

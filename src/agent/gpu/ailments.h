@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The GPUs of a node that ail: those that hang, fell off the bus or are not listed any more, and when each is
- * to be tried again. The helpers' owner keeps this list (gpu_helper.c). */
+ * to be tried again. The helpers' owner keeps this list (gpu/helper.c). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/gpu_child.h"
+#include "agent/gpu/child.h"
 
 /* A GPU that is to be tried again. */
 struct gpu_ailment {

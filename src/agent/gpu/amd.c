@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AMD GPUs as the kernel's driver shows them in sysfs; no library is needed, what sysfs lacks comes from
- * ROCm's where it is installed (gpu_rocm.c). class/drm has a card for each GPU that can draw, class/kfd a
+ * ROCm's where it is installed (gpu/rocm.c). class/drm has a card for each GPU that can draw, class/kfd a
  * node for each that can compute: what both have is a GPU for jobs. GPUs are counted in the order of their
  * PCI addresses.
  *
@@ -19,9 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu.h"
-#include "agent/gpu_amd_kfd.h"
-#include "agent/gpu_rocm.h"
+#include "agent/gpu/gpu.h"
+#include "agent/gpu/amd_kfd.h"
+#include "agent/gpu/rocm.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

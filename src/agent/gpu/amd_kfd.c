@@ -4,7 +4,7 @@
  *   class/kfd/kfd/topology/nodes/N/io_links/M/properties            type 11 is XGMI
  *   class/kfd/kfd/proc/PID/vram_GPUID                               bytes; 0 on GPUs that it does not use
  */
-#include "agent/gpu_amd_kfd.h"
+#include "agent/gpu/amd_kfd.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_report.h"
+#include "agent/gpu/report.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -7,13 +7,13 @@
  *
  * Power limit, clocks and compute mode are not compared: they can be set by root alone, which a job is not.
  */
-#include "agent/gpu_check.h"
+#include "agent/gpu/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu_fault.h"
+#include "agent/gpu/fault.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "job/event.h"

@@ -10,7 +10,7 @@
  * A process that outlives the agent leaves at the end of its socket, or, if the driver holds it, by a timer:
  * a SIGKILL while the driver initialises a GPU has left GPUs unusable.
  */
-#include "agent/gpu_child.h"
+#include "agent/gpu/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/gpu_probe.h"
+#include "agent/host/child.h"
+#include "agent/gpu/probe.h"
 #include "base/memory.h"
 #include "base/process.h"
 

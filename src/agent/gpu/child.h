@@ -4,8 +4,8 @@
 
 #include <event2/event.h>
 
-#include "agent/gpu_report.h"
-#include "agent/gpu_stage.h"
+#include "agent/gpu/report.h"
+#include "agent/gpu/stage.h"
 #include "wire/gpu_spec.h"
 
 struct gpu_child;

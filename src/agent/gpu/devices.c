@@ -6,7 +6,7 @@
  * other GPUs and stay shut. AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are
  * major 226 whoever made the GPU; the link from a GPU's PCI address to its own is in sysfs.
  */
-#include "agent/gpu_devices.h"
+#include "agent/gpu/devices.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -8,7 +8,7 @@
  * GPUs that have none), and
  * HIP counts anew from 0 what that has left.
  */
-#include "agent/gpu_env.h"
+#include "agent/gpu/env.h"
 
 #include <string.h>
 

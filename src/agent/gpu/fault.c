@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NVML names the GPU of an error and no process, so on a shared GPU nobody knows whose it was: the words say
  * so. */
-#include "agent/gpu_fault.h"
+#include "agent/gpu/fault.h"
 
 #include <stdlib.h>
 #include <string.h>

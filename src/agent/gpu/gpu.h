@@ -2,13 +2,13 @@
 /*
  * A kind of GPUs: how to find, describe and measure them. Backends run only in the GPU helper process,
  * because the calls of a sick driver may never return. A new backend is one file with this struct and a row
- * in gpu_probe.c.
+ * in gpu/probe.c.
  */
 #pragma once
 
 #include <stddef.h>
 
-#include "agent/gpu_stage.h"
+#include "agent/gpu/stage.h"
 #include "base/error.h"
 #include "wire/gpu_spec.h"
 #include "wire/message.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The current helper samples all GPUs but those at which a helper before it hung as a whole. (A GPU that
- * hangs later is lost by the helper's own word, and the helper goes on: gpu_turns.h.) For one that ails (it
+ * hangs later is lost by the helper's own word, and the helper goes on: gpu/turns.h.) For one that ails (it
  * hangs, fell off the bus, is not listed any more) a trial is started from time to time: another helper that
  * includes it, and no other that ails. When the trial sees it well it becomes the current one; until then
  * nobody misses anything.
@@ -18,15 +18,15 @@
  * and while one hangs in the driver's start nothing is: another would hang too. Beyond that at most
  * GPU_HELPERS_MAX processes exist.
  */
-#include "agent/gpu_helper.h"
+#include "agent/gpu/helper.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu.h"
-#include "agent/gpu_ailments.h"
+#include "agent/gpu/gpu.h"
+#include "agent/gpu/ailments.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"

@@ -8,9 +8,9 @@
 #include <event2/event.h>
 #include <stdint.h>
 
-#include "agent/gpu_child.h"
-#include "agent/gpu_report.h"
-#include "agent/gpu_roster.h"
+#include "agent/gpu/child.h"
+#include "agent/gpu/report.h"
+#include "agent/gpu/roster.h"
 #include "wire/gpu_spec.h"
 
 #define GPU_HELPERS_MAX 8U // processes at a time, with those that cannot be killed

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A node without GPUs, and the whole contract of a backend at a glance. */
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 
 static int none_open(
     const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)

@@ -10,7 +10,7 @@
  * Any call may hang for one GPU, so that each is announced to the stage. GPUs that are left out are not even
  * asked for by their number once that has hung.
  */
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/gpu_nvml_api.h"
-#include "agent/gpu_nvml_events.h"
-#include "agent/gpu_nvml_processes.h"
-#include "agent/gpu_nvml_values.h"
+#include "agent/gpu/nvml_api.h"
+#include "agent/gpu/nvml_events.h"
+#include "agent/gpu/nvml_processes.h"
+#include "agent/gpu/nvml_values.h"
 #include "base/memory.h"
 
 #define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today

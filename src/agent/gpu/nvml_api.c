@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which names a function of NVML goes by is a table. */
-#include "agent/gpu_nvml_api.h"
+#include "agent/gpu/nvml_api.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -77,7 +77,7 @@ struct nvml_field {
     } value;
 };
 
-/* `infos` is an array whose elements differ by version, see gpu_nvml_processes.c. */
+/* `infos` is an array whose elements differ by version, see gpu/nvml_processes.c. */
 typedef int nvml_processes_fn(nvml_device device, unsigned int *count, void *infos);
 
 struct nvml_api {

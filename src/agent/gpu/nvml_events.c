@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu_nvml_events.h"
+#include "agent/gpu/nvml_events.h"
 
 #include <poll.h>
 #include <pthread.h>

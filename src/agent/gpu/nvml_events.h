@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "agent/gpu_nvml_api.h"
-#include "agent/gpu_stage.h"
+#include "agent/gpu/nvml_api.h"
+#include "agent/gpu/stage.h"
 #include "wire/message.h"
 
 struct nvml_events;

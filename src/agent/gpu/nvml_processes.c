@@ -6,13 +6,13 @@
  * room is always made for the largest, filled with a pattern beforehand; how far the driver wrote tells the
  * size.
  */
-#include "agent/gpu_nvml_processes.h"
+#include "agent/gpu/nvml_processes.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu_report.h"
+#include "agent/gpu/report.h"
 #include "base/memory.h"
 
 #define INFO_SIZE_V1   16U

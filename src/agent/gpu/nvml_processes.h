@@ -2,7 +2,7 @@
 /* The processes that have a context on a GPU, as NVML lists them. */
 #pragma once
 
-#include "agent/gpu_nvml_api.h"
+#include "agent/gpu/nvml_api.h"
 #include "wire/message.h"
 
 /* Replaces gpu->processes: each pid once, largest first, at most GPU_PROCESSES_MAX. Sets GPU_PROCESSES when

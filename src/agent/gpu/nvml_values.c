@@ -3,7 +3,7 @@
  * A value is a row of the table: how to read it, its bit, and the most that can be true. Drivers are known to
  * answer "success" with 4294967295 or the like; such numbers are dropped rather than shown.
  */
-#include "agent/gpu_nvml_values.h"
+#include "agent/gpu/nvml_values.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /* What NVML measures on one GPU: memory, load, heat, power, clocks and memory errors. */
 #pragma once
 
-#include "agent/gpu_nvml_api.h"
+#include "agent/gpu/nvml_api.h"
 #include "wire/message.h"
 
 /* Sets is_lost, trouble and the memory in use, and takes away the bit of the processes, which are read anew.

@@ -6,7 +6,7 @@
  * An attempt's processes are known by its cgroup "…/mgpu.HASH/jJOB.ATTEMPT/…", of whatever hierarchy; where
  * there are no cgroups, by their parents up to the attempt's init, to which orphans return.
  */
-#include "agent/gpu_owner.h"
+#include "agent/gpu/owner.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * The last is the GPU, the one before it the switch's port to it, and the one before that the switch itself;
  * a GPU right below a root port has no switch and shares the root complex.
  */
-#include "agent/gpu_place.h"
+#include "agent/gpu/place.h"
 
 #include <limits.h>
 #include <stdio.h>

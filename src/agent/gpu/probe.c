@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs in a process of its own (gpu_helper.c), so any call here may hang or crash. "auto" tries the real
+ * Runs in a process of its own (gpu/helper.c), so any call here may hang or crash. "auto" tries the real
  * backends in the order of a table and falls to none, saying why.
  */
-#include "agent/gpu_probe.h"
+#include "agent/gpu/probe.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/gpu.h"
-#include "agent/gpu_place.h"
-#include "agent/gpu_report.h"
-#include "agent/gpu_turns.h"
+#include "agent/gpu/gpu.h"
+#include "agent/gpu/place.h"
+#include "agent/gpu/report.h"
+#include "agent/gpu/turns.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "agent/gpu_stage.h"
+#include "agent/gpu/stage.h"
 #include "wire/gpu_spec.h"
 
 /* Returns the exit status of the process. The first report is written at once. `stage` may be NULL.

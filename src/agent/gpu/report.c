@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu_report.h"
+#include "agent/gpu/report.h"
 
 #include <stdlib.h>
 

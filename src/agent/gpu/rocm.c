@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library is a help and no more, so that it must cost nothing when it hangs or crashes: all its calls are
- * made by a process of its own, mgpu-rocm (gpu_rocm_reader.c), which writes what it reads to a pipe once a
+ * made by a process of its own, mgpu-rocm (gpu/rocm_reader.c), which writes what it reads to a pipe once a
  * second. Whoever wants values takes the last ones, while they are fresh. A process that does not write is
  * not waited for; when it goes on, so do its values. One that has ended is not started again.
  */
-#include "agent/gpu_rocm.h"
+#include "agent/gpu/rocm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/gpu_rocm_reader.h"
+#include "agent/host/child.h"
+#include "agent/gpu/rocm_reader.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"

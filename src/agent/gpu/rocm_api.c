@@ -11,7 +11,7 @@
  * They are told apart by what they say. What is of the newer read as the older has a count of 0 or 1, or an
  * absurd one, and a current clock beyond it; what is of the older read as the newer has a count of 0.
  */
-#include "agent/gpu_rocm_api.h"
+#include "agent/gpu/rocm_api.h"
 
 #include <dlfcn.h>
 #include <errno.h>

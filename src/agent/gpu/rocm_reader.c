@@ -3,7 +3,7 @@
  * ROCm's library numbers GPUs in an order of its own; they are found by their PCI addresses. Each value has a
  * function that leaves out what cannot be true.
  */
-#include "agent/gpu_rocm_reader.h"
+#include "agent/gpu/rocm_reader.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_rocm_api.h"
+#include "agent/gpu/rocm_api.h"
 #include "wire/message.h"
 
 #define DEVICES_MAX  1024U

@@ -4,7 +4,7 @@
  * it, so that what is said in them (NVLinks, switches) is translated. The file is written when a GPU is new,
  * lost or seen again, which is seldom.
  */
-#include "agent/gpu_roster.h"
+#include "agent/gpu/roster.h"
 
 #include <errno.h>
 #include <stdlib.h>

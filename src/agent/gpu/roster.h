@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "agent/gpu_report.h"
-#include "agent/gpu_stage.h"
+#include "agent/gpu/report.h"
+#include "agent/gpu/stage.h"
 #include "base/strings.h"
 
 struct gpu_roster;

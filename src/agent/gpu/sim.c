@@ -4,7 +4,7 @@
  * plausible values that drift with each sample; nothing runs on them, so a job sees CUDA_VISIBLE_DEVICES and
  * no device.
  */
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 
 #include "base/memory.h"
 

@@ -3,7 +3,7 @@
  * The agent looks at the key only when `steps` has stood still for seconds or the helper has ended, so that
  * nothing but the order of the two writes is needed.
  */
-#include "agent/gpu_stage.h"
+#include "agent/gpu/stage.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * was BUSY is answered by the turn after it. A turn that hangs stays BUSY and shows old values until it
  * counts as lost.
  */
-#include "agent/gpu_turns.h"
+#include "agent/gpu/turns.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/gpu_report.h"
+#include "agent/gpu/report.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

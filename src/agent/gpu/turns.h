@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 
 struct gpu_turns;
 

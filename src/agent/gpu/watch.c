@@ -3,7 +3,7 @@
  * The spool says what runs: an entry with "started" and without "exit". It is read with every report, which
  * is once a second, so that the launch and the end of an attempt need to know nothing of this.
  */
-#include "agent/gpu_watch.h"
+#include "agent/gpu/watch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_fault.h"
-#include "agent/gpu_owner.h"
-#include "agent/usage_host.h"
-#include "agent/usage_said.h"
-#include "agent/usage_meter.h"
+#include "agent/gpu/fault.h"
+#include "agent/gpu/owner.h"
+#include "agent/usage/host.h"
+#include "agent/usage/said.h"
+#include "agent/usage/meter.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"

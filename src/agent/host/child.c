@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/child.h"
+#include "agent/host/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

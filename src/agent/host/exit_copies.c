@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/exit_copies.h"
+#include "agent/host/exit_copies.h"
 
 #include <dirent.h>
 #include <errno.h>

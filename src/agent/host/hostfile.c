@@ -3,7 +3,7 @@
  * The directory is one that only the agent can change; the file is written there and shared with the user
  * through its open descriptor, so that there is no moment at which its name could be another's.
  */
-#include "agent/hostfile.h"
+#include "agent/host/hostfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/user_file.h"
+#include "agent/host/user_file.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

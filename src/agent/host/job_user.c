@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/job_user.h"
+#include "agent/host/job_user.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/users.h"
+#include "agent/host/users.h"
 
 struct job_users {
     bool is_root;             // false: only jobs of our own uid can be served

@@ -4,7 +4,7 @@
  *   node.crt     says which node this is; written first, so that there is no address without it
  *   controller   "HOST:PORT#PIN"
  */
-#include "agent/node_home.h"
+#include "agent/host/node_home.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/persist.h"
+#include "agent/host/persist.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/agent_options.h"
+#include "agent/host/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/pids_max.h"
+#include "agent/host/pids_max.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "wire/address.h"

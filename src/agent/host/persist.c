@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/persist.h"
+#include "agent/host/persist.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/pids_max.h"
+#include "agent/host/pids_max.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

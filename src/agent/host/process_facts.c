@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/process_facts.h"
+#include "agent/host/process_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>

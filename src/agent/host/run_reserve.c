@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/run_reserve.h"
+#include "agent/host/run_reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * child runs on this function's frame, and a return address below it would be overwritten before the parent
  * comes back to it.
  */
-#include "agent/spawn.h"
+#include "agent/host/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>

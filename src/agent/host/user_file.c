@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The access list is written as the kernel keeps it (linux/posix_acl_xattr.h): libacl would be for this
  * alone. */
-#include "agent/user_file.h"
+#include "agent/host/user_file.h"
 
 #include <endian.h>
 #include <errno.h>

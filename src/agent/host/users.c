@@ -3,7 +3,7 @@
  * One lookup through the name service (files, LDAP, ...), never cached: a user who was put into a group may
  * use it in the next job, one who was removed may not.
  */
-#include "agent/users.h"
+#include "agent/host/users.h"
 
 #include <errno.h>
 #include <grp.h>

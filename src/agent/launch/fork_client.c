@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/fork_client.h"
+#include "agent/launch/fork_client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
+#include "agent/host/child.h"
 #include "base/descriptors.h"
 #include "base/fork_request.h"
 #include "base/memory.h"

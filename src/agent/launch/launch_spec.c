@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/launch_spec.h"
+#include "agent/launch/launch_spec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_env.h"
-#include "agent/hostfile.h"
-#include "agent/rendezvous.h"
+#include "agent/gpu/env.h"
+#include "agent/host/hostfile.h"
+#include "agent/launch/rendezvous.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/spool.h"

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "agent/users.h"
+#include "agent/host/users.h"
 #include "base/error.h"
 #include "wire/message.h"
 

@@ -5,7 +5,7 @@
  * one directory that is given away, a user's own log directory, is made with mkdirat(2) and changes hands
  * through its open descriptor.
  */
-#include "agent/launcher.h"
+#include "agent/launch/launcher.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/exit_copies.h"
-#include "agent/fork_client.h"
-#include "agent/hostfile.h"
-#include "agent/launch_spec.h"
-#include "agent/lease.h"
-#include "agent/scripts.h"
-#include "agent/spawn.h"
+#include "agent/host/exit_copies.h"
+#include "agent/launch/fork_client.h"
+#include "agent/host/hostfile.h"
+#include "agent/launch/launch_spec.h"
+#include "agent/launch/lease.h"
+#include "agent/launch/scripts.h"
+#include "agent/host/spawn.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"

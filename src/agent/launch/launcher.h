@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/confine.h"
-#include "agent/gpu_devices.h"
-#include "agent/job_user.h"
+#include "agent/confine/confine.h"
+#include "agent/gpu/devices.h"
+#include "agent/host/job_user.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "wire/message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a process ended only its parent knows, so the exit record of a lease has no status. */
-#include "agent/lease.h"
+#include "agent/launch/lease.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "agent/process_facts.h"
+#include "agent/host/process_facts.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"

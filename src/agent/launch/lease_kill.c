@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/lease_kill.h"
+#include "agent/launch/lease_kill.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "agent/lease.h"
+#include "agent/launch/lease.h"
 #include "base/memory.h"
 #include "base/process.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/lease_look.h"
+#include "agent/launch/lease_look.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/process_facts.h"
+#include "agent/host/process_facts.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"

@@ -7,8 +7,8 @@
 
 #include <event2/event.h>
 
-#include "agent/gpu_watch.h"
-#include "agent/job_user.h"
+#include "agent/gpu/watch.h"
+#include "agent/host/job_user.h"
 #include "wire/message.h"
 
 struct lease_looks;

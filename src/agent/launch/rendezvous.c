@@ -6,7 +6,7 @@
  * many processes there are on a node is its launcher's to say. The port is where the shepherd of rank 0
  * begins to look for a free one (shepherd/meeting.c), which takes its place in these variables at the gate.
  */
-#include "agent/rendezvous.h"
+#include "agent/launch/rendezvous.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * A file is made in a directory that only the agent can change, written, and shared with its user through its
  * open descriptor: there is no moment at which a name could be another's file.
  */
-#include "agent/scripts.h"
+#include "agent/launch/scripts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/user_file.h"
+#include "agent/host/user_file.h"
 #include "base/files.h"
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/spool_watch.h"
+#include "agent/launch/spool_watch.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * it, memory and processes are few, and what is left in it is killed with it. An agent that leaves kills its
  * tellers; the controller then has them told again.
  */
-#include "agent/teller.h"
+#include "agent/notify/teller.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
-#include "agent/teller_child.h"
+#include "agent/host/child.h"
+#include "agent/notify/teller_child.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"

@@ -8,9 +8,9 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
-#include "agent/confine.h"
-#include "agent/gpu_devices.h"
-#include "agent/job_user.h"
+#include "agent/confine/confine.h"
+#include "agent/gpu/devices.h"
+#include "agent/host/job_user.h"
 #include "wire/message.h"
 
 #define TELLERS_MAX      8U // at once

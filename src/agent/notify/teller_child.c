@@ -6,7 +6,7 @@
  * secret in it, is in no command line either, where all users of the node could read it, but in a second such
  * file.
  */
-#include "agent/teller_child.h"
+#include "agent/notify/teller_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/child.h"
+#include "agent/host/child.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

@@ -2,7 +2,7 @@
 /* The process that tells somebody, from the fork on. */
 #pragma once
 
-#include "agent/teller.h"
+#include "agent/notify/teller.h"
 #include "job/launch.h"
 
 /* Becomes the user and executes what tells. `spec` names the cgroups to enter. Standard error is

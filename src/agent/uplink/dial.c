@@ -4,7 +4,7 @@
  * One that is forgotten is not waited for: what it comes to is thrown away when it comes, and a program that
  * ends before that does not look at it again.
  */
-#include "agent/dial.h"
+#include "agent/uplink/dial.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/enroll.h"
+#include "agent/uplink/enroll.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /* Becoming a node: a token is shown, a certificate comes back. */
 #pragma once
 
-#include "agent/node_home.h"
+#include "agent/host/node_home.h"
 #include "wire/join_token.h"
 
 /* Joins as node NAME and remembers it in `home`. Waits, for at most half a minute. Once more with the same

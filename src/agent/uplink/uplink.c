@@ -10,7 +10,7 @@
  *
  *   AWAY ──dial──> DIALLING ──done──> LINKED ──the session ends──> AWAY, for a while that grows
  */
-#include "agent/uplink.h"
+#include "agent/uplink/uplink.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -24,11 +24,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/dial.h"
-#include "agent/enroll.h"
-#include "agent/node_home.h"
-#include "agent/uplink_dirs.h"
-#include "agent/uplink_worker.h"
+#include "agent/uplink/dial.h"
+#include "agent/uplink/enroll.h"
+#include "agent/host/node_home.h"
+#include "agent/uplink/uplink_dirs.h"
+#include "agent/uplink/uplink_worker.h"
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/detach.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/uplink_dirs.h"
+#include "agent/uplink/uplink_dirs.h"
 
 #include <errno.h>
 #include <fcntl.h>

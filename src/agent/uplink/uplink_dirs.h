@@ -2,7 +2,7 @@
 /* The directories of a node that has joined, locked against a second agent and against mgpud. */
 #pragma once
 
-#include "agent/agent_options.h"
+#include "agent/host/options.h"
 #include "base/detach.h"
 #include "base/error.h"
 

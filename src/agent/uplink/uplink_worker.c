@@ -3,7 +3,7 @@
  * The worker is this program once more, with --uplink-fd: the key is not in its memory. It is told what was
  * found out here (name, directories), and nothing of the token.
  */
-#include "agent/uplink_worker.h"
+#include "agent/uplink/uplink_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/child.h"
+#include "agent/host/child.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"

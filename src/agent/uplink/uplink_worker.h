@@ -4,7 +4,7 @@
 
 #include <event2/event.h>
 
-#include "agent/agent_options.h"
+#include "agent/host/options.h"
 #include "base/error.h"
 
 struct uplink_worker;

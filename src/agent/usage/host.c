@@ -3,7 +3,7 @@
  * A cgroup v2 counts CPU time even where it holds no controller. Memory it counts only with its controller;
  * without one the processes' resident memory is added up, in which shared pages count more than once.
  */
-#include "agent/usage_host.h"
+#include "agent/usage/host.h"
 
 #include <dirent.h>
 #include <fcntl.h>

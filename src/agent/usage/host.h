@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "agent/usage_meter.h"
+#include "agent/usage/meter.h"
 
 /* `cgroup` is the step's directory, or NULL: then what descends from the init is counted. `proc` is where
  * procfs is mounted. What cannot be known is said to be so. */

@@ -8,7 +8,7 @@
  * a break: time in which it was paused does not count, and after a gap in which it may have worked, or a
  * sample that does not know the load of one of its GPUs, it begins anew.
  */
-#include "agent/usage_meter.h"
+#include "agent/usage/meter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "job/usage.h"
 #include "wire/message.h"
 
-/* What the attempt's processes use of the host; see agent/usage_host.h. */
+/* What the attempt's processes use of the host; see agent/usage/host.h. */
 struct usage_host {
     bool is_cpu_known, is_memory_known;
     bool is_paused;  // none of its processes may run: it is frozen or stopped

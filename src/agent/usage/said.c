@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/usage_said.h"
+#include "agent/usage/said.h"
 
 #include <stdlib.h>
 

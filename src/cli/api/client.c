@@ -5,7 +5,7 @@
  * ourselves, the service's own user and the owner of a directory that only he can write to are believed; in
  * such a directory nobody else can have put a socket.
  */
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,10 +18,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/loopback.h"
-#include "cli/remote.h"
-#include "cli/vouch.h"
+#include "cli/term/field.h"
+#include "cli/api/loopback.h"
+#include "cli/api/remote.h"
+#include "cli/api/vouch.h"
 
 #define SYSTEM_RUN_DIR   "/run/mgpu"
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"

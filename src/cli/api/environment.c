@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/environment.h"
+#include "cli/api/environment.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/words.h"
+#include "cli/term/field.h"
+#include "cli/term/words.h"
 
 #define EXPORT_ALL     "all"
 #define EXPORT_MINIMAL "minimal"

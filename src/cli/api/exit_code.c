@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Two tables: what went wrong here, and how a job can end. mgpu(1) documents both. */
-#include "cli/exit_code.h"
+#include "cli/api/exit_code.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/field.h"
+#include "cli/term/field.h"
 #include "job/state.h"
 
 static const struct {

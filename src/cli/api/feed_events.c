@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/feed_events.h"
+#include "cli/api/feed_events.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define DATA           "data: "
 #define LINE_MAX_      ((size_t)1 << 20)

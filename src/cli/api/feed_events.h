@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 /* Told of each event's data. */
 typedef void feed_event_fn(void *arg, const json_t *event);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Whose the listener is is looked at before the connection is made and once more after it, so that nobody can
  * have been there only in between. */
-#include "cli/loopback.h"
+#include "cli/api/loopback.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/tcp_connect.h"
+#include "cli/api/tcp_connect.h"
 #include "wire/listener_owner.h"
 
 static bool are_loopback(const struct addrinfo *found)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/patience.h"
+#include "cli/api/patience.h"
 
 #include <errno.h>
 #include <inttypes.h>

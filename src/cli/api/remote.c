@@ -3,7 +3,7 @@
  * To the rest of mgpu this is a unix socket like any other: mgpu-tls holds its other end, and ends with it.
  * It is nobody's child and in no terminal's session, so that a Ctrl-C does not end it before us.
  */
-#include "cli/remote.h"
+#include "cli/api/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers have as many digits as mgpud gave them. */
-#include "cli/show_json.h"
+#include "cli/api/show_json.h"
 
 #define AS_TOLD JSON_REAL_PRECISION(15)
 

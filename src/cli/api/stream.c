@@ -8,7 +8,7 @@
  * counted where the bytes are handed over. A server that answers 200 to a request for a range sends the
  * beginning again; those bytes are skipped.
  */
-#include "cli/stream.h"
+#include "cli/api/stream.h"
 
 #include <errno.h>
 #include <stdio.h>

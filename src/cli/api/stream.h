@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 #include "wire/http_client.h"
 
 enum stream_state {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tcp_connect.h"
+#include "cli/api/tcp_connect.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,15 +3,15 @@
  * A credential is good for one request to one mgpud, so its name must be known first: GET /version is for
  * everybody. Who answers there has been proven by then, with the pin of MGPU_HOST.
  */
-#include "cli/vouch.h"
+#include "cli/api/vouch.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/client.h"
-#include "cli/field.h"
+#include "cli/api/client.h"
+#include "cli/term/field.h"
 #include "wire/munge.h"
 
 #define ANSWER_WAIT_MS 30000

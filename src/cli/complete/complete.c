@@ -4,7 +4,7 @@
  * is passed over. What is left is the place of the last word: the value of an option, an option, or an
  * operand of the verb.
  */
-#include "cli/complete.h"
+#include "cli/complete/complete.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define COMPLETE_ANSWER_MS 150 // how long mgpud may take, so that the key press does not hang
 

@@ -3,7 +3,7 @@
  * Each script hands the words so far over and shows what comes back; whatever mgpu knows stays in mgpu. The
  * lines that begin with a colon are described in complete.h.
  */
-#include "cli/completion_scripts.h"
+#include "cli/complete/scripts.h"
 
 #include <stddef.h>
 

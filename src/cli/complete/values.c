@@ -5,9 +5,9 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/job_columns.h"
-#include "cli/list.h"
+#include "cli/complete/complete.h"
+#include "cli/show/job_columns.h"
+#include "cli/options/list.h"
 #include "job/notify.h"
 
 static void complete_files(const struct completion *completion)

@@ -7,10 +7,10 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/selector.h"
+#include "cli/complete/complete.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/options/selector.h"
 
 #define JOBS_MAX 200U // the newest
 

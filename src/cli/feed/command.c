@@ -4,14 +4,14 @@
  * else in it is quoted. `screen -D -m` needs no terminal and stays until its window ends. It tells no exit
  * status: the command leaves that in a file. Its log goes to the end of the job's own output.
  */
-#include "cli/feed_command.h"
+#include "cli/feed/command.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/feed_llm.h"
+#include "cli/feed/llm.h"
 
 #define OPTION "--cuda"
 

@@ -3,7 +3,7 @@
  * It tells that it is ready as to a service manager, by NOTIFY_SOCKET. A process group of its own keeps the
  * Ctrl-C of the terminal from it: we end first, and end it then. When we are killed it ends too.
  */
-#include "cli/feed_daemon.h"
+#include "cli/feed/daemon.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,9 +22,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "cli/exit_code.h"
-#include "cli/front.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/personalities/front.h"
+#include "cli/options/talk.h"
 
 #define READY_WAIT_MS  60000
 #define LEAVE_WAIT_MS  30000

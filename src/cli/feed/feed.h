@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/feed_command.h"
-#include "cli/feed_daemon.h"
-#include "cli/feed_events.h"
-#include "cli/feed_jobs_file.h"
-#include "cli/feed_llm.h"
-#include "cli/feed_log.h"
-#include "cli/feed_output.h"
-#include "cli/feed_state.h"
+#include "cli/options/call.h"
+#include "cli/feed/command.h"
+#include "cli/feed/daemon.h"
+#include "cli/api/feed_events.h"
+#include "cli/feed/jobs_file.h"
+#include "cli/feed/llm.h"
+#include "cli/feed/log.h"
+#include "cli/feed/output.h"
+#include "cli/feed/state.h"
 
 #define FEED_REASON "scheduler pause" // of the GPUs that are paused here
 
@@ -62,7 +62,7 @@ struct feed {
     bool is_fresh; // there was no state file: pauses of before are to be ended
 };
 
-/* feed_lines.c: reads the jobs file when it has changed, or when lines wait for something else. */
+/* feed/lines.c: reads the jobs file when it has changed, or when lines wait for something else. */
 void feed_lines_read(struct feed *feed);
 
 /* Hands the next line to mgpud. -errno when mgpud was lost. */
@@ -72,14 +72,14 @@ void feed_lines_clear(struct feed *feed);
 /* Says a problem unless it was the last that was said so. */
 void feed_say_once(struct feed *feed, const struct error *err);
 
-/* feed_request.c: the job of a line as mgpud takes it, with that submit key; the caller releases *ret. */
+/* feed/request.c: the job of a line as mgpud takes it, with that submit key; the caller releases *ret. */
 int feed_request_make(
     const struct feed *feed, const struct feed_line *line, const char *key, json_t **ret, struct error *err);
 
 /* True when there is a program of that name on PATH. */
 bool feed_is_on_path(const char *name);
 
-/* feed_jobs.c: takes up what became of jobs. */
+/* feed/jobs.c: takes up what became of jobs. */
 void feed_jobs_index(struct feed *feed);
 void feed_jobs_note_new(struct feed *feed, int64_t id, const char *hash);
 void feed_jobs_note_event(void *feed, const json_t *event);
@@ -89,30 +89,30 @@ int feed_jobs_refresh(struct feed *feed, struct error *err);
 /* None of the jobs that waited or ran can be asked for any more; their lines may be sent again. */
 void feed_jobs_forget(struct feed *feed);
 
-/* feed_loop.c: what the nodes are like. */
+/* feed/loop.c: what the nodes are like. */
 int feed_nodes_look(struct feed *feed, struct error *err);
 
-/* feed_gpus.c: hands edits of paused_gpus to mgpud and takes up what is true there. With `is_reset` the GPUs
+/* feed/gpus.c: hands edits of paused_gpus to mgpud and takes up what is true there. With `is_reset` the GPUs
  * that were paused here are resumed. */
 int feed_gpus_sync(struct feed *feed, bool is_reset, struct error *err);
 
 /* What part of a GPU (of GET /gpus) these jobs have: 0 to 1. */
 double feed_gpus_allocation(const json_t *jobs, const json_t *gpu);
 
-/* feed_start.c: the verb. */
+/* feed/start.c: the verb. */
 extern const struct command feed_start_command;
 
-/* feed_status.c */
+/* feed/status.c */
 extern const struct command feed_status_command;
 
-/* feed_watch.c: notes what files have changed. */
+/* feed/watch.c: notes what files have changed. */
 int feed_watch_open(struct feed *feed, struct error *err);
 void feed_watch_read(struct feed *feed);
 void feed_watch_close(struct feed *feed);
 
-/* feed_sync.c: edits of the state file, the GPUs, and the file again; at the end without mgpud. */
+/* feed/sync.c: edits of the state file, the GPUs, and the file again; at the end without mgpud. */
 int feed_sync(struct feed *feed, int64_t now, struct error *err);
 int feed_sync_last(struct feed *feed, struct error *err);
 
-/* feed_loop.c: until SIGINT, SIGTERM or SIGHUP. */
+/* feed/loop.c: until SIGINT, SIGTERM or SIGHUP. */
 int feed_run(struct feed *feed, struct error *err);

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/feed.h"
-#include "cli/field.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
 
 #define PAUSE       API_PATH "/gpus/pause"
 #define RESUME      API_PATH "/gpus/resume"

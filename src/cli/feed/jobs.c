@@ -11,8 +11,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/feed.h"
-#include "cli/field.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
 
 static bool is_over(const char *status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/feed_jobs_file.h"
+#include "cli/feed/jobs_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/parse.h"
-#include "cli/words.h"
+#include "cli/term/words.h"
 #include "job/ask.h"
 
 #define FNV_PRIME 1099511628211ULL

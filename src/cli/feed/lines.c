@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/feed.h"
-#include "cli/field.h"
-#include "cli/text_file.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
+#include "cli/term/text_file.h"
 
 #define LINES_MAX   100000U
 #define WAIT_MAX_MS 30000

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/feed_llm.h"
+#include "cli/feed/llm.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define STANDARD 1.0
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/feed_log.h"
+#include "cli/feed/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/talk.h"
+#include "cli/options/talk.h"
 
 #define LINE_MAX_BYTES 4096
 

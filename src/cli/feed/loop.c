@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/feed.h"
-#include "cli/field.h"
+#include "cli/api/exit_code.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
 
 #define SAVE_MS        500 // between a change and its writing
 #define DELAY_FIRST_MS 50

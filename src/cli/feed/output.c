@@ -3,7 +3,7 @@
  * Each output is a log that is followed, and each of its lines has the number of its job before it. Nothing
  * is read while the terminal, or a pipe, takes no more: the rest waits in the job's log.
  */
-#include "cli/feed_output.h"
+#include "cli/feed/output.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/labelled.h"
-#include "cli/stream.h"
-#include "cli/talk.h"
+#include "cli/term/labelled.h"
+#include "cli/api/stream.h"
+#include "cli/options/talk.h"
 
 #define REASK_MS 1000
 

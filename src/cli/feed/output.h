@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 #define FEED_OUTPUTS_MAX 32U // jobs whose output is shown at once; each has a connection
 

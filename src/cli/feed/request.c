@@ -8,9 +8,9 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/feed.h"
-#include "cli/field.h"
-#include "cli/submit.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
 #include "job/ask.h"
 
 #define SHARE_WHOLE 1000

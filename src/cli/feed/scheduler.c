@@ -12,12 +12,12 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/feed.h"
-#include "cli/field.h"
-#include "cli/option_text.h"
-#include "cli/personality.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
+#include "cli/options/option_text.h"
+#include "cli/personalities/personality.h"
+#include "cli/options/talk.h"
 
 #define JOBS_FILE "jobs.txt"
 

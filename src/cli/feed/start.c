@@ -8,12 +8,12 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/feed.h"
-#include "cli/field.h"
-#include "cli/front.h"
-#include "cli/option_text.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
+#include "cli/personalities/front.h"
+#include "cli/options/option_text.h"
+#include "cli/options/talk.h"
 #include "job/ask.h"
 
 #define THRESHOLD     "0.8" // no preset: one that was not wished for says nothing of a mgpud that runs

@@ -7,7 +7,7 @@
  *   session            random; in the submit keys, so that a line is sent once however often it is tried
  *   jobs               by hash of the line: id, status, script, gpus, tries
  */
-#include "cli/feed_state.h"
+#include "cli/feed/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define SESSION_BYTES 8
 

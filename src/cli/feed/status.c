@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/feed.h"
-#include "cli/field.h"
-#include "cli/list.h"
-#include "cli/show_json.h"
+#include "cli/api/exit_code.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
+#include "cli/options/list.h"
+#include "cli/api/show_json.h"
 
 #define PERCENT 100.0
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/feed.h"
-#include "cli/field.h"
+#include "cli/feed/feed.h"
+#include "cli/term/field.h"
 
 #define MISSING_MS 1000 // editors let a file be missing for a moment
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/feed.h"
+#include "cli/feed/feed.h"
 
 #define FILE_CHANGES (IN_CLOSE_WRITE | IN_MOVED_TO)
 

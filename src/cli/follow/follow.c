@@ -12,7 +12,7 @@
  *
  * Each attempt has a log of its own: the next one's is asked for when all of this one's is here.
  */
-#include "cli/follow.h"
+#include "cli/follow/follow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,16 +28,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/follow_parts.h"
-#include "cli/idle_news.h"
-#include "cli/job_columns.h"
-#include "cli/raw_terminal.h"
-#include "cli/session.h"
-#include "cli/stream.h"
-#include "cli/talk.h"
-#include "cli/waiting_line.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/follow/follow_parts.h"
+#include "cli/follow/idle_news.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/raw_terminal.h"
+#include "cli/follow/session.h"
+#include "cli/api/stream.h"
+#include "cli/options/talk.h"
+#include "cli/follow/waiting_line.h"
 
 #define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
 #define NEWS_WAIT_MS   100

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/patience.h"
+#include "cli/options/call.h"
+#include "cli/api/patience.h"
 
 /* What Ctrl-C means to a job that runs without a terminal. */
 enum ctrl_c {

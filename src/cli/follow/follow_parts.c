@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/follow_parts.h"
+#include "cli/follow/follow_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

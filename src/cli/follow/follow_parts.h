@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/call.h"
-#include "cli/labelled.h"
-#include "cli/stream.h"
+#include "cli/options/call.h"
+#include "cli/term/labelled.h"
+#include "cli/api/stream.h"
 
 #define FOLLOW_PARTS_MAX 64U // nodes whose output is followed
 

@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/follow.h"
-#include "cli/job_columns.h"
-#include "cli/screen.h"
-#include "cli/talk.h"
-#include "cli/usage_text.h"
-#include "cli/why_text.h"
+#include "cli/term/field.h"
+#include "cli/follow/follow.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/screen.h"
+#include "cli/options/talk.h"
+#include "cli/show/usage_text.h"
+#include "cli/show/why_text.h"
 
 void follow_report(const struct call *call, const char *verb, const json_t *job)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A wait for the end of the job that is also answered when its level is another one than the one it names:
  * no change is missed between two requests, and none is told twice. */
-#include "cli/idle_news.h"
+#include "cli/follow/idle_news.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 const char *idle_news_level(const json_t *job)
 {

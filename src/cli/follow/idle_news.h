@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "cli/stream.h"
-#include "cli/time_text.h"
+#include "cli/api/stream.h"
+#include "cli/term/time_text.h"
 
 #define IDLE_LEVEL_SIZE 16
 

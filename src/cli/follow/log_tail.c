@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the end of the log, twice as much each time until there are enough lines in it. */
-#include "cli/log_tail.h"
+#include "cli/follow/log_tail.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 /* The byte at which the last `lines` lines of the log of this rank of the job begin; 0 when it has no more
  * than that. */

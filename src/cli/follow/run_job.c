@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/run_job.h"
+#include "cli/follow/run_job.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,13 +8,13 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/job_end.h"
-#include "cli/session.h"
-#include "cli/stream.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/job_end.h"
+#include "cli/follow/session.h"
+#include "cli/api/stream.h"
+#include "cli/options/talk.h"
 
 static int write_out(void *target, const void *bytes, size_t length)
 {

@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/terminal_options.h"
+#include "cli/options/call.h"
+#include "cli/follow/terminal_options.h"
 
 /* Waits for its start, joins its terminal if it has one, else follows its output; the exit status. */
 int run_job(struct call *call, const json_t *job, bool is_tty, const struct terminal_options *options,

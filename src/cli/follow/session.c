@@ -9,7 +9,7 @@
  * while a terminal is slow; meanwhile the socket is not read. Of the output the bytes are counted: a
  * connection that is made anew begins where the old one ended.
  */
-#include "cli/session.h"
+#include "cli/follow/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,11 +29,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/terminal.h"
-#include "cli/field.h"
-#include "cli/idle_news.h"
-#include "cli/job_columns.h"
-#include "cli/raw_terminal.h"
-#include "cli/talk.h"
+#include "cli/term/field.h"
+#include "cli/follow/idle_news.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/raw_terminal.h"
+#include "cli/options/talk.h"
 
 #define READ_SIZE   (64U << 10)
 #define WRITE_PIECE 4096U // a pipe or terminal that is ready takes so much at once

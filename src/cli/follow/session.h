@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/detach_keys.h"
+#include "cli/options/call.h"
+#include "cli/term/detach_keys.h"
 
 enum session_result {
     SESSION_ENDED, // the other side has; *ret_status is its word, -1: it gave none

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/terminal_options.h"
+#include "cli/follow/terminal_options.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/parse.h"
-#include "cli/detach_keys.h"
+#include "cli/term/detach_keys.h"
 #include "job/job_nodes.h"
 
 int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/options.h"
-#include "cli/follow.h"
+#include "cli/follow/follow.h"
 
 struct terminal_options {
     const char *detach_keys; // NULL: the default

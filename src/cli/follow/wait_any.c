@@ -3,7 +3,7 @@
  * One stream for each job, so that each lives through a restart of mgpud by itself. Of several that ended
  * before the first look, the one named first is taken.
  */
-#include "cli/wait_any.h"
+#include "cli/follow/wait_any.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/job_end.h"
-#include "cli/stream.h"
+#include "cli/show/job_end.h"
+#include "cli/api/stream.h"
 
 struct race {
     struct call *call;

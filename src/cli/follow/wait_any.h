@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define WAIT_ANY_MAX 500U // jobs; each has a connection of its own
 

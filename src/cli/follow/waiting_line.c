@@ -3,7 +3,7 @@
  * A start that takes less than PATIENT_MS is not announced as a wait. On a terminal there is one line,
  * painted again each second; elsewhere each change is one line, so that a log of CI stays short.
  */
-#include "cli/waiting_line.h"
+#include "cli/follow/waiting_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/session.h"
-#include "cli/talk.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/follow/session.h"
+#include "cli/options/talk.h"
 
 #define PATIENT_MS 300
 #define PAINT_MS   1000

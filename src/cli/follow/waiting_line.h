@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 struct waiting_line {
     const struct call *call;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each picture is made in memory first and then painted over the old one, so that nothing flickers. */
-#include "cli/watch.h"
+#include "cli/follow/watch.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 typedef int (*watch_show_fn)(void *arg, FILE *out, struct error *err);
 

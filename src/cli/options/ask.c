@@ -3,7 +3,7 @@
  * Values are turned into what the API takes without looking at a clock or a zone: bytes, seconds, RFC 3339 in
  * UTC, numbers of jobs. What only mgpud can know (whether a GPU exists, the syntax of arrays) is left to it.
  */
-#include "cli/ask.h"
+#include "cli/options/ask.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/selector.h"
-#include "cli/when.h"
+#include "cli/term/field.h"
+#include "cli/options/selector.h"
+#include "cli/term/when.h"
 #include "job/array.h"
 #include "job/ask.h"
 #include "job/notify.h"

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 struct ask_key {
     const char *key;      // of the API

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From the words after the verb to its function: options into the verb's struct, operands into argv. */
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/defaults.h"
-#include "cli/exit_code.h"
-#include "cli/help.h"
-#include "cli/option_text.h"
-#include "cli/remote.h"
-#include "cli/talk.h"
+#include "cli/options/defaults.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/help.h"
+#include "cli/options/option_text.h"
+#include "cli/api/remote.h"
+#include "cli/options/talk.h"
 
 #define ACTIONS_MAX 8
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/strings.h"
-#include "cli/client.h"
-#include "cli/screen.h"
-#include "cli/time_text.h"
+#include "cli/api/client.h"
+#include "cli/term/screen.h"
+#include "cli/term/time_text.h"
 
 /* What lists understand beside their filters (-o, -H, --sort). */
 struct list_choice {

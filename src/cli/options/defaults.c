@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/defaults.h"
+#include "cli/options/defaults.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/submit.h"
-#include "cli/text_file.h"
-#include "cli/yaml_options.h"
+#include "cli/submit/submit.h"
+#include "cli/term/text_file.h"
+#include "cli/options/yaml_options.h"
 
 #define SYSTEM_FILE "/etc/mgpu/client.yaml"
 #define FILE_MAX    (1U << 20) // bytes

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* Sets the options of `call->command` as the files say; the command line comes after it. -EINVAL with file
  * and line. The values live as long as the call. */

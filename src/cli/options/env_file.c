@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/env_file.h"
+#include "cli/options/env_file.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/text_file.h"
-#include "cli/words.h"
+#include "cli/term/field.h"
+#include "cli/term/text_file.h"
+#include "cli/term/words.h"
 
 #define BLANKS " \t"
 #define EXPORT "export"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of commands.c and of the option tables, laid out; there is no other text to keep in step. */
-#include "cli/help.h"
+#include "cli/options/help.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/talk.h"
-#include "cli/topics.h"
+#include "cli/options/talk.h"
+#include "cli/verbs/topics.h"
 
 void help_print_all(FILE *out)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 void help_print_all(FILE *out);
 void help_print_command(const struct command *command, FILE *out);

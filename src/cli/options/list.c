@@ -3,7 +3,7 @@
  * A format is a row of the table `formats`; everything else given to -o is a list of columns. JSON is the
  * server's own, so that scripts see one schema whether they use this program or the socket.
  */
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/show_json.h"
-#include "cli/table.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/api/show_json.h"
+#include "cli/term/table.h"
 
 struct selection {
     const struct list_column *columns[LIST_COLUMNS_MAX];

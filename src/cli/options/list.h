@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/screen.h"
-#include "cli/time_text.h"
+#include "cli/options/call.h"
+#include "cli/term/screen.h"
+#include "cli/term/time_text.h"
 
 #define LIST_COLUMNS_MAX 64
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An empty value is most often a variable of a script that was not set: better said than taken. */
-#include "cli/option_text.h"
+#include "cli/options/option_text.h"
 
 #include <errno.h>
 

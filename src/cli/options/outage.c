@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The end is sent as an absolute time. */
-#include "cli/outage.h"
+#include "cli/options/outage.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/option_text.h"
-#include "cli/show_json.h"
-#include "cli/when.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/option_text.h"
+#include "cli/api/show_json.h"
+#include "cli/term/when.h"
 
 static struct outage_options *options_of(void *target)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* The options of these verbs. */
 struct outage_options {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of an older mgpud lack both members: then it is the bare word. */
-#include "cli/outage_text.h"
+#include "cli/options/outage_text.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define STATE_MAX 64
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Job by job: the server says when one is over, then it is seen who is left. A job that gives way and waits
  * again is not there either. */
-#include "cli/outage_wait.h"
+#include "cli/options/outage_wait.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 #include "wire/limits.h"
 
 #define RELEASE_LOOK_MS 100

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* Until no job has one of these GPUs ("0", "node:0"). 0, or a negative errno. */
 int outage_wait_gpus(struct call *call, const json_t *names, struct error *err);

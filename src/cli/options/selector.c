@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A plain number costs no request; everything else is one list. */
-#include "cli/selector.h"
+#include "cli/options/selector.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 #include "job/alias.h"
 
 #define RECENT_IDS 500U

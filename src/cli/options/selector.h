@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 #define SELECTOR_JOBS_MAX 10000U // ids that one command may name
 

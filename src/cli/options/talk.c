@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sentences may quote other people's text, so every one is escaped on its way to the terminal. */
-#include "cli/talk.h"
+#include "cli/options/talk.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/yaml_options.h"
+#include "cli/options/yaml_options.h"
 
 #include <errno.h>
 #include <stdarg.h>

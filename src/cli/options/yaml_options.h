@@ -7,7 +7,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 struct yaml_source {
     const char *path;

@@ -12,10 +12,10 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/option_text.h"
-#include "cli/personality.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/option_text.h"
+#include "cli/personalities/personality.h"
+#include "cli/options/talk.h"
 
 struct compat_options {
     bool is_forced;

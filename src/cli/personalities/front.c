@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/front.h"
+#include "cli/personalities/front.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/submit.h"
-#include "cli/talk.h"
+#include "cli/submit/submit.h"
+#include "cli/options/talk.h"
 
 /* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
 static int rename_option(const char *shown, struct error *err)

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /*
  * Sets an option of `submit` from within the setter of another row; the options of the running verb begin

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/personality.h"
+#include "cli/personalities/personality.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/talk.h"
 
 #define VERBS_MAX 32
 

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "cli/call.h"
-#include "cli/talk.h"
+#include "cli/options/call.h"
+#include "cli/options/talk.h"
 
 /* A verb, by the name it has there. */
 struct personality_verb {

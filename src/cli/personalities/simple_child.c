@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A Ctrl-C reaches both from the terminal, which is the kernel's doing; any other signal only us. */
-#include "cli/simple_child.h"
+#include "cli/personalities/simple_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/front.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/personalities/front.h"
+#include "cli/options/talk.h"
 
 static void fill_signals(sigset_t *set)
 {

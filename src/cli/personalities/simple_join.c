@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/simple_join.h"
+#include "cli/personalities/simple_join.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/simple_place.h"
-#include "cli/tcp_connect.h"
+#include "cli/term/field.h"
+#include "cli/personalities/simple_place.h"
+#include "cli/api/tcp_connect.h"
 
 #define JOIN_VARIABLE "MGPU_JOIN"
 #define TICKET_MAX    1024

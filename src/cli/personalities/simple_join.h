@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /*
  * "HOST:PORT#TOKEN" for the nodes' port of the master: from a file (NULL: that of MGPU_JOIN), else from the

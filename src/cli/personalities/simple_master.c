@@ -13,16 +13,16 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/exit_code.h"
-#include "cli/feed_events.h"
-#include "cli/field.h"
-#include "cli/front.h"
-#include "cli/option_text.h"
-#include "cli/personality.h"
-#include "cli/simple_child.h"
-#include "cli/simple_nodes.h"
-#include "cli/simple_place.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/api/feed_events.h"
+#include "cli/term/field.h"
+#include "cli/personalities/front.h"
+#include "cli/options/option_text.h"
+#include "cli/personalities/personality.h"
+#include "cli/personalities/simple_child.h"
+#include "cli/personalities/simple_nodes.h"
+#include "cli/personalities/simple_place.h"
+#include "cli/options/talk.h"
 
 #define RETRY_FIRST_MS 20 // until mgpud, which was just started, listens
 #define RETRY_MAX_MS   1000

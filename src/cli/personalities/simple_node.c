@@ -14,14 +14,14 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/front.h"
-#include "cli/option_text.h"
-#include "cli/personality.h"
-#include "cli/simple_child.h"
-#include "cli/simple_join.h"
-#include "cli/simple_place.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/personalities/front.h"
+#include "cli/options/option_text.h"
+#include "cli/personalities/personality.h"
+#include "cli/personalities/simple_child.h"
+#include "cli/personalities/simple_join.h"
+#include "cli/personalities/simple_place.h"
+#include "cli/options/talk.h"
 
 #define WAY_MS         5000
 #define LINKED         "connected to the controller" // as mgpu-agent says it

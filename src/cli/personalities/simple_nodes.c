@@ -5,7 +5,7 @@
  *      ├─ GPU 0: NVIDIA GeForce RTX 3060 (12288 MB)
  *      └─ GPU 1: NVIDIA GeForce RTX 3060 (12288 MB)
  */
-#include "cli/simple_nodes.h"
+#include "cli/personalities/simple_nodes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/screen.h"
+#include "cli/term/field.h"
+#include "cli/term/screen.h"
 
 #define MEBIBYTE (INT64_C(1) << 20)
 

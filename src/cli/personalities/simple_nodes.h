@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/client.h"
+#include "cli/api/client.h"
 
 struct simple_nodes {
     json_t *known; // names of nodes that were up at the last look

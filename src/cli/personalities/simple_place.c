@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/simple_place.h"
+#include "cli/personalities/simple_place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/loopback.h"
-#include "cli/option_text.h"
-#include "cli/tcp_connect.h"
+#include "cli/term/field.h"
+#include "cli/api/loopback.h"
+#include "cli/options/option_text.h"
+#include "cli/api/tcp_connect.h"
 
 static struct {
     const char *host, *port; // NULL: not given

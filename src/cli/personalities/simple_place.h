@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define SIMPLE_HOST "127.0.0.1"
 #define SIMPLE_PORT "8080"

@@ -6,7 +6,7 @@
  *   Nodes:
  *     node001: 2 GPUs (1 free, 1 busy)
  */
-#include "cli/simple_queue.h"
+#include "cli/personalities/simple_queue.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/show_json.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/api/show_json.h"
 
 /* "node001:gpu0,gpu1;node002:gpu0" */
 static char *where_it_is(const json_t *job)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* The `run` of its command. */
 int simple_queue_run(struct call *call, int argc, char **argv, struct error *err);

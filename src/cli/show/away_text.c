@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of an older mgpud lack the member. */
-#include "cli/away_text.h"
+#include "cli/show/away_text.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 char *away_since(const struct view *view, const json_t *object)
 {

@@ -2,7 +2,7 @@
 /* What is said of a node of which nothing is heard. */
 #pragma once
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 /* "node gpu2 unreachable since 12:04" of a job or a GPU on it; NULL when it is not so. The caller frees it.
  */

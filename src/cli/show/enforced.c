@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/enforced.h"
+#include "cli/show/enforced.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 /* What a job asks for, and the promise of its node that goes with it. */
 static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A value that the driver does not give is "-": missing is not zero. */
-#include "cli/gpu_columns.h"
+#include "cli/show/gpu_columns.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/away_text.h"
-#include "cli/field.h"
-#include "cli/gpu_past.h"
-#include "cli/outage_text.h"
+#include "cli/show/away_text.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_past.h"
+#include "cli/options/outage_text.h"
 
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)

@@ -2,7 +2,7 @@
 /* How a GPU is shown: the columns of `gpus`. */
 #pragma once
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 extern const struct list_kind gpu_list;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The server sends one array for each kind of value; here they become rows, which list.c can print. */
-#include "cli/gpu_past.h"
+#include "cli/show/gpu_past.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/usage_text.h"
+#include "cli/term/field.h"
+#include "cli/show/usage_text.h"
 
 #define RECENT_PATH API_PATH "/gpus/history?since=10m&step=30"
 #define PAST_COLUMN "past"

@@ -2,8 +2,8 @@
 /* What GPUs did: rows for `gpus --history`, and the last minutes of each for its column in lists. */
 #pragma once
 
-#include "cli/client.h"
-#include "cli/list.h"
+#include "cli/api/client.h"
+#include "cli/options/list.h"
 
 extern const struct list_kind gpu_past_list;
 

@@ -3,15 +3,15 @@
  * GPU time is held from allocation to end. Of what was measured a part was used and the rest was wasted; what
  * nobody measured is neither.
  */
-#include "cli/history_columns.h"
+#include "cli/show/history_columns.h"
 
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 #define HOUR_S    3600.0
 #define BAR_CELLS 24.0

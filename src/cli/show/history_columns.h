@@ -2,7 +2,7 @@
 /* Jobs that ended, and sums over them, as tables: what `mgpu history` shows. */
 #pragma once
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 /* The columns that `ps` has not. */
 extern const struct list_kind history_own;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shapes and words tell the states apart; colours only repeat them. */
-#include "cli/job_columns.h"
+#include "cli/show/job_columns.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,11 +11,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/away_text.h"
-#include "cli/field.h"
-#include "cli/progress_text.h"
-#include "cli/ps_arrays.h"
-#include "cli/usage_text.h"
+#include "cli/show/away_text.h"
+#include "cli/term/field.h"
+#include "cli/show/progress_text.h"
+#include "cli/show/ps_arrays.h"
+#include "cli/show/usage_text.h"
 #include "job/array.h"
 #include "job/state.h"
 

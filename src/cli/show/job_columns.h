@@ -2,7 +2,7 @@
 /* How a job is shown: the columns of `ps`, and the pieces that other verbs show too. */
 #pragma once
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 extern const struct list_column job_columns[];
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/job_end.h"
+#include "cli/show/job_end.h"
 
 #include <errno.h>
 #include <poll.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/stream.h"
+#include "cli/api/stream.h"
 
 static int refuse_late(const char *id, struct error *err)
 {

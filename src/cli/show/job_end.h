@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define JOB_END_FOR_EVER INT64_MAX
 

@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 #include "job/state.h"
 
 #define NAME_MAX_BYTES 256

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* One job that fails must not keep the others from being done. */
-#include "cli/jobs_each.h"
+#include "cli/show/jobs_each.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/show_json.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/api/show_json.h"
+#include "cli/options/talk.h"
 
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
 {

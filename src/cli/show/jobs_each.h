@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
-#include "cli/list.h"
-#include "cli/selector.h"
+#include "cli/options/call.h"
+#include "cli/options/list.h"
+#include "cli/options/selector.h"
 
 /* Does one job ("42", "42.3"); 0 or a negative errno with a sentence. */
 typedef int (*jobs_each_fn)(struct call *call, const char *job, void *arg, struct error *err);

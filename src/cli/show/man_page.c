@@ -3,7 +3,7 @@
  * man is asked twice: first where the page is, so that what it says of one that is not there is never seen.
  * An action has no page; it is told in that of its verb.
  */
-#include "cli/man_page.h"
+#include "cli/show/man_page.h"
 
 #include <errno.h>
 #include <fcntl.h>

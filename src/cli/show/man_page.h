@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* Shows the page in man's pager (MGPU_PAGER when that is set) and returns true when the reader has left it;
  * false when standard output is no terminal, or man or the page is not installed. Nothing was printed then.

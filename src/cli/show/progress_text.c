@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/progress_text.h"
+#include "cli/show/progress_text.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define CELLS 8
 

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "cli/screen.h"
-#include "cli/time_text.h"
+#include "cli/term/screen.h"
+#include "cli/term/time_text.h"
 
 /* "███░░░░░ 40%", for the caller to free; NULL: it has not said how far it is. */
 char *progress_bar(const struct screen *screen, const json_t *job);

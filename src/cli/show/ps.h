@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 struct ps_choice {
     const char *states;          // the value of -s, or NULL

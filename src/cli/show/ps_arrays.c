@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/ps_arrays.h"
+#include "cli/show/ps_arrays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 static const char *const ends[] = { "done", "failed", "cancelled" };
 

@@ -6,8 +6,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/show_page.h"
+#include "cli/term/field.h"
+#include "cli/show/show_page.h"
 
 void show_print_line(const struct page *page, const char *label, const char *text)
 {

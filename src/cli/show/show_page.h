@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 #define WORD_MAX 65536 // bytes of one word of a page
 

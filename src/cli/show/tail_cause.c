@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tail_cause.h"
+#include "cli/show/tail_cause.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define LINE_SHOWN_MAX 300
 

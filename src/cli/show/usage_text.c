@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/usage_text.h"
+#include "cli/show/usage_text.h"
 
 #include <inttypes.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #define GIB            (1024.0 * 1024 * 1024)
 #define JOULES_PER_KWH 3600000.0

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 /* "91 % busy (peak 100 %), at most 18.2 of 24.0 GiB, 0.42 kWh"; NULL when nothing was measured. The caller
  * frees it. */

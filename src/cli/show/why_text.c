@@ -3,7 +3,7 @@
  * The sentences are mgpud's; this file numbers them, puts moments into the reader's time zone and never shows
  * a forecast without what it is based on.
  */
-#include "cli/why_text.h"
+#include "cli/show/why_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/ask.h"
-#include "cli/away_text.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/table.h"
+#include "cli/options/ask.h"
+#include "cli/show/away_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/table.h"
 
 #define AHEAD_SHOWN 8U  // jobs before this one that are listed
 #define LABEL_END   19U // column at which the sentence of a reason begins

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 /* The whole page. `job` is the job's object, or NULL for one that was not submitted (--dry-run). */
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out);

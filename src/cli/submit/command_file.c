@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The options are the same for all lines, so that one request is made and given another command for each. */
-#include "cli/command_file.h"
+#include "cli/submit/command_file.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/submit.h"
-#include "cli/text_file.h"
-#include "cli/words.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
+#include "cli/term/text_file.h"
+#include "cli/term/words.h"
 #include "job/spec.h"
 
 #define BLANKS " \t"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/plan.h"
+#include "cli/options/call.h"
+#include "cli/submit/plan.h"
 
 #define COMMAND_FILE_MAX (16U << 20) // bytes
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/image.h"
+#include "cli/submit/image.h"
 
 #include <errno.h>
 #include <stdlib.h>

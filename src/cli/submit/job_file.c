@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/job_file.h"
+#include "cli/submit/job_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,10 +8,10 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/submit.h"
-#include "cli/text_file.h"
-#include "cli/yaml_options.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
+#include "cli/term/text_file.h"
+#include "cli/options/yaml_options.h"
 
 #define MERGE       "<<"
 #define MERGE_DEPTH 8

@@ -19,8 +19,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/call.h"
-#include "cli/plan.h"
+#include "cli/options/call.h"
+#include "cli/submit/plan.h"
 
 #define JOB_FILE_MAX (1U << 20) // bytes
 

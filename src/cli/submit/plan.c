@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/plan.h"
+#include "cli/submit/plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,12 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/show_json.h"
-#include "cli/submit.h"
-#include "cli/sweep.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/api/show_json.h"
+#include "cli/submit/submit.h"
+#include "cli/submit/sweep.h"
+#include "cli/options/talk.h"
 #include "job/ask.h"
 
 #define SHOWN_MAX 4096

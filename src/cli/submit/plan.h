@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define PLAN_JOBS_MAX 10000U
 

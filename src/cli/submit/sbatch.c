@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/sbatch.h"
+#include "cli/submit/sbatch.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/slurm_notes.h"
-#include "cli/talk.h"
-#include "cli/words.h"
+#include "cli/submit/slurm_notes.h"
+#include "cli/options/talk.h"
+#include "cli/term/words.h"
 #include "job/ask.h"
 
 #define MINUTE_S      60

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /* Begins with the call alone. */
 struct sbatch {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/script.h"
+#include "cli/submit/script.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/sbatch.h"
-#include "cli/submit.h"
-#include "cli/talk.h"
-#include "cli/text_file.h"
-#include "cli/words.h"
+#include "cli/term/field.h"
+#include "cli/submit/sbatch.h"
+#include "cli/submit/submit.h"
+#include "cli/options/talk.h"
+#include "cli/term/text_file.h"
+#include "cli/term/words.h"
 #include "job/interpreter.h"
 #include "job/spec.h"
 

@@ -2,7 +2,7 @@
 /*
  * A script as the operand of submit: what its head asks for, and how it is run. The head is what stands
  * before the first line that is neither blank nor a comment. "#MGPU -g 2 -t 4h" lines have the options of
- * submit, and count less than the command line; "#SBATCH" lines (cli/sbatch.h) count less than both.
+ * submit, and count less than the command line; "#SBATCH" lines (cli/submit/sbatch.h) count less than both.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define SCRIPT_HEAD_MAX (64U << 10) // bytes of a file that are looked at
 

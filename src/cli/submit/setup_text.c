@@ -4,7 +4,7 @@
  * `conda` and `module`) is looked for where it usually is, on the node, when the job starts. Names go into
  * variables of the text once, quoted; they are cleared again before the command.
  */
-#include "cli/setup_text.h"
+#include "cli/submit/setup_text.h"
 
 #include <string.h>
 

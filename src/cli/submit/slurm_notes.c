@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm_notes.h"
+#include "cli/submit/slurm_notes.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/talk.h"
+#include "cli/options/talk.h"
 
 #define PREFIX        "SLURM"
 #define NAMES_MAX     8U // variables named in one note

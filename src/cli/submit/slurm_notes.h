@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/script.h"
+#include "cli/submit/script.h"
 
 /* Why an option of #SBATCH has no effect, for those that change what runs; NULL: it changes nothing here. */
 const char *slurm_option_note(const char *option);

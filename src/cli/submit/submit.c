@@ -4,7 +4,7 @@
  * whether its commit is durable) is sent again with the same key, which mgpud recognises: it can neither be
  * lost silently nor become two jobs.
  */
-#include "cli/submit.h"
+#include "cli/submit/submit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,18 +17,18 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/ask.h"
-#include "cli/env_file.h"
-#include "cli/environment.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/session.h"
-#include "cli/option_text.h"
-#include "cli/show_json.h"
-#include "cli/submit_check.h"
-#include "cli/talk.h"
-#include "cli/why_text.h"
+#include "cli/options/ask.h"
+#include "cli/options/env_file.h"
+#include "cli/api/environment.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/follow/session.h"
+#include "cli/options/option_text.h"
+#include "cli/api/show_json.h"
+#include "cli/submit/submit_check.h"
+#include "cli/options/talk.h"
+#include "cli/show/why_text.h"
 
 #define KEY_BYTES         16
 #define SUBMIT_PATIENT_MS 15000

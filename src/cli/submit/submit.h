@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/call.h"
-#include "cli/image.h"
-#include "cli/setup_text.h"
+#include "cli/options/call.h"
+#include "cli/submit/image.h"
+#include "cli/submit/setup_text.h"
 
 /* First member of the options of every verb that uses submit_rows. */
 struct submit_options {

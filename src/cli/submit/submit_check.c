@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/submit_check.h"
+#include "cli/submit/submit_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/script.h"
-#include "cli/submit.h"
-#include "cli/talk.h"
+#include "cli/submit/script.h"
+#include "cli/submit/submit.h"
+#include "cli/options/talk.h"
 
 #define SHOWN_MAX 200
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 /*
  * Warns when the directory of -C or -o does not exist, or the command is not there or cannot be executed,

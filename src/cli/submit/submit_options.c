@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of run, submit, shell and adopt: each becomes a member of the request, or is kept until it can.
  */
-#include "cli/submit.h"
+#include "cli/submit/submit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/ask.h"
-#include "cli/env_file.h"
-#include "cli/environment.h"
-#include "cli/field.h"
-#include "cli/option_text.h"
+#include "cli/options/ask.h"
+#include "cli/options/env_file.h"
+#include "cli/api/environment.h"
+#include "cli/term/field.h"
+#include "cli/options/option_text.h"
 #include "job/ask.h"
 #include "job/spec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/sweep.h"
+#include "cli/submit/sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/words.h"
+#include "cli/term/field.h"
+#include "cli/term/words.h"
 #include "job/spec.h"
 
 #define DIGITS     "0123456789"

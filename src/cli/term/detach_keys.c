@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/detach_keys.h"
+#include "cli/term/detach_keys.h"
 
 #include <ctype.h>
 #include <errno.h>

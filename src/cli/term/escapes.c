@@ -3,7 +3,7 @@
  * The shapes of ECMA-48, section 5: ESC Fe, CSI (parameters, then a final byte 0x40 to 0x7e) and the control
  * strings, which end with ST or, as terminals accept, with BEL.
  */
-#include "cli/escapes.h"
+#include "cli/term/escapes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The server may be older or newer than this program: a member that is not there must never be a crash. */
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 #include <string.h>
 

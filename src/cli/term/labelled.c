@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/labelled.h"
+#include "cli/term/labelled.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/raw_terminal.h"
+#include "cli/term/raw_terminal.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
  * characters come from wcwidth(3), which needs a UTF-8 locale; when the user's is not one, C.UTF-8 serves for
  * counting and the glyphs outside ASCII are not used.
  */
-#include "cli/screen.h"
+#include "cli/term/screen.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -4,7 +4,7 @@
  * columns that may shrink, in their order, never below SHRUNK_MIN; but those of higher ranks first give what
  * they have beyond SHRUNK_FAIR. In a pipe nothing is ever cut.
  */
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "cli/screen.h"
+#include "cli/term/screen.h"
 
 struct table_column {
     const char *header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/text_file.h"
+#include "cli/term/text_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The API speaks UTC; a person wants the wall clock, with as much of the date as it takes to be clear. */
-#include "cli/time_text.h"
+#include "cli/term/time_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>

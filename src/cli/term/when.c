@@ -3,7 +3,7 @@
  * A date that is typed is joined into a moment and split again: when another date comes out, it was one that
  * does not exist, such as February 30 or an hour that the clocks leave out in spring.
  */
-#include "cli/when.h"
+#include "cli/term/when.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/words.h"
+#include "cli/term/words.h"
 
 #include <ctype.h>
 #include <errno.h>

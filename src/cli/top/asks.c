@@ -4,15 +4,15 @@
  * again, together, at most once a second. What moves without an event, such as places in the queue and
  * forecasts, is asked for when something has happened, and only of the jobs on the screen.
  */
-#include "cli/top_asks.h"
+#include "cli/top/asks.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 #define OPEN_MAX      10000 // jobs that are not over
 #define CHANGED_MAX   200   // jobs in one request

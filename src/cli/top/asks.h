@@ -2,7 +2,7 @@
 /* What `mgpu top` asks mgpud for: one table, a request after the other on one connection. */
 #pragma once
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 struct top_ask {
     int64_t every_ms;                         // at the soonest; 0: only when it is poked

@@ -3,7 +3,7 @@
  * Everything is drawn with the characters of a UTF-8 terminal; where there is none, one table says what
  * stands for them. Each replacement has the same width, so that no panel needs to know of it.
  */
-#include "cli/top_canvas.h"
+#include "cli/top/canvas.h"
 
 #include <limits.h>
 #include <stdarg.h>

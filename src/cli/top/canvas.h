@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <wchar.h>
 
-#include "cli/top_look.h"
+#include "cli/top/look.h"
 
 #define CANVAS_ROWS_MAX    500
 #define CANVAS_COLUMNS_MAX 1000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is shown, and how. Choices that are worth it are kept for the next time (top_prefs.h). */
+/* What is shown, and how. Choices that are worth it are kept for the next time (top/prefs.h). */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,10 +7,10 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/top_asks.h"
-#include "cli/top_keys.h"
-#include "cli/top_wire.h"
+#include "cli/term/field.h"
+#include "cli/top/asks.h"
+#include "cli/top/keys.h"
+#include "cli/top/wire.h"
 
 static void save(struct top *top)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A screen has less room than a pipe: one's own name is "you", and GPUs are shown where their number was
  * asked. */
-#include "cli/top_columns.h"
+#include "cli/top/columns.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 #define PROGRESS_WIDTH 10
 

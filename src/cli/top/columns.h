@@ -2,7 +2,7 @@
 /* The columns of jobs in `mgpu top`: those of `mgpu ps`, some of them shorter. */
 #pragma once
 
-#include "cli/list.h"
+#include "cli/options/list.h"
 
 #define TOP_COLUMNS_MAX 24
 

@@ -3,7 +3,7 @@
  * curses keeps its state in globals of its own, and so does this file: there is one terminal. It includes
  * little of ours, because curses has macros and variables of many names.
  */
-#include "cli/top_curses.h"
+#include "cli/top/curses.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <term.h>
 #include <unistd.h>
 
-#include "cli/top_codes.h"
+#include "cli/top/codes.h"
 
 #undef columns // of term.h
 

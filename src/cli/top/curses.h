@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "cli/top_canvas.h"
+#include "cli/top/canvas.h"
 
 struct curses_event {
     enum { CURSES_NOTHING, CURSES_KEY, CURSES_MOUSE, CURSES_RESIZED } kind;

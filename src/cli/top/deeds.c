@@ -13,13 +13,13 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/run_job.h"
-#include "cli/top_asks.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
-#include "cli/why_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/follow/run_job.h"
+#include "cli/top/asks.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
+#include "cli/show/why_text.h"
 
 #define NAMED_MAX 6 // things that a question names
 

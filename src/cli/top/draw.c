@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The whole picture: a line about the machine, the page, and the line at the bottom with keys, question or
  * message. */
-#include "cli/top_draw.h"
+#include "cli/top/draw.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/client.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top_filter.h"
-#include "cli/top_keys.h"
-#include "cli/top_wire.h"
+#include "cli/api/client.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/filter.h"
+#include "cli/top/keys.h"
+#include "cli/top/wire.h"
 
 struct view top_list_view(const struct top *top)
 {

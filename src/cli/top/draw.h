@@ -2,7 +2,7 @@
 /* Draws what `mgpu top` knows on its canvas. Every panel is a function of the model and an area. */
 #pragma once
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 /* A whole picture for a terminal of that size. */
 void top_draw(struct top *top, int rows, int columns);

@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/gpu_columns.h"
-#include "cli/outage_text.h"
-#include "cli/top_draw.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/options/outage_text.h"
+#include "cli/top/draw.h"
 
 #define GIB         (1024.0 * 1024 * 1024)
 #define BAR_MIN     8

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top_columns.h"
-#include "cli/top_draw.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/columns.h"
+#include "cli/top/draw.h"
 
 #define SHRUNK_MIN 8
 #define RANKS      3 // of shrinking: 1 and 2 as in table.h, then all others

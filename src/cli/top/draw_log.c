@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top_draw.h"
-#include "cli/why_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/draw.h"
+#include "cli/show/why_text.h"
 
 static void draw_words(struct top *top, const struct rect *area, const char *words)
 {

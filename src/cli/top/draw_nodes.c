@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/outage_text.h"
-#include "cli/top_draw.h"
+#include "cli/term/field.h"
+#include "cli/options/outage_text.h"
+#include "cli/top/draw.h"
 
 #define NAME_WIDTH 16
 

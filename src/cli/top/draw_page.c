@@ -5,12 +5,12 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top_draw.h"
-#include "cli/top_points.h"
-#include "cli/usage_text.h"
-#include "cli/why_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/draw.h"
+#include "cli/top/points.h"
+#include "cli/show/usage_text.h"
+#include "cli/show/why_text.h"
 
 #define LABEL_WIDTH 9
 #define PLOT_ROWS   4 // at most, of each plot

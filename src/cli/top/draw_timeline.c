@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/outage_text.h"
-#include "cli/top_draw.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/options/outage_text.h"
+#include "cli/top/draw.h"
 
 #define LABEL_WIDTH 14
 #define TIMES       6 // above the chart; "now" is the third of them

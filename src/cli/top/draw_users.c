@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_draw.h"
+#include "cli/term/field.h"
+#include "cli/top/draw.h"
 
 #define NAME_WIDTH 10
 #define BAR_WIDTH  10

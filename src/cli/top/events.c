@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of https://html.spec.whatwg.org/multipage/server-sent-events.html that mgpud sends: `event`,
  * `data` and, to be ignored, `id`, `retry` and comments. An empty line ends an event. */
-#include "cli/top_events.h"
+#include "cli/top/events.h"
 
 #include <errno.h>
 #include <stdio.h>

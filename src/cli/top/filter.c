@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A field is a row; a word without one looks everywhere. */
-#include "cli/top_filter.h"
+#include "cli/top/filter.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/usage_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/usage_text.h"
 
 static bool has(const char *text, const char *part)
 {

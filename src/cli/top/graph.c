@@ -3,7 +3,7 @@
  * A column of a plot is a number of small steps high: eight in a character with blocks, four with braille,
  * two with ASCII. A value that is not zero is at least one step, because something was done then.
  */
-#include "cli/top_graph.h"
+#include "cli/top/graph.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "cli/top_canvas.h"
+#include "cli/top/canvas.h"
 
 #define GRAPH_UNKNOWN (-1.0)
 

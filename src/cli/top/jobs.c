@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* New jobs have the largest numbers, so the array stays in order by appending nearly always. */
-#include "cli/top_jobs.h"
+#include "cli/top/jobs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/time_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/time_text.h"
 
 /* Where the job is, or belongs. */
 static size_t place_of(const struct top_jobs *jobs, int64_t id)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The order of the rows is that of the legend and of the help: what a newcomer needs comes first. */
-#include "cli/top_keys.h"
+#include "cli/top/keys.h"
 
 #define CTRL(letter) ((letter)&0x1f)
 

@@ -3,8 +3,8 @@
  */
 #pragma once
 
-#include "cli/top.h"
-#include "cli/top_codes.h"
+#include "cli/top/top.h"
+#include "cli/top/codes.h"
 
 /* Where a key means something. */
 enum {
@@ -46,7 +46,7 @@ void top_click(struct top *top, int y, int x, int wheel, bool is_double);
 
 /* --- what keys do, by file --- */
 
-/* top_moves.c */
+/* top/moves.c */
 void top_move(struct top *top, long by);
 void top_go_up(struct top *top);
 void top_go_down(struct top *top);
@@ -69,7 +69,7 @@ void top_last_match(struct top *top);
 void top_show_page(struct top *top, enum top_page page);
 void top_select_job(struct top *top, int64_t id);
 
-/* top_choices.c: what is shown, and how */
+/* top/choices.c: what is shown, and how */
 void top_toggle_mine(struct top *top);
 void top_toggle_trouble(struct top *top);
 void top_toggle_frozen(struct top *top);
@@ -89,7 +89,7 @@ void top_sort_by(struct top *top, int key);
 void top_refresh_now(struct top *top);
 void top_leave(struct top *top);
 
-/* top_deeds.c: what is done to jobs, GPUs and nodes */
+/* top/deeds.c: what is done to jobs, GPUs and nodes */
 void top_mark(struct top *top);
 void top_cancel(struct top *top);
 void top_hold(struct top *top);
@@ -101,7 +101,7 @@ void top_copy_id(struct top *top);
 void top_attach(struct top *top);
 void top_page_log(struct top *top);
 
-/* top_popup.c */
+/* top/popup.c */
 void top_open_help(struct top *top);
 void top_open_sort(struct top *top);
 void top_open_columns(struct top *top);
@@ -109,7 +109,7 @@ void top_open_text(struct top *top, const char *title, const char *text);
 int top_popup_text_width(const struct top *top); // of its lines; longer ones are cut
 bool top_popup_press(struct top *top, int code); // false: there is none
 
-/* top_prompt.c */
+/* top/prompt.c */
 void top_ask_text(struct top *top, const char *label, const char *text, bool is_live, prompt_done_fn *done);
 void top_ask_yes(struct top *top, const char *question, prompt_done_fn *done);
 bool top_prompt_press(struct top *top, int code); // false: nothing is asked

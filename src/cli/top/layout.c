@@ -8,7 +8,7 @@
  *
  * With few rows one panel has the whole body, below a line of tabs.
  */
-#include "cli/top_layout.h"
+#include "cli/top/layout.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "cli/top_canvas.h"
+#include "cli/top/canvas.h"
 
 enum panel { PANEL_GPUS, PANEL_JOBS, PANEL_LOG, PANELS };
 

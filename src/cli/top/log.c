@@ -4,7 +4,7 @@
  * anybody can read is not read as a whole: after a burst the connection is given up, and the end is looked
  * for a moment later.
  */
-#include "cli/top_log.h"
+#include "cli/top/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/top.h"
 
 #define START_BYTES  16384        // read before the end
 #define BURST_BYTES  (256U << 10) // in a second; more is passed over

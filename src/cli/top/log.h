@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/stream.h"
-#include "cli/top_tail.h"
+#include "cli/api/stream.h"
+#include "cli/top/tail.h"
 
 struct top;
 

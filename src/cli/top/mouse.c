@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is under the mouse was noted when it was drawn; what was drawn last lies on top. */
-#include "cli/field.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
+#include "cli/term/field.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
 
 #define WHEEL_ROWS 3
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_asks.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
+#include "cli/term/field.h"
+#include "cli/top/asks.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
 
 static size_t moved(size_t row, long by, size_t count)
 {

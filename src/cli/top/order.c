@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The value of each key is taken once for each job: members of JSON objects are slow to find. */
-#include "cli/top_order.h"
+#include "cli/top/order.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/time_text.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/term/time_text.h"
 
 struct value {
     double number;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A moment of which something is known of one GPU only is that GPU's. */
-#include "cli/top_points.h"
+#include "cli/top/points.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_graph.h"
-#include "cli/top_jobs.h"
+#include "cli/term/field.h"
+#include "cli/top/graph.h"
+#include "cli/top/jobs.h"
 
 /* Adds what is known of one GPU; how many points it has. */
 static size_t add(const json_t *gpu, const char *name, double *sums, unsigned *known)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/job_columns.h"
-#include "cli/top_columns.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/columns.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
 
 #define NAME_WIDTH 12
 #define ROOM       6 // columns that a box leaves beside it, with its frame

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file is not the client's configuration, which belongs to its user: that one is never written by a
  * program. */
-#include "cli/top_prefs.h"
+#include "cli/top/prefs.h"
 
 #include <errno.h>
 #include <fcntl.h>

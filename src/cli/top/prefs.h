@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/top_graph.h"
-#include "cli/top_order.h"
+#include "cli/top/graph.h"
+#include "cli/top/order.h"
 
 #define REFRESH_MS     2000
 #define REFRESH_MIN_MS 1000

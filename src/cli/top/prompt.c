@@ -5,7 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "cli/top_keys.h"
+#include "cli/top/keys.h"
 
 #define CTRL(letter) ((letter)&0x1f)
 

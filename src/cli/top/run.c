@@ -4,7 +4,7 @@
  * changed something. Signals are let in only while it waits, so that none is missed between a look and the
  * wait.
  */
-#include "cli/top_run.h"
+#include "cli/top/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,11 +16,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_curses.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
-#include "cli/top_wire.h"
+#include "cli/term/field.h"
+#include "cli/top/curses.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
+#include "cli/top/wire.h"
 
 #define TICK_MS     1000
 #define PAINT_MS    200 // between two pictures, unless a key was pressed

@@ -2,7 +2,7 @@
 /* Runs `mgpu top` on a terminal, or makes one picture of it. */
 #pragma once
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 /* Reads what its user chose before. The rest of `top` is zeroed. */
 void top_init(struct top *top, struct call *call);

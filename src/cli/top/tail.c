@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A carriage return begins the line anew, as a terminal does it: of a progress bar only the last state is
  * kept. */
-#include "cli/top_tail.h"
+#include "cli/top/tail.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
-#include "cli/escapes.h"
+#include "cli/term/escapes.h"
 
 #define TAIL_LINES      2000
 #define TAIL_LINE_BYTES 4096 // of a line; the rest of it is dropped

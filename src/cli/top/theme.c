@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "cli/top_look.h"
+#include "cli/top/look.h"
 
 const struct theme top_themes[] = {
     { "default", "the terminal's eight colours",

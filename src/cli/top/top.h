@@ -9,17 +9,17 @@
 
 #include "base/buffer.h"
 #include "base/strings.h"
-#include "cli/call.h"
-#include "cli/list.h"
-#include "cli/stream.h"
-#include "cli/top_canvas.h"
-#include "cli/top_events.h"
-#include "cli/top_graph.h"
-#include "cli/top_jobs.h"
-#include "cli/top_layout.h"
-#include "cli/top_log.h"
-#include "cli/top_order.h"
-#include "cli/top_prefs.h"
+#include "cli/options/call.h"
+#include "cli/options/list.h"
+#include "cli/api/stream.h"
+#include "cli/top/canvas.h"
+#include "cli/top/events.h"
+#include "cli/top/graph.h"
+#include "cli/top/jobs.h"
+#include "cli/top/layout.h"
+#include "cli/top/log.h"
+#include "cli/top/order.h"
+#include "cli/top/prefs.h"
 
 /* --- model: answers of the API, NULL until they are there --- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu top: the dashboard of the terminal (top_run.c), or one picture of it. */
+/* mgpu top: the dashboard of the terminal (top/run.c), or one picture of it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/gpu_columns.h"
-#include "cli/ps.h"
-#include "cli/talk.h"
-#include "cli/top_keys.h"
-#include "cli/top_run.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/show/ps.h"
+#include "cli/options/talk.h"
+#include "cli/top/keys.h"
+#include "cli/top/run.h"
 
 #define ONCE_SIZE "80x24" // columns and rows
 

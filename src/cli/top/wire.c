@@ -4,7 +4,7 @@
  * it is back. What happened meanwhile is not replayed; when /events answers again the list is asked for anew,
  * which is right after it is known that no further event will be missed.
  */
-#include "cli/top_wire.h"
+#include "cli/top/wire.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
-#include "cli/top_asks.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
+#include "cli/top/asks.h"
 
 #define RETRY_MS   1000
 #define LOST_MS    250  // after a connection that was a good one

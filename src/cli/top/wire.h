@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 #define TOP_FDS 3
 

@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/submit.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
 #include "job/ask.h"
 
 static int adopt(struct call *call, int argc, char **argv, struct error *err)

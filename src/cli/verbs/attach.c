@@ -5,12 +5,12 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/run_job.h"
-#include "cli/selector.h"
-#include "cli/session.h"
-#include "cli/talk.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/follow/run_job.h"
+#include "cli/options/selector.h"
+#include "cli/follow/session.h"
+#include "cli/options/talk.h"
 
 struct attach_options {
     struct terminal_options terminal;

@@ -7,9 +7,9 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/completion_scripts.h"
-#include "cli/exit_code.h"
+#include "cli/complete/complete.h"
+#include "cli/complete/scripts.h"
+#include "cli/api/exit_code.h"
 
 static int refuse_shell(const char *name, struct error *err)
 {

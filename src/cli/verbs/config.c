@@ -7,12 +7,12 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/defaults.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/list.h"
-#include "cli/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/options/defaults.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/list.h"
+#include "cli/api/show_json.h"
 
 #define CONFIG_PATH API_PATH "/config"
 

@@ -15,12 +15,12 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/doctor_way.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/option_text.h"
-#include "cli/show_json.h"
-#include "cli/time_text.h"
+#include "cli/verbs/doctor_way.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/option_text.h"
+#include "cli/api/show_json.h"
+#include "cli/term/time_text.h"
 
 #define CLOCK_SLACK_MS 5000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu-tls walks, and says a line for each step. The token goes to it by the socket, where nobody sees it. */
-#include "cli/doctor_way.h"
+#include "cli/verbs/doctor_way.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/remote.h"
+#include "cli/api/remote.h"
 
 #define HELPER_FD 3
 #define FIELDS    4

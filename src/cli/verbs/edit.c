@@ -7,13 +7,13 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/ask.h"
+#include "cli/options/ask.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/jobs_each.h"
-#include "cli/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/jobs_each.h"
+#include "cli/api/show_json.h"
 
 static int refuse_key(const char *name, struct error *err)
 {

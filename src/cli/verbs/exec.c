@@ -7,11 +7,11 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/selector.h"
-#include "cli/session.h"
-#include "cli/terminal_options.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/selector.h"
+#include "cli/follow/session.h"
+#include "cli/follow/terminal_options.h"
 
 struct exec_options {
     struct terminal_options terminal;

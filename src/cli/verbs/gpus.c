@@ -9,12 +9,12 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/gpu_columns.h"
-#include "cli/gpu_past.h"
-#include "cli/watch.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/show/gpu_past.h"
+#include "cli/follow/watch.h"
 
 struct gpus_options {
     bool is_line;

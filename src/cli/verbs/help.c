@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/help.h"
-#include "cli/man_page.h"
-#include "cli/topics.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/help.h"
+#include "cli/show/man_page.h"
+#include "cli/verbs/topics.h"
 
 static int refuse(const char *word, struct error *err)
 {

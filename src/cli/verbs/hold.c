@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu hold, mgpu release: keep waiting jobs from starting, and let them again. */
 #include "cli/commands.h"
-#include "cli/field.h"
-#include "cli/jobs_each.h"
+#include "cli/term/field.h"
+#include "cli/show/jobs_each.h"
 
 static int run_hold(struct call *call, int argc, char **argv, struct error *err)
 {

@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/option_text.h"
-#include "cli/stream.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/option_text.h"
+#include "cli/api/stream.h"
 
 struct export_options {
     int64_t after;

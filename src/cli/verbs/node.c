@@ -10,12 +10,12 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/node_admit.h"
-#include "cli/outage.h"
-#include "cli/outage_wait.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/verbs/node_admit.h"
+#include "cli/options/outage.h"
+#include "cli/options/outage_wait.h"
 
 #define NAME_MAX_SHOWN 100
 

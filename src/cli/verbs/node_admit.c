@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/node_admit.h"
+#include "cli/verbs/node_admit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,11 +8,11 @@
 
 #include "base/buffer.h"
 #include "base/parse.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/option_text.h"
-#include "cli/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/option_text.h"
+#include "cli/api/show_json.h"
 
 #define HOUR_MS INT64_C(3600000)
 

@@ -8,13 +8,13 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/away_text.h"
+#include "cli/show/away_text.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/outage_text.h"
-#include "cli/watch.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/outage_text.h"
+#include "cli/follow/watch.h"
 
 struct nodes_options {
     int64_t watch_ms;

@@ -14,8 +14,8 @@
 #include "base/progress.h"
 #include "base/spool.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/option_text.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/option_text.h"
 
 #define PATIENCE_MS 5000 // while the pipe is full
 

@@ -6,11 +6,11 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/gpu_columns.h"
-#include "cli/ps.h"
-#include "cli/selector.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/show/ps.h"
+#include "cli/options/selector.h"
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {

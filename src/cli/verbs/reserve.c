@@ -10,15 +10,15 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/ask.h"
+#include "cli/options/ask.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/list.h"
-#include "cli/show_json.h"
-#include "cli/talk.h"
-#include "cli/when.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/list.h"
+#include "cli/api/show_json.h"
+#include "cli/options/talk.h"
+#include "cli/term/when.h"
 
 #define TEXT_LIMIT 128
 

@@ -4,12 +4,12 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/jobs_each.h"
-#include "cli/selector.h"
-#include "cli/show_json.h"
-#include "cli/submit.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/jobs_each.h"
+#include "cli/options/selector.h"
+#include "cli/api/show_json.h"
+#include "cli/submit/submit.h"
 
 static int retry(struct call *call, const char *id, void *arg, struct error *err)
 {

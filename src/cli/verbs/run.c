@@ -4,11 +4,11 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/run_job.h"
-#include "cli/session.h"
-#include "cli/submit.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/follow/run_job.h"
+#include "cli/follow/session.h"
+#include "cli/submit/submit.h"
 
 struct run_options {
     struct submit_options submit;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "cli/ask.h"
+#include "cli/options/ask.h"
 #include "cli/commands.h"
-#include "cli/field.h"
-#include "cli/run_job.h"
-#include "cli/session.h"
-#include "cli/submit.h"
+#include "cli/term/field.h"
+#include "cli/follow/run_job.h"
+#include "cli/follow/session.h"
+#include "cli/submit/submit.h"
 
 struct shell_options {
     struct submit_options submit;

@@ -9,12 +9,12 @@
 #include "base/parse.h"
 #include "base/signals.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/jobs_each.h"
-#include "cli/selector.h"
-#include "cli/talk.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/jobs_each.h"
+#include "cli/options/selector.h"
+#include "cli/options/talk.h"
 #include "job/ask.h"
 
 /* --- signal --- */

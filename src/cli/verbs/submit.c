@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/command_file.h"
+#include "cli/submit/command_file.h"
 #include "cli/commands.h"
-#include "cli/field.h"
-#include "cli/job_file.h"
-#include "cli/plan.h"
-#include "cli/script.h"
-#include "cli/slurm_notes.h"
-#include "cli/submit.h"
-#include "cli/submit_check.h"
-#include "cli/sweep.h"
+#include "cli/term/field.h"
+#include "cli/submit/job_file.h"
+#include "cli/submit/plan.h"
+#include "cli/submit/script.h"
+#include "cli/submit/slurm_notes.h"
+#include "cli/submit/submit.h"
+#include "cli/submit/submit_check.h"
+#include "cli/submit/sweep.h"
 #include "job/spec.h"
 
 static int set_list(void *target, const char *value, struct error *err)

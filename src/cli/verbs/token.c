@@ -11,12 +11,12 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/complete.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/list.h"
-#include "cli/option_text.h"
-#include "cli/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/list.h"
+#include "cli/options/option_text.h"
+#include "cli/api/show_json.h"
 
 #define NAME_MAX_SHOWN 100
 

@@ -3,13 +3,13 @@
  * Words in the first column of time, sizes, jobs and requests are examples that the parsers take; a test
  * reads each with the parser it is about.
  */
-#include "cli/topics.h"
+#include "cli/verbs/topics.h"
 
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/list.h"
-#include "cli/why_text.h"
+#include "cli/options/list.h"
+#include "cli/show/why_text.h"
 
 static const struct topic_row exit_rows[] = {
     { "run and wait", NULL },

@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/history_columns.h"
-#include "cli/list.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/history_columns.h"
+#include "cli/options/list.h"
 
 #define HOUR_S     3600.0
 #define HUNDREDTHS 100.0

@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/show_json.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/api/show_json.h"
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {

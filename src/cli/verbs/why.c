@@ -4,11 +4,11 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/jobs_each.h"
-#include "cli/show_json.h"
-#include "cli/why_text.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/jobs_each.h"
+#include "cli/api/show_json.h"
+#include "cli/show/why_text.h"
 
 static int explain(struct call *call, const char *id, void *arg, struct error *err)
 {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "controller/serve_accounts.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/api/accounts.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/directory.h"
 #include "wire/json_text.h"
 

@@ -2,7 +2,7 @@
 /*
  * The three calls of a small scheduler for one box, for programs written for it: GET /status, GET /jobs, and
  * POST /acquire, which waits until a process has its GPUs. What is acquired is a lease like any other
- * (core_lease.c): it is listed, explained and cancelled as a job, and ends with the process.
+ * (core/lease.c): it is listed, explained and cancelled as a job, and ends with the process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_routes.h"
-#include "controller/serve_submit.h"
+#include "controller/api/jobs.h"
+#include "controller/api/routes.h"
+#include "controller/api/submit.h"
 #include "job/alias.h"
 #include "job/spec.h"
 #include "wire/json_record.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One after the other: there are seldom any. A job that the store does not have is left out, and the core
  * says so. */
-#include "controller/serve_after.h"
+#include "controller/api/after.h"
 
 #include <stdlib.h>
 

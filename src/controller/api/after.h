@@ -2,7 +2,7 @@
 /* The jobs that a request would wait for, looked up before the core is asked. */
 #pragma once
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 /*
  * Calls `on_settled` with how those jobs ended that are no longer in memory; at once when there are none.

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_routes.h"
+#include "controller/api/jobs.h"
+#include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

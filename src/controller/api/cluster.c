@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What administrators say of GPUs and nodes: pause, drain, and back. 200 when it is durable. */
 #include "base/clock.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/requests.h"

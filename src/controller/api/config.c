@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /config: what is set, and where. */
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
-#include "controller/settings.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
+#include "controller/config/settings.h"
 #include "wire/json_text.h"
 
 static json_t *text_or_null(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The core knows the elements of arrays that are not over; of older ones the array's events tell which job
  * each was. */
-#include "controller/serve_element.h"
+#include "controller/api/element.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_route.h"
+#include "controller/api/jobs.h"
+#include "controller/api/route.h"
 #include "wire/limits.h"
 
 struct search {

@@ -2,7 +2,7 @@
 /* "42.3" in a path: the element 3 of array 42. */
 #pragma once
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 /*
  * Goes on with request->job being the element's job. An element that still waits in its array becomes a job

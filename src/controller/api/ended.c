@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/serve_ended.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_routes.h"
+#include "controller/api/ended.h"
+#include "controller/api/jobs.h"
+#include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 

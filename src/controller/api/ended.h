@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 #include "store/store_ended.h"
 
 /* The filter of the query; `name` stays the query's. Answers 400 itself when it makes no sense. */

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/serve_accounts.h"
-#include "controller/serve_ended.h"
+#include "controller/api/accounts.h"
+#include "controller/api/ended.h"
 #include "wire/json_text.h"
 
 #define DAY_MS INT64_C(86400000)

@@ -9,7 +9,7 @@
  * with a seq at or below the cursor is not sent again: no duplicate. A live reader that leaves
  * LIMIT_EVENT_BUFFER_BYTES unread is disconnected; it resumes with Last-Event-ID.
  */
-#include "controller/serve_events.h"
+#include "controller/api/events.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_event.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

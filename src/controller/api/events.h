@@ -2,7 +2,7 @@
 /* The readers of /events. */
 #pragma once
 
-#include "controller/serve_private.h"
+#include "controller/http/http_private.h"
 
 /* Passes a durable event on to every reader that has seen all before it. */
 void events_publish(struct serve *serve, const struct job_event *event, const struct job *job);

@@ -3,7 +3,7 @@
  * The API sees such a connection as one of whom the kernel says nothing: only a token tells who asks. It
  * costs three descriptors, so there are fewer of them than of local ones.
  */
-#include "controller/api_gate.h"
+#include "controller/api/gate.h"
 
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/controller.h"
-#include "controller/serve.h"
+#include "controller/http/server.h"
 #include "wire/tls_context.h"
 #include "wire/tls_gate.h"
 #include "wire/tls_sessions.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /gpus and GET /nodes: what the nodes said last, with the jobs that the core has on them. */
-#include "controller/node_registry.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/nodes/registry.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_gpu.h"
 #include "wire/json_node.h"
 #include "wire/limits.h"

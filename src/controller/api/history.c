@@ -12,9 +12,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "controller/gpu_history.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/history/gpu_history.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 

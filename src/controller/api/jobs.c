@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The core keeps the jobs that are not over and the latest that are; older ones are read from the store. */
-#include "controller/serve_jobs.h"
+#include "controller/api/jobs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 typedef void (*jobs_found_fn)(struct request *request, const struct job *job);
 

@@ -8,7 +8,7 @@
  *       fetch
  *
  * So memory and the time of one turn are bounded however long the list is (each slice waits its turn at the
- * desk, serve_desk.h), every slice is durable when it is sent, and a slow reader holds up nobody but itself.
+ * desk, http/desk.h), every slice is durable when it is sent, and a slow reader holds up nobody but itself.
  * A list that fits in one slice is sent whole.
  */
 #include <errno.h>
@@ -20,9 +20,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/serve_desk.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_routes.h"
+#include "controller/http/desk.h"
+#include "controller/api/jobs.h"
+#include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 

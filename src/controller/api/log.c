@@ -23,11 +23,11 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/links.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_range.h"
-#include "controller/serve_routes.h"
-#include "controller/streams.h"
+#include "controller/nodes/links.h"
+#include "controller/api/jobs.h"
+#include "controller/http/range.h"
+#include "controller/api/routes.h"
+#include "controller/nodes/streams.h"
 #include "wire/limits.h"
 
 #define STREAM_INPUT_MAX (64U << 10)

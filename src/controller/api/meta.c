@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What mgpud says about itself; anybody may ask. */
 #include "base/version.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 

@@ -4,7 +4,7 @@
  * this controller's instance and the request's method and target, so that one that was made for another
  * service, another cluster or another request is worth nothing here.
  */
-#include "controller/serve_munge.h"
+#include "controller/api/munge.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/munge_desk.h"
-#include "controller/serve_request.h"
+#include "controller/api/munge_desk.h"
+#include "controller/http/request.h"
 
 struct visit {
     struct request *request;

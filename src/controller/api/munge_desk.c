@@ -9,7 +9,7 @@
  * What thread and loop share is the room, which the last of the two frees: a thread that is inside libmunge
  * cannot be waited for when the program ends.
  */
-#include "controller/munge_desk.h"
+#include "controller/api/munge_desk.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/serve_notices.h"
+#include "controller/api/notices.h"
 
-#include "controller/notice.h"
+#include "controller/core/notice.h"
 #include "wire/json_text.h"
 
 static void add_notice(void *arg, const struct notice *notice, bool is_telling)

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "controller/core.h"
+#include "controller/core/core.h"
 
 /* Adds `notify`, `notify_on` and `notices` to the object of a job. */
 void notices_add(json_t *object, const struct core *core, const struct job *job);

@@ -5,9 +5,9 @@
 
 #include "base/buffer.h"
 #include "base/version.h"
-#include "controller/serve_request.h"
-#include "controller/serve_route.h"
-#include "controller/serve_routes.h"
+#include "controller/http/request.h"
+#include "controller/api/route.h"
+#include "controller/api/routes.h"
 #include "wire/json_job.h"
 #include "wire/json_record.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/serve_outside.h"
+#include "controller/api/outside.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/serve_reach.h"
+#include "controller/api/reach.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_rights.h"
-#include "controller/serve_routes.h"
+#include "controller/api/jobs.h"
+#include "controller/api/rights.h"
+#include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

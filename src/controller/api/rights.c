@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/serve_rights.h"
+#include "controller/api/rights.h"
 
 #include <string.h>
 
-#include "controller/groups.h"
-#include "controller/roles.h"
+#include "controller/config/groups.h"
+#include "controller/config/roles.h"
 
 enum role rights_role(const struct serve *serve, uint32_t uid)
 {

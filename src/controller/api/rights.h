@@ -2,7 +2,7 @@
 /* Rights that come from the system's user database. */
 #pragma once
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 /* The role of a user who is known. */
 enum role rights_role(const struct serve *serve, uint32_t uid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A new route is a row here, a handler, a test and an example in docs/api.md. */
-#include "controller/serve_route.h"
+#include "controller/api/route.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,14 +10,14 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "controller/serve_desk.h"
-#include "controller/serve_element.h"
-#include "controller/serve_guard.h"
-#include "controller/serve_munge.h"
-#include "controller/serve_request.h"
-#include "controller/serve_rights.h"
-#include "controller/serve_routes.h"
-#include "controller/serve_tokens.h"
+#include "controller/http/desk.h"
+#include "controller/api/element.h"
+#include "controller/http/guard.h"
+#include "controller/api/munge.h"
+#include "controller/http/request.h"
+#include "controller/api/rights.h"
+#include "controller/api/routes.h"
+#include "controller/api/tokens.h"
 #include "job/array.h"
 #include "job/spec.h"
 #include "wire/json_record.h"

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_notices.h"
-#include "controller/serve_routes.h"
-#include "controller/serve_terminal.h"
+#include "controller/api/jobs.h"
+#include "controller/api/notices.h"
+#include "controller/api/routes.h"
+#include "controller/api/terminal.h"
 #include "wire/json_event.h"
 #include "wire/json_record.h"
 #include "wire/json_usage.h"

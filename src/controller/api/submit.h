@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 /* -EPERM with a sentence when this mgpud cannot start jobs (or book leases) of who asks. */
 int submit_check_owner(const struct request *request, bool is_lease, struct error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node is told (OPEN_TERMINAL, OPEN_GUEST), dials back, and
- * the client's connection is joined to that stream (serve_relay.c). The frames in it are not read here.
+ * the client's connection is joined to that stream (http/relay.c). The frames in it are not read here.
  *
  * A terminal is its owner's. An administrator may look at it, without typing, where the site allows it; the
  * owner sees in the job who looks.
  */
-#include "controller/serve_terminal.h"
+#include "controller/api/terminal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,11 +19,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/terminal.h"
-#include "controller/links.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_relay.h"
-#include "controller/serve_routes.h"
-#include "controller/streams.h"
+#include "controller/nodes/links.h"
+#include "controller/api/jobs.h"
+#include "controller/http/relay.h"
+#include "controller/api/routes.h"
+#include "controller/nodes/streams.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

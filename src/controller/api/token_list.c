@@ -8,9 +8,9 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "controller/core.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/core/core.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "store/store.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

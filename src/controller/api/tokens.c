@@ -4,7 +4,7 @@
  * where the kernel says who asks. An answer of the store is believed for LIMIT_TOKEN_CACHE_S on the same
  * connection, so that a client with many requests does not cost as many reads.
  */
-#include "controller/serve_tokens.h"
+#include "controller/api/tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/node_listener.h"
-#include "controller/serve_reach.h"
-#include "controller/serve_request.h"
-#include "controller/serve_routes.h"
+#include "controller/nodes/listener.h"
+#include "controller/api/reach.h"
+#include "controller/http/request.h"
+#include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_routes.h"
+#include "controller/api/jobs.h"
+#include "controller/api/routes.h"
 #include "job/idle.h"
 #include "wire/limits.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /jobs/ID/why: every reason, who is ahead, when it starts, and what would start it now. */
-#include "controller/serve_why.h"
+#include "controller/api/why.h"
 
 #include <inttypes.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_outside.h"
-#include "controller/serve_routes.h"
+#include "controller/api/jobs.h"
+#include "controller/api/outside.h"
+#include "controller/api/routes.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 

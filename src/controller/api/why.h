@@ -2,7 +2,7 @@
 /* The answer to "why does it wait?". */
 #pragma once
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 /* `job` NULL: of a job that does not exist yet, which asks for `ask`. `why` NULL: it does not wait. */
 json_t *why_write(

@@ -13,9 +13,9 @@
 #include "base/memory.h"
 #include "base/yaml_problem.h"
 #include "base/strings.h"
-#include "controller/roles.h"
-#include "controller/settings.h"
-#include "controller/settings_sched.h"
+#include "controller/config/roles.h"
+#include "controller/config/settings.h"
+#include "controller/config/settings_sched.h"
 
 #define CONFIG_MAX (1L << 20) // bytes of a file
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/groups.h"
+#include "controller/config/groups.h"
 
 #include <errno.h>
 #include <stddef.h>

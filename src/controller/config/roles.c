@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/roles.h"
+#include "controller/config/roles.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/groups.h"
+#include "controller/config/groups.h"
 #include "wire/usernames.h"
 
 #define GROUP       "group:"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "controller/rights.h"
+#include "controller/core/rights.h"
 
 struct roles;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A setting is a row of the table below: command line, help text, configuration file and the default that is
  * in force all come from it. */
-#include "controller/settings.h"
+#include "controller/config/settings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "base/version.h"
-#include "controller/roles.h"
-#include "controller/settings_health.h"
-#include "controller/settings_idle.h"
-#include "controller/settings_keep.h"
-#include "controller/settings_loss.h"
-#include "controller/settings_notices.h"
-#include "controller/settings_time.h"
-#include "controller/settings_outside.h"
-#include "controller/settings_sched.h"
+#include "controller/config/roles.h"
+#include "controller/config/settings_health.h"
+#include "controller/config/settings_idle.h"
+#include "controller/config/settings_keep.h"
+#include "controller/config/settings_loss.h"
+#include "controller/config/settings_notices.h"
+#include "controller/config/settings_time.h"
+#include "controller/config/settings_outside.h"
+#include "controller/config/settings_sched.h"
 #include "wire/address.h"
 #include "wire/gpu_spec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/settings_health.h"
+#include "controller/config/settings_health.h"
 
 #include <stddef.h>
 

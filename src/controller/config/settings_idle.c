@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each time is a duration, or "never". */
-#include "controller/settings_idle.h"
+#include "controller/config/settings_idle.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store keeps, and how much of it one user may fill. retention.c and core_quota.c obey, also when
+/* What the store keeps, and how much of it one user may fill. retention.c and core/quota.c obey, also when
  * they change while mgpud runs. */
-#include "controller/settings_keep.h"
+#include "controller/config/settings_keep.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes are told these times when they greet, so a change needs a start of mgpud. */
-#include "controller/settings_loss.h"
+#include "controller/config/settings_loss.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/settings.h"
+#include "controller/config/settings.h"
 
 #define DEFAULT "default"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether jobs may tell anybody, and how often. */
-#include "controller/settings_notices.h"
+#include "controller/config/settings_notices.h"
 
 #include <errno.h>
 #include <string.h>

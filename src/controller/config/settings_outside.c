@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of a whole are written as "0.8" or "80%". */
-#include "controller/settings_outside.h"
+#include "controller/config/settings_outside.h"
 
 #include <errno.h>
 #include <stdlib.h>

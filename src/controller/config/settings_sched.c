@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One function for each kind of value and one row for each setting. */
-#include "controller/settings_sched.h"
+#include "controller/config/settings_sched.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "controller/groups.h"
+#include "controller/config/groups.h"
 #include "wire/usernames.h"
 
 #define GPUS_MAX      1000000.0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each time limit is a duration, or "none". */
-#include "controller/settings_time.h"
+#include "controller/config/settings_time.h"
 
 #include <errno.h>
 #include <string.h>

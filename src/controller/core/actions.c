@@ -2,7 +2,7 @@
 /*
  * From a job's durable state to what the agents must hear: starting wants LAUNCH, stopping wants STOP,
  * running wants TERMS when they are not those of its LAUNCH any more (of an attempt on several nodes:
- * core_parts.c). Messages may be lost with their link;
+ * core/parts.c). Messages may be lost with their link;
  * after the next HELLO the same function says them again, and agents take each of them twice without harm.
  */
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "wire/address.h"
 
 #define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "job/array.h"
 
 void core_link_member(struct core *core, struct core_job *entry)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 static void held_free(struct held *held)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end

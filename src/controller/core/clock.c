@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define CLOCK_SMALL_MS  2000
 #define CLOCK_FOLLOW_MS (5 * 60 * 1000)

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "sched/from_record.h"
 
 /* --- marks: what an administrator said --- */

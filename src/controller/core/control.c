@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 struct control {
     const char *done; // completes "cannot be"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The core as a whole, and the one way in which it changes: an event is applied in memory at once, joins the
- * open batch (core_batch.c), and the scheduler hears of it (core_schedule.c).
+ * open batch (core/batch.c), and the scheduler hears of it (core/schedule.c).
  */
-#include "controller/core.h"
+#include "controller/core/core.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects)
 {

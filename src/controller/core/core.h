@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "controller/core_outside.h"
-#include "controller/rights.h"
+#include "controller/core/outside.h"
+#include "controller/core/rights.h"
 #include "job/cluster_change.h"
 #include "job/idle.h"
 #include "job/job.h"

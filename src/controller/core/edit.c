@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "job/array.h"
 
 static int check_waiting(const struct core *core, const struct identity *who, uint64_t id,

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define KEPT_AS "gpu-fault"
 

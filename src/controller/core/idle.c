@@ -6,7 +6,7 @@
  */
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 static void note_level(struct core *core, struct core_job *entry, enum idle_level level, int64_t idle_ms)
 {

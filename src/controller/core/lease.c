@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 /* A request whose process is being looked at. */
 struct lease_question {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 

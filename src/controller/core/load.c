@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 void core_load_summary(struct core *core, const struct store_summary *summary)
 {

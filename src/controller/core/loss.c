@@ -18,7 +18,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define BEATS_PER_TIMEOUT 6U
 #define BEATS_PER_LEASE   6U // a lease that is shorter than the beat would end on a healthy node

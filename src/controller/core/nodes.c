@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define EXIT_TIME_LIMIT 124              // as timeout(1)
 #define LATE_WORDS_MS   (15 * 60 * 1000) // so old may a word be that still arrives

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define FORECAST_JOBS   1000U
 #define FORECAST_MS     2000 // how long one is good for

@@ -5,13 +5,13 @@
  * slowly: a process that counts closes its GPU with the first sample that shows it, but everything else must
  * hold for several samples, and memory is rounded up.
  */
-#include "controller/core_outside.h"
+#include "controller/core/outside.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define SAMPLES_HOLD    3U  // in a row, before a load counts and before a process that went is believed gone
 #define SAMPLES_SHRINK  30U // before less memory is believed

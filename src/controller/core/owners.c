@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 struct owner {
     uint32_t uid;

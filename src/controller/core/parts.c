@@ -16,14 +16,14 @@
  *
  * Where the parts meet is decided on the node of rank 0: the others are let go with the port that it says.
  */
-#include "controller/core_parts.h"
+#include "controller/core/parts.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "job/usage_merge.h"
 #include "wire/json_parts.h"
 

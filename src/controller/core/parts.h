@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "controller/core.h"
+#include "controller/core/core.h"
 
 enum part_state {
     PART_UNHEARD,  // its node has not spoken of it since the link is up
@@ -74,7 +74,7 @@ bool core_part_has_started(struct core_job *entry, uint32_t rank); // and is not
 void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
 void core_parts_away(struct core *core, const struct core_node *node);
 
-/* --- core_parts_end.c --- */
+/* --- core/parts_end.c --- */
 bool core_part_has_ended_well(const struct core_part *part);
 bool core_part_has_run(const struct core_part *part); // its command was executed
 bool core_part_is_loss(const struct core_part *part); // it is over because its node went down under it

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "job/usage_merge.h"
 
 #define EXIT_CODE_LOST 125

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The core's inside, shared by core_*.c and nobody else. */
+/* The core's inside, shared by the files of this folder and nobody else. */
 #pragma once
 
-#include "controller/core.h"
-#include "controller/core_parts.h"
+#include "controller/core/core.h"
+#include "controller/core/parts.h"
 #include "sched/forecast.h"
 #include "sched/sched.h"
 
@@ -120,7 +120,7 @@ struct outlook {
 
 #define CORE_QUOTA_CHAINS 64U
 
-/* Where the time of the core is, see core_clock.c. */
+/* Where the time of the core is, see core/clock.c. */
 struct core_clock {
     bool is_set, is_kept;
     bool has_stepped;       // forward, and deadlines have not been set anew
@@ -170,7 +170,7 @@ struct core {
     int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
-    /* The present turn; see core_turn.c. */
+    /* The present turn; see core/turn.c. */
     int64_t boot_ms; // the latest that was told
     int64_t now_ms;  // of everything in this turn; 0: nothing has happened in it yet
     struct core_clock clock;
@@ -200,7 +200,7 @@ struct core_job *core_find(const struct core *core, uint64_t id);
 /* Who waits for this element of the array waits for this job from now on. */
 void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
 
-/* --- core_batch.c: what waits until it is durable --- */
+/* --- core/batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one
 void core_batch_free(struct batch *batch);
 void core_hold_back(struct core *core, struct held held);
@@ -216,7 +216,7 @@ void core_reply_ok(struct core *core, void *request, uint64_t job);
 /* Tells the agent that it may drop an attempt, when that is durable. */
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
 
-/* --- core_turn.c: time --- */
+/* --- core/turn.c: time --- */
 
 /* Something happens: takes the clocks, and does first what was due before. Then core->now_ms is the time of
  * it. */
@@ -226,7 +226,7 @@ int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 /* Asks for core_timer() at that time, or earlier. */
 void core_arm(struct core *core, int64_t boot_ms);
 
-/* --- core_describe.c: a job in the scheduler's terms --- */
+/* --- core/describe.c: a job in the scheduler's terms --- */
 struct description {
     struct sched_job_spec spec;
     struct ask_after *after; // those not done yet, then those that can never come true
@@ -241,7 +241,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
 void description_clear(struct description *description);
 bool core_is_ok(const struct job *job); // it is done, with exit status 0
 
-/* --- core_schedule.c --- */
+/* --- core/schedule.c --- */
 extern const struct sched_callbacks core_callbacks;
 /* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
 void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known);
@@ -253,19 +253,19 @@ void core_resume(struct core *core, struct core_job *entry);
 void core_tell(
     struct core *core, const struct core_job *entry, const struct job_event *event, enum job_state before);
 
-/* --- core_arrays.c --- */
+/* --- core/arrays.c --- */
 /* A new job for this element, linked to its array. */
 struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index);
 void core_link_member(struct core *core, struct core_job *entry);
 void core_unlink_member(struct core_job *entry);
 void core_member_done(struct core *core, const struct core_job *entry);
 
-/* --- core_clock.c --- */
+/* --- core/clock.c --- */
 int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the time of the core
 void core_clock_keep(struct core *core);                                      // in the open batch
 void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
 
-/* --- core_limits.c: time limits and deadlines --- */
+/* --- core/limits.c: time limits and deadlines --- */
 void core_set_due(struct core *core, struct core_job *entry); // as its state and its request say
 void core_clear_due(struct core *core, struct core_job *entry);
 void core_run_due(struct core *core);
@@ -273,7 +273,7 @@ void core_renew_deadlines(struct core *core);   // the time has stepped
 int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
 void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason);
 
-/* --- core_requests.c --- */
+/* --- core/requests.c --- */
 /* Answers a submit whose key was seen before. */
 bool core_answer_repeated(
     struct core *core, const struct identity *who, const struct job_spec *spec, void *request);
@@ -287,7 +287,7 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
 int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
     int32_t priority_before, struct error *err);
 
-/* --- core_cluster.c --- */
+/* --- core/cluster.c --- */
 void core_node_changed(struct core *core, struct core_node *node); // up, with what it said
 void core_node_down(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
@@ -307,14 +307,14 @@ int core_check_admin(const struct core *core, const struct identity *who, const 
 int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
     const struct gpu_state **ret, struct error *err);
 
-/* --- core_restored.c: a store that is an older copy --- */
+/* --- core/restored.c: a store that is an older copy --- */
 /* A HELLO that is believed: a node that was told of a later state than the store has proves it. */
 void core_check_store(struct core *core, const struct message_hello *hello);
 /* Of a store that is an older copy: drains the node, once, until an administrator resumes it. */
 void core_hold_node(struct core *core, struct core_node *node);
 bool core_is_held(const struct core *core, const struct core_node *node);
 
-/* --- core_outside.c --- */
+/* --- core/outside.c --- */
 void core_watch_gpus(struct core *core, struct core_node *node); // a new sample is there
 void core_clear_watches(struct core_node *node);
 struct gpu_watch *core_take_watch(struct core_node *node, const char *uuid); // made when it is new
@@ -323,10 +323,10 @@ void core_close_device(const struct core *core, const struct core_node *node, st
 bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none now
 void core_clear_policies(struct core *core);
 
-/* --- core_health.c --- */
+/* --- core/health.c --- */
 void core_check_health(struct core *core, struct core_node *node); // after core_watch_gpus()
 
-/* core_release.c */
+/* core/release.c */
 bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
 int core_check_release(
     const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err);
@@ -337,21 +337,21 @@ void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 void core_clear_faults(struct core *core);
 
-/* --- core_owners.c --- */
+/* --- core/owners.c --- */
 void core_note_owner(struct core *core, uint32_t uid, uint64_t job); // it submits this one
 void core_load_owners(struct core *core, const char *key, const uint8_t *bytes, size_t length);
 void core_clear_owners(struct core *core);
 
-/* --- core_reserve.c --- */
+/* --- core/reserve.c --- */
 void core_unreserved(void *core, uint64_t reservation);
 int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err);
 
-/* --- core_accounts.c: what is learnt and used, kept over restarts --- */
+/* --- core/accounts.c: what is learnt and used, kept over restarts --- */
 void core_keep_accounts(struct core *core, const struct job *job);
 void core_configure_accounts(struct core *core);
 void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
 
-/* --- core_quota.c --- */
+/* --- core/quota.c --- */
 int core_check_quota(
     const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err);
 void core_charge_quota(struct core *core, uint32_t uid, const struct job_spec *spec); // it is stored
@@ -359,10 +359,10 @@ void core_count_open(struct core *core, uint32_t uid); // one more job that is n
 void core_count_done(struct core *core, uint32_t uid);
 void core_clear_quotas(struct core *core);
 
-/* --- core_outlook.c --- */
+/* --- core/outlook.c --- */
 void core_clear_outlook(struct core *core);
 
-/* --- core_actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
+/* --- core/actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
 void core_act(struct core *core, struct core_job *entry);
 /* Is there for each node of the job an address that the others can reach? False with a node that has none. */
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
@@ -375,25 +375,25 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
 void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over
 void core_drop_spec(struct core *core, struct core_job *entry);
 
-/* --- core_usage.c --- */
+/* --- core/usage.c --- */
 void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
 void core_drop_usage(struct core_job *entry);
 
 /* How long a job has between SIGTERM and SIGKILL when nobody says otherwise. */
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 
-/* --- core_checkpoint.c --- */
+/* --- core/checkpoint.c --- */
 bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
 int64_t core_stop_grace_ms(const struct core *core, const struct job *job);
 void core_note_stop(const struct core *core, struct core_job *entry); // after each change of it
 
-/* --- core_idle.c --- */
+/* --- core/idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
 void core_judge_idleness(struct core *core, struct core_job *entry);
 /* What the end of such a job says; the caller frees it. */
 char *core_idle_text(const struct core *core, const struct job *job);
 
-/* --- core_notices.c --- */
+/* --- core/notices.c --- */
 /* After an event, in its batch: what its job wants to tell of it. */
 void core_make_notices(
     struct core *core, const struct job *job, const struct job_event *event, enum job_state before);
@@ -404,7 +404,7 @@ void core_on_told(struct core *core, const struct core_node *node, const struct 
 void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms); // its node has gone
 void core_clear_notices(struct core *core);
 
-/* --- core_lease.c --- */
+/* --- core/lease.c --- */
 void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process);
 void core_send_await(
     struct core *core, const struct core_job *entry); // of a lease: its node watches the process
@@ -416,7 +416,7 @@ void core_clear_questions(struct core *core);
 /* The lease that waits and that this process on a GPU is for; NULL: none. */
 const struct job *core_lessee(const struct core *core, const struct gpu_process *process);
 
-/* --- core_nodes.c --- */
+/* --- core/nodes.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
 /* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
 void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
@@ -427,13 +427,13 @@ void core_drop_link(struct core *core, struct core_node *node);       // its lin
 /* Its attempt is over, which nobody has seen: `text` says how that is known. */
 void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
 
-/* --- core_unwanted.c: attempts that a node still has and no job wants --- */
+/* --- core/unwanted.c: attempts that a node still has and no job wants --- */
 void core_stop_unwanted(struct core *core, struct core_node *node);    // after a HELLO
 void core_release_unwanted(struct core *core, struct core_node *node); // the node is no longer held
 void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over);
 void core_clear_unwanted(struct core_node *node);
 
-/* --- core_loss.c: nodes that are silent --- */
+/* --- core/loss.c: nodes that are silent --- */
 void core_hear(struct core *core, struct core_node *node);        // it has said something
 void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
 /* The node's agent is told when to speak. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 struct core_job *core_find(const struct core *core, uint64_t id)
 {

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "job/spec.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)

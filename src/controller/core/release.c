@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 static bool is_wished(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
 {

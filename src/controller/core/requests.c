@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 bool core_may(const struct identity *who, enum action action, const struct job *job)
 {

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "sched/from_record.h"
 
 const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)

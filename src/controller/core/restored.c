@@ -9,7 +9,7 @@
  * there and is unknown here is left alone, until an administrator resumes the node.
  */
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "store/store.h"
 
 static bool is_ahead(const struct core *core, const struct message_hello *hello)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An operator runs the machine and moves jobs; what jobs wrote stays between their owners and administrators.
  */
-#include "controller/rights.h"
+#include "controller/core/rights.h"
 
 #include <string.h>
 

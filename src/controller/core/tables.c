@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The core's two indexes: jobs by id (and in order of id), submit keys by hash. */
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Time. Everything that happens in one turn of the event loop has one time, core->now_ms: that of
- * core_clock.c, always later than that of the turn before. At the end of a turn comes at most one
+ * core/clock.c, always later than that of the turn before. At the end of a turn comes at most one
  * pass of the scheduler, at that time. What the scheduler itself wants to do at a time is done at exactly
  * that time, before anything later. So the log of events alone says when each pass was, and feeding it to
  * another scheduler gives the same decisions (docs/journal.md).
@@ -11,7 +11,7 @@
  * never runs ahead.
  */
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 #define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
 

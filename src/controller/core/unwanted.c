@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 
 static bool is_wanted(
     const struct core *core, const struct core_node *node, const struct known_attempt *known)

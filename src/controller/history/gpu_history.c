@@ -4,13 +4,13 @@
  * because people ask by it: when it is set forward the time between is unknown, when it is set back what was
  * noted for later is dropped.
  */
-#include "controller/gpu_history.h"
+#include "controller/history/gpu_history.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/gpu_history_private.h"
+#include "controller/history/gpu_history_private.h"
 #include "wire/message.h"
 
 #define JITTER_SLOTS                                                                                         \

@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "controller/gpu_history_private.h"
+#include "controller/history/gpu_history_private.h"
 
 #define WHOLE_FILE   "gpu-history"
 #define RECENT_FILE  "gpu-history.recent"

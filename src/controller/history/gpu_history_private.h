@@ -2,7 +2,7 @@
 /* The inside of the GPU history, for gpu_history.c and gpu_history_file.c. */
 #pragma once
 
-#include "controller/gpu_history.h"
+#include "controller/history/gpu_history.h"
 
 #define HISTORY_UUID_SIZE 96U
 

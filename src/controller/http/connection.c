@@ -7,7 +7,7 @@
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
  *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When it is
- *              full, reading stops until the answer is taken; serve_departures.c notices the client leave
+ *              full, reading stops until the answer is taken; api/departures.c notices the client leave
  *   FLUSHING   the whole answer is in the output buffer
  *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
@@ -16,7 +16,7 @@
  * Nothing is freed in the middle of a callback of the parser or a route: a connection ends only in
  * callbacks of the loop and in connection_close().
  */
-#include "controller/serve_connection.h"
+#include "controller/http/connection.h"
 
 #include <errno.h>
 #include <event2/bufferevent.h>
@@ -29,11 +29,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/serve_departures.h"
-#include "controller/serve_parser.h"
-#include "controller/serve_request.h"
-#include "controller/serve_rights.h"
-#include "controller/serve_route.h"
+#include "controller/api/departures.h"
+#include "controller/http/parser.h"
+#include "controller/http/request.h"
+#include "controller/api/rights.h"
+#include "controller/api/route.h"
 #include "wire/limits.h"
 #include "wire/peer.h"
 #include "wire/problem.h"

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "controller/core.h"
-#include "controller/serve_private.h"
+#include "controller/core/core.h"
+#include "controller/http/http_private.h"
 
-struct request; // serve_request.h
+struct request; // http/request.h
 
 /* Where a connection comes from: a unix socket, TCP of this machine, or another machine, through TLS. */
 enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE };
@@ -17,7 +17,7 @@ enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE }
 /* Takes a fresh descriptor over. Who is at the other end is asked here, once. */
 void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 
-/* Of serve_departures.h: the client of a connection that is not read from has left. */
+/* Of api/departures.h: the client of a connection that is not read from has left. */
 void connection_on_departure(void *arg, bool is_gone);
 
 /* Ends it at once; a request on it is told that its client has gone. */
@@ -60,7 +60,7 @@ void connection_finish_answer(struct connection *connection, bool is_kept);
 /* Tries to send what is pending now, and not in the next turn of the loop. */
 void connection_flush(struct connection *connection);
 
-/* --- a connection that speaks something else from here on (serve_relay.c) --- */
+/* --- a connection that speaks something else from here on (http/relay.c) --- */
 
 /* No more requests: what comes goes to request->on_input, and the client's leaving is the end. */
 void connection_take_over(struct connection *connection);

@@ -8,13 +8,13 @@
  * The time of a user counts from when his line is not empty (start-time fair queueing): who comes back after
  * a pause has neither credit nor debt.
  */
-#include "controller/serve_desk.h"
+#include "controller/http/desk.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 #define REST_FROM_MS 20 // shorter ones follow each other in the next turn
 

@@ -5,7 +5,7 @@
 #include <event2/event.h>
 
 struct desk;
-struct request; // serve_request.h
+struct request; // http/request.h
 
 struct desk *desk_new(struct event_base *loop);
 

@@ -4,7 +4,7 @@
  * any page in it. A page of another site cannot hide its Origin, and a name that was re-pointed to 127.0.0.1
  * stays in the Host header. No CORS header is ever sent, so such a page cannot read an answer either.
  */
-#include "controller/serve_guard.h"
+#include "controller/http/guard.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "controller/serve_parser.h"
+#include "controller/http/parser.h"
 
 /*
  * `listen` is the address mgpud was told to listen on (HOST:PORT), or NULL. Refuses a Host that is not this

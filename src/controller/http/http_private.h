@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 #include "controller/controller.h"
-#include "controller/serve.h"
-#include "controller/serve_users.h"
+#include "controller/http/server.h"
+#include "controller/http/users.h"
 #include "wire/usernames.h"
 
 #define SERVE_LISTENERS_MAX 8U
 #define SERVE_SCHEMA        "mgpu/v1"
 
-struct connection;      // serve_connection.h
-struct departures;      // serve_departures.h
-struct desk;            // serve_desk.h
+struct connection;      // http/connection.h
+struct departures;      // api/departures.h
+struct desk;            // http/desk.h
 struct listening;       // wire/listening.h
-struct event_client;    // serve_events.c
-struct terminal_client; // serve_terminal.c
+struct event_client;    // api/events.c
+struct terminal_client; // api/terminal.c
 
 struct serve_listener {
     struct serve *serve;

@@ -6,7 +6,7 @@
  *
  * Callbacks of http_parser cannot carry a reason, so they leave it in parser->failure and return non-zero.
  */
-#include "controller/serve_parser.h"
+#include "controller/http/parser.h"
 
 #include <ctype.h>
 #include <errno.h>

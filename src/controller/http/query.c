@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding follows RFC 3986, with '+' for a space as browsers' forms write it; NUL is refused. */
-#include "controller/serve_query.h"
+#include "controller/http/query.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* RFC 9110, 14.1, without lists of ranges. */
-#include "controller/serve_range.h"
+#include "controller/http/range.h"
 
 #include <ctype.h>
 #include <errno.h>

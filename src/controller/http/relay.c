@@ -7,7 +7,7 @@
  * A node's end that takes no more bytes has said its last words before: they are read to their end, and what
  * the client still sends is dropped.
  */
-#include "controller/serve_relay.h"
+#include "controller/http/relay.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 #include "base/memory.h"
-#include "controller/serve_connection.h"
+#include "controller/http/connection.h"
 #include "wire/limits.h"
 
 #define PIECE_MAX (64U << 10) // read at a time from the node

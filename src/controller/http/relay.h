@@ -5,7 +5,7 @@
 
 #include <event2/bufferevent.h>
 
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 struct relay;
 

@@ -4,7 +4,7 @@
  *     └─── request_start_stream ─> streaming ─┘ request_end_stream
  *   The client may go at any time: then it is over at once.
  */
-#include "controller/serve_request.h"
+#include "controller/http/request.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/core.h"
-#include "controller/serve_connection.h"
-#include "controller/serve_parser.h"
-#include "controller/serve_private.h"
-#include "controller/serve_query.h"
+#include "controller/core/core.h"
+#include "controller/http/connection.h"
+#include "controller/http/parser.h"
+#include "controller/http/http_private.h"
+#include "controller/http/query.h"
 
-struct route; // serve_route.h
+struct route; // api/route.h
 
 #define SERVE_NAME_SIZE 129U
 
@@ -38,7 +38,7 @@ struct request {
     const struct route *route;
     struct identity who;
     uint64_t job;     // number in the path, when the route has one
-    bool has_element; // the path says "42.3": `job` is an array until serve_element.c has found the element
+    bool has_element; // the path says "42.3": `job` is an array until api/element.c has found the element
     uint32_t element;
     char name[SERVE_NAME_SIZE]; // word in the path, when the route has one
     bool is_vouched;            // by the kernel on the unix socket, or by a token or credential
@@ -52,7 +52,7 @@ struct request {
     void (*on_input)(struct request *request);   // of a connection that was taken over
     void (*release)(struct request *request);    // once, at the end: stop and free `work`
     void *work;
-    struct relay *work_relay; // serve_relay.c
+    struct relay *work_relay; // http/relay.c
 
     unsigned held_status; // an answer that waits for the barrier
     char *held;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The HTTP API's life: listening, accepting, and the effects of the core that concern it. */
-#include "controller/serve.h"
+#include "controller/http/server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_connection.h"
-#include "controller/serve_departures.h"
-#include "controller/serve_desk.h"
-#include "controller/serve_events.h"
-#include "controller/serve_jobs.h"
-#include "controller/serve_private.h"
-#include "controller/serve_request.h"
+#include "controller/http/connection.h"
+#include "controller/api/departures.h"
+#include "controller/http/desk.h"
+#include "controller/api/events.h"
+#include "controller/api/jobs.h"
+#include "controller/http/http_private.h"
+#include "controller/http/request.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/listening.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "controller/core.h"
+#include "controller/core/core.h"
 
 struct controller;
 struct serve;

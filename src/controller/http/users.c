@@ -4,7 +4,7 @@
  * bucket is full again is like one never seen and is dropped when its chain is walked, so the table is no
  * longer than the number of users seen within a second plus those with connections.
  */
-#include "controller/serve_users.h"
+#include "controller/http/users.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * agents any more: mgpud leaves with EX_TEMPFAIL, so that its service manager starts both anew. Jobs are not
  * touched by any of this.
  */
-#include "controller/agent_process.h"
+#include "controller/nodes/agent_process.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -24,7 +24,7 @@
 #include "base/strings.h"
 #include "controller/controller.h"
 #include "base/detach.h"
-#include "controller/links.h"
+#include "controller/nodes/links.h"
 
 struct agent_process {
     struct controller *controller;

@@ -6,7 +6,7 @@
  * A certificate leaves this machine only after the registry has the key on disk: whoever holds one is known.
  * When mgpud leaves, those who are joining are waited for, for a moment, and the rest is told to come again.
  */
-#include "controller/node_join.h"
+#include "controller/nodes/join.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -23,8 +23,8 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "controller/controller.h"
-#include "controller/node_listener.h"
-#include "controller/node_registry.h"
+#include "controller/nodes/listener.h"
+#include "controller/nodes/registry.h"
 #include "wire/frame.h"
 #include "wire/node_name.h"
 #include "wire/tls_authority.h"

@@ -6,7 +6,7 @@
  * A link from another machine may only say HELLO for the node that this machine is. When it dials anew the
  * older link, whose end may not have been noticed, is closed.
  */
-#include "controller/links.h"
+#include "controller/nodes/links.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -19,9 +19,9 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/controller.h"
-#include "controller/node_join.h"
-#include "controller/node_registry.h"
-#include "controller/serve.h"
+#include "controller/nodes/join.h"
+#include "controller/nodes/registry.h"
+#include "controller/http/server.h"
 #include "wire/frame.h"
 #include "wire/node_name.h"
 

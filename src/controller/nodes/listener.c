@@ -2,14 +2,14 @@
 /*
  * A connection says with its handshake what it is for:
  *
- *   JOIN    from a machine that is no node yet, without a certificate: node_join.h
+ *   JOIN    from a machine that is no node yet, without a certificate: nodes/join.h
  *   LINK    from a node: its frames go to links.h
  *   STREAM  from a node: links.h asked for it; streams.h knows its one-time number
  *
  * Who dials is the key that he proves to have, looked up in the registry. Behind this file all connections
  * are plain sockets.
  */
-#include "controller/node_listener.h"
+#include "controller/nodes/listener.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>
@@ -24,11 +24,11 @@
 #include "base/log_quota.h"
 #include "base/memory.h"
 #include "controller/controller.h"
-#include "controller/links.h"
-#include "controller/node_join.h"
-#include "controller/node_registry.h"
-#include "controller/sockets.h"
-#include "controller/streams.h"
+#include "controller/nodes/links.h"
+#include "controller/nodes/join.h"
+#include "controller/nodes/registry.h"
+#include "controller/nodes/sockets.h"
+#include "controller/nodes/streams.h"
 #include "wire/address.h"
 #include "wire/message.h"
 #include "wire/tls_authority.h"

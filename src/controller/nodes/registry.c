@@ -3,7 +3,7 @@
  * The store's tables in memory. Memory follows the disk: who joined is known here once it is durable, and who
  * is forgotten loses his rights here first, and his links with them.
  */
-#include "controller/node_registry.h"
+#include "controller/nodes/registry.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/sockets.h"
+#include "controller/nodes/sockets.h"
 
 #include <errno.h>
 #include <netdb.h>

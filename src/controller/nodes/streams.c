@@ -3,7 +3,7 @@
  * Streams are matched by a random id that is good for one connection and a few seconds. The connection's
  * first frame is read here; what follows is raw bytes and belongs to whoever asked.
  */
-#include "controller/streams.h"
+#include "controller/nodes/streams.h"
 
 #include <errno.h>
 #include <stdlib.h>

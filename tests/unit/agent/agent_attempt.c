@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "agent/attempt.h"
+#include "agent/core/attempt.h"
 
 struct expectation {
     struct attempt_sight sight;

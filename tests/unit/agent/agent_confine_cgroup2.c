@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/confine_name.h"
+#include "agent/confine/confine.h"
+#include "agent/confine/name.h"
 #include "base/files.h"
 #include "base/memory.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 #include "job/state.h"
 
 #define TOKEN    77

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/cpu_pool.h"
+#include "agent/confine/cpu_pool.h"
 #include "base/memory.h"
 
 static struct cpu_set set_of(const char *text)

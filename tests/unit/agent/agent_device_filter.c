@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/device_filter.h"
+#include "agent/confine/confine.h"
+#include "agent/confine/device_filter.h"
 #include "base/memory.h"
 
 #define ANY LAUNCH_MINOR_MAX

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/device_program.h"
+#include "agent/confine/device_program.h"
 #include "base/memory.h"
 
 #define ANY LAUNCH_MINOR_MAX

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 #include "base/files.h"
 #include "base/memory.h"
 

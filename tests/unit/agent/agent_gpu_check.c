@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu_check.h"
+#include "agent/gpu/check.h"
 #include "base/memory.h"
 #include "job/event.h"
 

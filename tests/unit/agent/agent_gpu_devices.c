@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu_devices.h"
+#include "agent/gpu/devices.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"

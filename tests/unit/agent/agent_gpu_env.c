@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "agent/gpu_env.h"
+#include "agent/gpu/env.h"
 #include "base/memory.h"
 #include "job/event.h"
 #include "wire/message.h"

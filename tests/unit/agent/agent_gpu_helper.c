@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/gpu_helper.h"
+#include "agent/gpu/helper.h"
 
 struct watcher {
     struct event_base *base;

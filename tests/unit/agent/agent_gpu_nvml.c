@@ -15,8 +15,8 @@
 
 #include <event2/event.h>
 
-#include "agent/gpu.h"
-#include "agent/gpu_helper.h"
+#include "agent/gpu/gpu.h"
+#include "agent/gpu/helper.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

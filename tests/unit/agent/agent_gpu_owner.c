@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu_owner.h"
+#include "agent/gpu/owner.h"
 #include "base/memory.h"
 #include "wire/message.h"
 

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
-#include "agent/gpu_report.h"
+#include "agent/gpu/report.h"
 #include "base/memory.h"
 
-#define REPORT_MAX (1U << 20) // of gpu_helper.c
+#define REPORT_MAX (1U << 20) // of gpu/helper.c
 
 static char *text(size_t length)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_rocm.h"
+#include "agent/gpu/rocm.h"
 #include "base/clock.h"
 
 #define DEADLINE_MS 20000

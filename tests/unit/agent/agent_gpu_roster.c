@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu_roster.h"
+#include "agent/gpu/roster.h"
 #include "base/files.h"
 #include "base/memory.h"
 

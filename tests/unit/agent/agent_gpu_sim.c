@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/gpu.h"
+#include "agent/gpu/gpu.h"
 
 static void simulated_gpus_are_complete_and_stable(void **state)
 {

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu_watch.h"
+#include "agent/gpu/watch.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/event.h"

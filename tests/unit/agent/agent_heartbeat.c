@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 #include "base/memory.h"
 
 #define BEAT_MS    5000

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch_spec.h"
+#include "agent/launch/launch_spec.h"
 #include "base/memory.h"
 #include "job/spec.h"
 

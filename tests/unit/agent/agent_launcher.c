@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/confine_limits.h"
-#include "agent/launcher.h"
-#include "agent/limit_files.h"
-#include "agent/pids_max.h"
+#include "agent/confine/limits.h"
+#include "agent/launch/launcher.h"
+#include "agent/confine/limit_files.h"
+#include "agent/host/pids_max.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/launch.h"

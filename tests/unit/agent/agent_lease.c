@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/lease.h"
-#include "agent/lease_kill.h"
-#include "agent/process_facts.h"
+#include "agent/launch/lease.h"
+#include "agent/launch/lease_kill.h"
+#include "agent/host/process_facts.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"

@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/confine_limits.h"
-#include "agent/cpu_pool.h"
-#include "agent/limit_files.h"
-#include "agent/pids_max.h"
+#include "agent/confine/confine.h"
+#include "agent/confine/limits.h"
+#include "agent/confine/cpu_pool.h"
+#include "agent/confine/limit_files.h"
+#include "agent/host/pids_max.h"
 #include "base/memory.h"
 
 #define TEXT_SIZE 256

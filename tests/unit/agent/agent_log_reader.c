@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/log_reader.h"
+#include "agent/attach/log_reader.h"
 #include "base/memory.h"
 
 #define NOBODY 65534

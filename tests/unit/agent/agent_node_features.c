@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "agent/node_features.h"
+#include "agent/confine/node_features.h"
 #include "base/buffer.h"
 #include "base/record.h"
 #include "wire/message.h"

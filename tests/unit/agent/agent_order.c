@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "agent/agent_core.h"
+#include "agent/core/agent_core.h"
 #include "base/memory.h"
 
 #define TOKEN 77

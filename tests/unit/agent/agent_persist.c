@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/persist.h"
+#include "agent/host/persist.h"
 #include "base/files.h"
 #include "base/memory.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/spawn.h"
+#include "agent/host/spawn.h"
 #include "base/memory.h"
 
 static char *const environment[] = { (char[]){ "ONLY=this" }, NULL };

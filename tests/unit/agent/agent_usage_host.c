@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/usage_host.h"
+#include "agent/usage/host.h"
 #include "base/files.h"
 #include "base/memory.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/usage_meter.h"
+#include "agent/usage/meter.h"
 #include "base/memory.h"
 #include "job/event.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/users.h"
+#include "agent/host/users.h"
 
 static void root_is_known_everywhere(void **state)
 {

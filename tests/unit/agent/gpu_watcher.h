@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <sys/types.h>
 
-#include "agent/gpu_helper.h"
+#include "agent/gpu/helper.h"
 
 #define THREE_GPUS                                                                                           \
     "gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n"                                                         \

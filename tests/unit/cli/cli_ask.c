@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/ask.h"
-#include "cli/field.h"
+#include "cli/options/ask.h"
+#include "cli/term/field.h"
 
 /* The value of a key as JSON text. */
 static void check(const char *key, const char *text, const char *expected)

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "cli/client.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
+#include "cli/api/client.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
 #include "server.h"
 
 static int problem(unsigned status, const char *body, struct error *err)

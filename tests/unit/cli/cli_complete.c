@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/complete.h"
+#include "cli/complete/complete.h"
 
 #define NOBODY_HERE "/nonexistent/mgpud.sock"
 #define WORDS_MAX   8U

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/detach_keys.h"
+#include "cli/term/detach_keys.h"
 
 /* Feeds all of `typed`; what is passed on must be `passed`, and the last key must mean `last`. */
 static void check(const char *keys_text, const char *typed, const char *passed, enum key_action last)

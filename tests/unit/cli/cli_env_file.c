@@ -14,9 +14,9 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/env_file.h"
-#include "cli/environment.h"
-#include "cli/field.h"
+#include "cli/options/env_file.h"
+#include "cli/api/environment.h"
+#include "cli/term/field.h"
 
 /* What is read from a file with that text; the name in the sentence is cut off. */
 static int read_bytes(const char *text, size_t length, json_t **ret, struct error *err)

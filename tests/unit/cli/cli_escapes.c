@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/escapes.h"
+#include "cli/term/escapes.h"
 
 /* The result must not depend on how the bytes were cut into pieces. */
 static void check(const char *text, const char *expected)

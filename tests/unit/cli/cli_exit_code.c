@@ -8,9 +8,9 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/job_columns.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/show/job_columns.h"
 
 static void check(const char *text, int status, const char *words)
 {

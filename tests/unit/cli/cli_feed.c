@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/feed_command.h"
-#include "cli/feed_events.h"
-#include "cli/feed_jobs_file.h"
-#include "cli/feed_llm.h"
-#include "cli/feed_state.h"
-#include "cli/field.h"
-#include "cli/words.h"
+#include "cli/feed/command.h"
+#include "cli/api/feed_events.h"
+#include "cli/feed/jobs_file.h"
+#include "cli/feed/llm.h"
+#include "cli/feed/state.h"
+#include "cli/term/field.h"
+#include "cli/term/words.h"
 #include "server.h"
 
 static void lines_have_five_fields(void **state)

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/gpu_columns.h"
-#include "cli/gpu_past.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/show/gpu_past.h"
 #include "server.h"
 
 static json_t *object(const char *text)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/labelled.h"
+#include "cli/term/labelled.h"
 
 static struct buffer put;
 

@@ -11,9 +11,9 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/field.h"
-#include "cli/gpu_columns.h"
-#include "cli/job_columns.h"
+#include "cli/term/field.h"
+#include "cli/show/gpu_columns.h"
+#include "cli/show/job_columns.h"
 
 static const struct list_kind kind = {
     .member = "jobs",

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/log_tail.h"
+#include "cli/follow/log_tail.h"
 
 static uint64_t tail(const char *text, uint64_t lines)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/loopback.h"
+#include "cli/api/loopback.h"
 #include "wire/listener_owner.h"
 
 /* A listener at this address; its port is the kernel's choice. */

@@ -17,7 +17,7 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/list.h"
+#include "cli/options/list.h"
 #include "run_verb.h"
 
 #define HELP_MAX 86U // characters of a line of help, so that it fits beside the option

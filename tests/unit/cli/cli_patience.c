@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/patience.h"
+#include "cli/api/patience.h"
 
 /* A session that began, and last heard something, so long ago. */
 static struct patience since(int64_t begun_ms, int64_t heard_ms, struct patience limits)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/progress_text.h"
+#include "cli/show/progress_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 static const struct screen utf8 = { .is_utf8 = true }, ascii = { 0 };
 

@@ -15,10 +15,10 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/field.h"
-#include "cli/sbatch.h"
-#include "cli/script.h"
-#include "cli/submit.h"
+#include "cli/term/field.h"
+#include "cli/submit/sbatch.h"
+#include "cli/submit/script.h"
+#include "cli/submit/submit.h"
 
 struct fixture {
     struct call call;

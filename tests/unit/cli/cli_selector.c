@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/selector.h"
+#include "cli/options/selector.h"
 
 static struct selector parse(const char *word)
 {

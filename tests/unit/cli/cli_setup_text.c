@@ -15,7 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/setup_text.h"
+#include "cli/submit/setup_text.h"
 
 static char place[] = "/tmp/mgpu-setup-XXXXXX";
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "cli/stream.h"
+#include "cli/api/stream.h"
 #include "server.h"
 
 struct fixture {

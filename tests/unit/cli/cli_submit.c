@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/submit.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
 
 static int try_build(const struct submit_options *options, const char *const *words, json_t **ret,
     unsigned *ret_left_out, struct error *err)

@@ -16,8 +16,8 @@
 
 #include "base/memory.h"
 #include "cli/commands.h"
-#include "cli/field.h"
-#include "cli/submit.h"
+#include "cli/term/field.h"
+#include "cli/submit/submit.h"
 
 #define VALUES_MAX 12
 

@@ -11,8 +11,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/sweep.h"
+#include "cli/term/field.h"
+#include "cli/submit/sweep.h"
 #include "job/spec.h"
 
 /* The requests that these sweeps make; `second` may be NULL. */

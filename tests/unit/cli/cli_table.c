@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 static const struct table_column columns[] = {
     { "ID", true, 0 },

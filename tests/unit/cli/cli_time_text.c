@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "cli/time_text.h"
+#include "cli/term/time_text.h"
 
 static void check(const char *when, const char *now, enum time_style style, const char *expected)
 {

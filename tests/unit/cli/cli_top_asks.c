@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_asks.h"
+#include "cli/term/field.h"
+#include "cli/top/asks.h"
 
 static int start(void **state)
 {

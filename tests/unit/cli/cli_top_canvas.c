@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/top_canvas.h"
+#include "cli/top/canvas.h"
 
 static void check(struct canvas *canvas, const char *expected)
 {

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_filter.h"
+#include "cli/term/field.h"
+#include "cli/top/filter.h"
 
 static json_t *job(void)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/top_graph.h"
+#include "cli/top/graph.h"
 
 static struct canvas canvas;
 

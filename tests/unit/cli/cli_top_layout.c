@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cli/top_layout.h"
+#include "cli/top/layout.h"
 
 static struct layout make(int columns, int rows, int gpus, enum panel focus)
 {

@@ -10,12 +10,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_events.h"
-#include "cli/top_graph.h"
-#include "cli/top_jobs.h"
-#include "cli/top_points.h"
-#include "cli/top_tail.h"
+#include "cli/term/field.h"
+#include "cli/top/events.h"
+#include "cli/top/graph.h"
+#include "cli/top/jobs.h"
+#include "cli/top/points.h"
+#include "cli/top/tail.h"
 
 static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_ms)
 {

@@ -9,8 +9,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/top_order.h"
+#include "cli/term/field.h"
+#include "cli/top/order.h"
 
 static const char *const texts[] = {
     "{\"id\": 1, \"state\": \"done\", \"user\": \"bo\", \"ended_at\": \"2026-01-01T10:00:00Z\", \"gpus\": 1}",

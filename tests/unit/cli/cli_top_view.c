@@ -12,12 +12,12 @@
 
 #include "base/memory.h"
 #include "base/clock.h"
-#include "cli/field.h"
-#include "cli/top_columns.h"
-#include "cli/top_draw.h"
-#include "cli/top_keys.h"
-#include "cli/top_run.h"
-#include "cli/top_wire.h"
+#include "cli/term/field.h"
+#include "cli/top/columns.h"
+#include "cli/top/draw.h"
+#include "cli/top/keys.h"
+#include "cli/top/run.h"
+#include "cli/top/wire.h"
 
 #define NOW "2026-01-01T12:00:00Z"
 

@@ -10,13 +10,13 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/ask.h"
+#include "cli/options/ask.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/field.h"
-#include "cli/selector.h"
-#include "cli/topics.h"
-#include "cli/when.h"
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+#include "cli/options/selector.h"
+#include "cli/verbs/topics.h"
+#include "cli/term/when.h"
 #include "sched/why.h"
 
 #define FRIDAY_MS INT64_C(1795000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/usage_text.h"
+#include "cli/show/usage_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
+#include "cli/term/field.h"
 
 static json_t *object(const char *text)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/when.h"
+#include "cli/term/when.h"
 
 /* Saturday, 2026-11-21 12:30:00 UTC. */
 #define NOW_MS INT64_C(1795264200000)

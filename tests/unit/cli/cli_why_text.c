@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/field.h"
-#include "cli/why_text.h"
+#include "cli/term/field.h"
+#include "cli/show/why_text.h"
 
 /* 2026-11-21 12:30:00 UTC. */
 #define NOW_MS INT64_C(1795264200000)

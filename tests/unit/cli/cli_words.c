@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/words.h"
+#include "cli/term/words.h"
 
 /* The words joined with | between them. */
 static char *joined(const char *line)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/call.h"
+#include "cli/options/call.h"
 
 #define NOBODY_HERE "/nonexistent/mgpud.sock"
 

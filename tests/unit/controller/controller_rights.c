@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/rights.h"
-#include "controller/roles.h"
+#include "controller/core/rights.h"
+#include "controller/config/roles.h"
 
 /* One letter for each of viewer, user, operator, admin: '-' never, 'o' with his own, 'a' with all. */
 static const struct {

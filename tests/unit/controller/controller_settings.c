@@ -17,7 +17,7 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "controller/reload.h"
-#include "controller/settings.h"
+#include "controller/config/settings.h"
 
 struct place {
     char dir[64], path[96];

@@ -15,7 +15,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "controller/gpu_history.h"
+#include "controller/history/gpu_history.h"
 #include "wire/message.h"
 
 #define START INT64_C(1800000000) // a whole minute

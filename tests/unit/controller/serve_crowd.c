@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_private.h"
-#include "controller/serve_users.h"
+#include "controller/http/http_private.h"
+#include "controller/http/users.h"
 #include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "controller/links.h"
-#include "controller/streams.h"
+#include "controller/nodes/links.h"
+#include "controller/nodes/streams.h"
 #include "serve_later.h"
 
 static struct {

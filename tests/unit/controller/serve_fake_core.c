@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/notice.h"
-#include "controller/settings.h"
+#include "controller/core/notice.h"
+#include "controller/config/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "serve_later.h"

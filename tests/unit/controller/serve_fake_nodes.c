@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "controller/node_listener.h"
-#include "controller/node_registry.h"
+#include "controller/nodes/listener.h"
+#include "controller/nodes/registry.h"
 #include "serve_later.h"
 
 const struct registered_node *registry_find(const struct node_registry *registry, const char *name)

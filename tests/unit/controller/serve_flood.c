@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/serve_private.h"
+#include "controller/http/http_private.h"
 #include "serve_client.h"
 #include "serve_harness.h"
 

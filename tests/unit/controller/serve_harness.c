@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/gpu_history.h"
+#include "controller/history/gpu_history.h"
 #include "serve_later.h"
 
 static int listen_unix(struct harness *harness)

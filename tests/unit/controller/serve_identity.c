@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "controller/serve_private.h"
+#include "controller/http/http_private.h"
 #include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/limits.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/files.h"
-#include "controller/serve_route.h"
+#include "controller/api/route.h"
 #include "wire/json_job.h"
 #include "wire/limits.h"
 #include "wire/problem.h"

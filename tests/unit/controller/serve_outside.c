@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "controller/serve_outside.h"
+#include "controller/api/outside.h"
 
 #define MIB         (1ULL << 20)
 #define TEXT(words) ((char *)(uintptr_t)(words))

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "controller/serve_route.h"
+#include "controller/api/route.h"
 #include "serve_client.h"
 #include "serve_harness.h"
 #include "wire/json_job.h"

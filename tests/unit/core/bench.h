@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "controller/core.h"
+#include "controller/core/core.h"
 
 #define BENCH_MAX 256U
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
-#include "controller/notice.h"
+#include "controller/core/private.h"
+#include "controller/core/notice.h"
 #include "memory_store.h"
 
 #define SECOND 1000

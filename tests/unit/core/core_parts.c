@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core_private.h"
+#include "controller/core/private.h"
 #include "memory_store.h"
 
 static int one, two;

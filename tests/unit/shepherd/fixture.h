@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/confine.h"
+#include "agent/confine/confine.h"
 #include "base/spool.h"
 #include "job/launch.h"
 

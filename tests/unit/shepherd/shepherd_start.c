@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
+#include "agent/confine/confine.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
