@@ -125,7 +125,9 @@ def test_a_repeated_key_gives_the_same_job_and_another_request_a_conflict(box):
     first = box.api('POST', '/jobs', {'command': ['true'], 'submit_key': key})
     again = box.api('POST', '/jobs', {'command': ['true'], 'submit_key': key})
     assert (first.status, again.status) == (201, 200) and first.json['id'] == again.json['id']
-    is_problem(box.api('POST', '/jobs', {'command': ['false'], 'submit_key': key}), 409, 'key_conflict')
+    other = box.api('POST', '/jobs', {'command': ['false'], 'submit_key': key})
+    is_problem(other, 409, 'key_conflict')
+    assert other.json['job'] == first.json['id']
 
 
 def test_lists_filter(box, gate):

@@ -280,10 +280,21 @@ int client_problem(const struct http_answer *answer, struct error *err)
     return code;
 }
 
-static int read_answer(const struct http_answer *answer, json_t **ret, struct error *err)
+static int64_t named_job(const struct http_answer *answer)
 {
-    if (answer->status < 200 || answer->status > 299)
-        return client_problem(answer, err);
+    _cleanup_json_ json_t *problem =
+        json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
+    return field_integer(problem, "job", 0);
+}
+
+static int read_answer(
+    struct client *client, const struct http_answer *answer, json_t **ret, struct error *err)
+{
+    if (answer->status < 200 || answer->status > 299) {
+        int r = client_problem(answer, err);
+        client->conflict_job = r == -EEXIST ? named_job(answer) : 0;
+        return r;
+    }
     if (ret == NULL)
         return 0;
     json_error_t where = { 0 };
@@ -306,7 +317,7 @@ static int call_once(
     r = http_client_request(http, request, wait_ms, err);
     if (r < 0)
         return r;
-    r = read_answer(http_client_answer(http), ret, err);
+    r = read_answer(client, http_client_answer(http), ret, err);
     if (http_client_is_reusable(http))
         client->http = take_ptr(http);
     return r;

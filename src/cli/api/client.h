@@ -24,6 +24,7 @@ struct client {
     struct http_client *http; // a connection to use again, or NULL
     int connect_ms;           // how long connecting may take; 0: the usual
     int answer_ms;            // how long an answer may take; 0: the usual
+    int64_t conflict_job;     // of the latest -EEXIST: the job that its submit key made; 0: not said
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };
 

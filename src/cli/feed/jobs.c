@@ -16,7 +16,7 @@
 
 static bool is_over(const char *status)
 {
-    static const char *const words[] = { "done", "failed", "cancelled", "back", "gone", "sent", "removed" };
+    static const char *const words[] = { "done", "failed", "cancelled", "back", "gone", "removed" };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (text_equal(status, words[i]))
             return true;

@@ -176,9 +176,8 @@ void feed_lines_read(struct feed *feed)
     note_removed(feed);
 }
 
-static void note_job(struct feed *feed, const struct feed_line *line, const char *hash, const json_t *job)
+static void note_job(struct feed *feed, const struct feed_line *line, const char *hash, json_int_t id)
 {
-    json_int_t id = (json_int_t)field_integer(job, "id", 0);
     json_t *jobs = json_object_get(feed->state.root, "jobs"), *old = json_object_get(jobs, hash);
     json_t *entry = json_pack("{s:I, s:s, s:s, s:[], s:I}", "id", id, "status", "queued", "script",
         line->script, "gpus", "tries", (json_int_t)field_integer(old, "tries", 0) + 1);
@@ -198,7 +197,7 @@ static void note_job(struct feed *feed, const struct feed_line *line, const char
 /* What mgpud refuses for good; all else passes by itself, such as a full queue or disk. */
 static bool is_for_good(int code)
 {
-    return code == -EINVAL || code == -EPERM || code == -ENOENT || code == -E2BIG;
+    return code == -EINVAL || code == -EPERM || code == -ENOENT || code == -E2BIG || code == -EEXIST;
 }
 
 /* The same line after a while, each time a longer one; in the end it stays in the file for the next look. */
@@ -221,17 +220,6 @@ static void plan_another(struct feed *feed, const struct error *err)
     feed->at++;
 }
 
-/* It was sent, and we ended before that was noted; the environment has changed since, so that mgpud does not
- * tell which job it is. */
-static void note_sent(struct feed *feed, const struct feed_line *line, const char *hash)
-{
-    feed_log_say(&feed->log, "%s:%u: %s was queued before, with another environment: mgpu ps shows it",
-        feed->settings->jobs_path, line->number, line->script);
-    (void)json_object_set_new(json_object_get(feed->state.root, "jobs"), hash,
-        json_pack("{s:i, s:s, s:s}", "id", 0, "status", "sent", "script", line->script));
-    feed->state.is_dirty = true;
-}
-
 static int send_line(struct feed *feed, const struct feed_line *line, const char *hash, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL, *job = NULL;
@@ -240,11 +228,11 @@ static int send_line(struct feed *feed, const struct feed_line *line, const char
     int r = feed_request_make(feed, line, key, &request, err);
     if (r == 0)
         r = client_call(&feed->call->client, "POST", API_PATH "/jobs", request, &job, err);
-    if (r == 0)
-        note_job(feed, line, hash, job);
-    if (r == -EEXIST)
-        note_sent(feed, line, hash);
-    return r == -EEXIST ? 0 : r;
+    /* It was sent, and we ended before that was noted; its log's name and the environment differ by now. */
+    bool was_sent = r == -EEXIST && feed->call->client.conflict_job != 0;
+    if (r == 0 || was_sent)
+        note_job(feed, line, hash, was_sent ? feed->call->client.conflict_job : field_integer(job, "id", 0));
+    return was_sent ? 0 : r;
 }
 
 int feed_lines_hand(struct feed *feed, struct error *err)

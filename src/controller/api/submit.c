@@ -76,7 +76,7 @@ static void reply_repeated(struct request *request, const struct job *job)
 static void on_submitted(struct request *request, const struct core_answer *answer)
 {
     if (answer->code < 0)
-        request_reply_problem(request, &answer->err);
+        request_reply_problem_of(request, &answer->err, answer->job);
     else
         jobs_find(request, answer->job, answer->is_repeated ? reply_repeated : reply_created);
 }

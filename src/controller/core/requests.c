@@ -27,7 +27,7 @@ bool core_answer_repeated(
     const struct core_job *entry = core_find(core, row->job);
     bool is_foreign = entry != NULL && entry->job->uid != who->uid;
     if (row->spec_hash != job_spec_hash(spec) || is_foreign) {
-        answer.is_repeated = false;
+        answer = (struct core_answer){ .job = is_foreign ? 0 : row->job };
         answer.code = error_set(&answer.err, -EEXIST, "this submit key was used for another request");
     }
     core_reply(core, request, &answer);

@@ -80,6 +80,9 @@ void request_reply_json(struct request *request, unsigned status, json_t *body);
 /* Status and code follow from err->code. */
 void request_reply_problem(struct request *request, const struct error *err);
 
+/* The same, with the job that it is about as `job`; 0: none. */
+void request_reply_problem_of(struct request *request, const struct error *err, uint64_t job);
+
 /* As request_reply_problem, and the connection ends afterwards. */
 void request_refuse(struct request *request, const struct error *err);
 
