@@ -216,10 +216,11 @@ static void take_sample(struct worker *worker, const struct gpu_report *report, 
     gpu_watch_clear(&gpus->usages);
 }
 
-static uint64_t ask_gpus(void *arg)
+static uint64_t ask_gpus(void *arg, const struct record_list *grants)
 {
     struct worker *worker = arg;
-    return worker->gpus != NULL ? gpu_helper_ask(worker->gpus) : 0; // at the start the first report answers
+    return worker->gpus != NULL ? gpu_helper_ask(worker->gpus, grants)
+                                : 0; // at the start the first report answers
 }
 
 static void release_gpus(void *arg, const struct strings *uuids)

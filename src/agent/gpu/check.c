@@ -52,7 +52,7 @@ struct holder {
 };
 
 struct gpu_check {
-    uint64_t (*ask)(void *arg);
+    gpu_ask_fn *ask;
     void *arg;
     struct checked_gpu *gpus;
     size_t n_gpus;
@@ -61,7 +61,7 @@ struct gpu_check {
     struct message_gpus last; // the last report's GPUs, for their errors
 };
 
-struct gpu_check *gpu_check_new(uint64_t (*ask)(void *arg), void *arg)
+struct gpu_check *gpu_check_new(gpu_ask_fn *ask, void *arg)
 {
     struct gpu_check *check = xcalloc(1, sizeof(*check));
     check->ask = ask;
@@ -163,11 +163,11 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
 /* --- start and end --- */
 
 /* Somebody waits for a GPU that was not clean yet at the last look. */
-static void ask_again(struct gpu_check *check, const char *uuid)
+static void ask_again(struct gpu_check *check, struct gpu_grant *grant)
 {
-    struct checked_gpu *gpu = find_gpu(check, uuid);
+    struct checked_gpu *gpu = find_gpu(check, grant->uuid);
     if (gpu->answers >= gpu->awaited)
-        gpu->awaited = check->ask(check->arg);
+        gpu->awaited = check->ask(check->arg, &(struct record_list){ grant, 1 });
 }
 
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
@@ -177,7 +177,7 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         return 0;
     if (holder->refusal != NULL)
         return error_set(err, -EBUSY, "%s", holder->refusal);
-    const struct gpu_grant *grants = holder->grants.items;
+    struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < holder->grants.count; i++) {
         const struct checked_gpu *gpu = find_gpu(check, grants[i].uuid);
         if (gpu == NULL)
@@ -187,7 +187,7 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         if (gpu->condition == UNCHECKED && gpu->is_lost)
             return error_set(err, -EBUSY, "GPU %u does not answer", grants[i].index);
         if (gpu->condition == UNCHECKED) {
-            ask_again(check, grants[i].uuid);
+            ask_again(check, &grants[i]);
             holder->is_waiting = true;
             return error_set(err, -EINPROGRESS, "GPU %u is being looked at", grants[i].index);
         }
@@ -208,7 +208,7 @@ void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t b
     struct holder *holder = find_holder(check, id);
     if (holder == NULL || holder->phase != RUNS)
         return;
-    uint64_t awaited = check->ask(check->arg);
+    uint64_t awaited = check->ask(check->arg, &holder->grants);
     holder->phase = ENDED;
     holder->ended_ms = boot_ms;
     const struct gpu_grant *grants = holder->grants.items;
@@ -249,7 +249,7 @@ bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id,
     if (since_ms < GPU_CHECK_GRACE_MS)
         return true;
     if (holder->awaited == 0)
-        holder->awaited = check->ask(check->arg);
+        holder->awaited = check->ask(check->arg, &holder->grants);
     holder->is_waiting = !is_answered(check, holder) && since_ms < ERRORS_MAX_MS;
     return holder->is_waiting;
 }

@@ -21,8 +21,10 @@
 
 struct gpu_check;
 
-/* `ask` has the GPUs looked at soon and returns the number that their `answers` will have reached. */
-struct gpu_check *gpu_check_new(uint64_t (*ask)(void *arg), void *arg);
+/* Has the GPUs of these grants looked at soon; returns the number that their `answers` will have reached. */
+typedef uint64_t gpu_ask_fn(void *arg, const struct record_list *grants);
+
+struct gpu_check *gpu_check_new(gpu_ask_fn *ask, void *arg);
 void gpu_check_free(struct gpu_check *check); // NULL is fine
 
 /* An attempt has these GPUs (struct gpu_grant, copied) until gpu_check_drop(). Harmless when repeated. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU drivers can hang in calls that nothing interrupts, so that they are only called in a process whose
- * silence harms nobody. A socket carries its reports, and a byte for each look that is asked for. That it
- * goes on is seen on a shared page, where it counts what it begins: looked at by a timer, which counts its
- * own ticks, so that a machine that slept is no hang.
+ * silence harms nobody. A socket carries its reports, and a byte that wakes it for each look that is asked
+ * for; at which GPUs is on a shared page. There it also counts what it begins, which shows that it goes on:
+ * looked at by a timer, which counts its own ticks, so that a machine that slept is no hang.
  *
  *      WATCHED ──silent, end of stream, nonsense──> DISMISSED ──process gone──> GONE
  *
@@ -42,6 +42,8 @@ struct gpu_child {
     uint64_t steps;   // seen on the page
     int64_t still_ms; // for how long they have not changed
     int64_t tick_ms, open_ms;
+    struct strings uuids; // of its GPUs, which stay in the order of its first report
+    uint64_t asked;       // looks
 };
 
 static void close_socket(struct gpu_child *child)
@@ -59,6 +61,13 @@ static void fail(struct gpu_child *child, const char *why, bool is_silent)
 {
     close_socket(child);
     child->events.on_failure(child->events.arg, child, why, is_silent);
+}
+
+static void note_uuids(struct gpu_child *child, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    for (size_t i = child->uuids.count; i < gpus->count; i++)
+        strings_add(&child->uuids, states[i].uuid != NULL ? states[i].uuid : "");
 }
 
 /* Takes whole reports out of the input. Whoever takes a report may dismiss the child. */
@@ -79,6 +88,7 @@ static int read_reports(struct gpu_child *child)
             return r;
         memmove(input->bytes, input->bytes + length, input->length - length);
         input->length -= length;
+        note_uuids(child, &report.gpus);
         child->events.on_report(child->events.arg, child, &report);
         record_clear(&gpu_report_record, &report);
     }
@@ -225,9 +235,37 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
     return child;
 }
 
-bool gpu_child_ask(struct gpu_child *child)
+/* -1: it has not reported such a GPU. */
+static ssize_t find_position(const struct gpu_child *child, const char *uuid)
 {
-    return child->fd >= 0 && send(child->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    for (size_t i = 0; uuid != NULL && i < child->uuids.count; i++)
+        if (strcmp(child->uuids.items[i], uuid) == 0)
+            return (ssize_t)i;
+    return -1;
+}
+
+static bool knows_all(const struct gpu_child *child, const struct record_list *grants)
+{
+    const struct gpu_grant *items = grants->items;
+    for (size_t i = 0; i < grants->count; i++)
+        if (find_position(child, items[i].uuid) < 0)
+            return false;
+    return grants->count > 0;
+}
+
+void gpu_child_ask(struct gpu_child *child, const struct record_list *grants)
+{
+    child->asked++;
+    if (grants != NULL && knows_all(child, grants)) {
+        const struct gpu_grant *items = grants->items;
+        for (size_t i = 0; i < grants->count; i++)
+            gpu_stage_want(child->stage, (size_t)find_position(child, items[i].uuid), child->asked);
+    } else {
+        for (size_t i = 0; i < NODE_GPUS_MAX; i++)
+            gpu_stage_want(child->stage, i, child->asked);
+    }
+    if (child->fd >= 0)
+        (void)send(child->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void gpu_child_dismiss(struct gpu_child *child)
@@ -266,5 +304,6 @@ void gpu_child_free(struct gpu_child *child)
     event_free(child->tick);
     event_free(child->grace);
     gpu_stage_free(child->stage);
+    strings_clear(&child->uuids);
     free(child);
 }

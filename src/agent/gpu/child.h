@@ -42,8 +42,10 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
  * process inside the driver need not follow. on_gone comes when it is gone. */
 void gpu_child_dismiss(struct gpu_child *child);
 
-/* Has it look at its GPUs at once; they count such questions in `answers`. False when it cannot be asked. */
-bool gpu_child_ask(struct gpu_child *child);
+/* Has it look at once at the GPUs of these grants (struct gpu_grant), at all when NULL or when one is not
+ * known; `answers` of a GPU is the number of the latest such question that it has answered. One that cannot
+ * be delivered now is answered by the next sample. */
+void gpu_child_ask(struct gpu_child *child, const struct record_list *grants);
 
 /* The key of the GPU it is at or hangs at, "": none. */
 const char *gpu_child_key(const struct gpu_child *child);

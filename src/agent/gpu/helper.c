@@ -311,8 +311,7 @@ static void ask_again(struct gpu_helper *helper)
     uint64_t missed = helper->asked - helper->asked_trial;
     helper->asked_old = helper->asked_trial;
     for (uint64_t i = 0; i < missed; i++)
-        if (!gpu_child_ask(helper->current))
-            helper->asked_old++;
+        gpu_child_ask(helper->current, NULL);
 }
 
 /* The trial that is to go on has left out all others that ail. */
@@ -564,11 +563,13 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     return helper;
 }
 
-uint64_t gpu_helper_ask(struct gpu_helper *helper)
+uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *grants)
 {
     helper->asked++;
     /* A helper that hangs reads nothing, and is replaced; the next one answers all that was asked before. */
-    if (helper->current == NULL || !gpu_child_ask(helper->current))
+    if (helper->current != NULL)
+        gpu_child_ask(helper->current, grants);
+    else
         helper->asked_old++;
     return helper->asked;
 }

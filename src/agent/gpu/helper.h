@@ -28,9 +28,10 @@ typedef void gpu_helper_fn(void *arg, const struct gpu_report *report);
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
     const struct gpu_helper_timing *timing, struct gpu_roster *roster, gpu_helper_fn *on_report, void *arg);
 
-/* Has the GPUs looked at at once; returns the number that the `answers` of each GPU reaches when that was
- * done, unless it is lost by then. When nothing can be asked, the next helper's first report answers. */
-uint64_t gpu_helper_ask(struct gpu_helper *helper);
+/* Has the GPUs of these grants (struct gpu_grant) looked at at once, all when NULL; returns the number that
+ * the `answers` of each of them reaches when that was done, unless it is lost by then. When nothing can be
+ * asked, the next helper's first report answers. */
+uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *grants);
 
 /* Has these GPUs, by UUID, opened by no helper, and all others again; what comes of it is in the reports. The
  * roster keeps it for the next agent. */

@@ -38,7 +38,6 @@ struct probe {
     struct gpu_stage *stage;
     void *state;
     struct gpu_turns *turns; // NULL until the first report
-    uint64_t asked;          // looks
     bool has_found;          // and says so: `found` GPUs
     size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
@@ -159,9 +158,10 @@ static void read_in_order(struct probe *probe, bool is_full)
     void (*read_one)(void *, size_t, struct gpu_state *) =
         is_full || backend->look == NULL ? backend->sample : backend->look;
     for (size_t i = 0; i < probe->report.gpus.count; i++) {
+        uint64_t asked = gpu_stage_wanted(probe->stage, i);
         gpu_stage_enter(probe->stage, backend->key(probe->state, i));
         read_one(probe->state, i, &gpus[i]);
-        gpus[i].answers = probe->asked;
+        gpus[i].answers = asked;
     }
     gpu_stage_enter(probe->stage, NULL);
 }
@@ -181,7 +181,7 @@ static int sample(struct probe *probe, int fd, enum wake wake)
 {
     bool is_full = wake == WAKE_PERIOD, is_answer = true;
     if (probe->turns != NULL)
-        is_answer = gpu_turns_read(probe->turns, is_full, probe->asked, &probe->report.gpus);
+        is_answer = gpu_turns_read(probe->turns, is_full, &probe->report.gpus);
     else
         read_in_order(probe, is_full);
     if (is_full && probe->has_found)
@@ -189,8 +189,8 @@ static int sample(struct probe *probe, int fd, enum wake wake)
     return is_full || is_answer ? report(probe, fd, is_full) : 0;
 }
 
-/* Waits for the next period, for somebody who asks (each byte is a look), for the end of a turn, or for the
- * reader to go. */
+/* Waits for the next period, for a look that is asked for (the bytes only wake), for the end of a turn, or
+ * for the reader to go. */
 static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
 {
     char asked[256];
@@ -209,7 +209,6 @@ static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
     ssize_t n = (fds[0].revents & POLLIN) != 0 ? read(fd, asked, sizeof(asked)) : 0;
     if (n <= 0)
         return WAKE_ALONE;
-    probe->asked += (uint64_t)n;
     return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
 }
 

@@ -56,6 +56,17 @@ bool gpu_stage_may_open(const struct gpu_stage *stage, const char *key)
     return stage->n_known == 0;
 }
 
+void gpu_stage_want(struct gpu_stage *stage, size_t position, uint64_t number)
+{
+    if (position < GPU_KNOWN)
+        atomic_store(&stage->wanted[position], number);
+}
+
+uint64_t gpu_stage_wanted(const struct gpu_stage *stage, size_t position)
+{
+    return stage != NULL && position < GPU_KNOWN ? atomic_load(&stage->wanted[position]) : 0;
+}
+
 void gpu_stage_hang(struct gpu_stage *stage, const char *key)
 {
     if (stage != NULL)

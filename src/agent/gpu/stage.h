@@ -31,6 +31,7 @@ struct gpu_stage {
     char left_out[GPU_LEFT_OUT][GPU_KEY_SIZE];
     uint32_t n_known; // 0: none is released, and whatever the driver lists is opened
     struct gpu_known known[GPU_KNOWN];
+    _Atomic uint64_t wanted[GPU_KNOWN]; // by position in the helper's reports: the latest look at that GPU
 };
 
 /* Shared with processes forked later. NULL without memory for it. */
@@ -45,6 +46,12 @@ bool gpu_stage_know(struct gpu_stage *stage, const char *key, bool is_released);
 
 /* May a helper with this stage have that GPU open? */
 bool gpu_stage_may_open(const struct gpu_stage *stage, const char *key);
+
+/* The `number`th look is one at the GPU in that position; the helper has to be woken then. */
+void gpu_stage_want(struct gpu_stage *stage, size_t position, uint64_t number);
+
+/* In the helper: the latest look at that GPU that was asked for. */
+uint64_t gpu_stage_wanted(const struct gpu_stage *stage, size_t position);
 
 /* In the helper. A NULL stage leaves nothing out and is told nothing. */
 bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key);

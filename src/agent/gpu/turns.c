@@ -5,9 +5,10 @@
  *      IDLE ──a sample is due, or a look was asked for──> BUSY ──the driver has answered──> IDLE, fresh
  *
  * A driver may serve one caller after the other, so a turn may end after the read that began it: the
- * descriptor then becomes readable, and the next read collects it. A look that was asked for while the turn
- * was BUSY is answered by the turn after it. A turn that hangs stays BUSY and shows old values until it
- * counts as lost.
+ * descriptor then becomes readable, and the next read collects it. A turn that the reader waits for only
+ * wakes it, and only the last of them: a look wakes two threads, however many GPUs there are. A look that was
+ * asked for while the turn was BUSY is answered by the turn after it. A turn that hangs stays BUSY and shows
+ * old values until it counts as lost.
  */
 #include "agent/gpu/turns.h"
 
@@ -29,10 +30,12 @@ struct turn {
     struct gpu_turns *turns;
     size_t i;
     pthread_t thread;
+    pthread_cond_t begin;
     bool is_busy, is_full, is_fresh;
+    bool is_awaited;  // by the read that began it
     bool is_due;      // a full sample is
     int64_t since_ms; // boot clock, while busy
-    uint64_t asked;   // looks that had been asked for when it began
+    uint64_t asked;   // the look at this GPU that had been asked for when it began
     struct gpu_state gpu;
 };
 
@@ -43,11 +46,25 @@ struct gpu_turns {
     int64_t silent_ms;
     int done_fd;          // readable: a turn has ended since the last read
     pthread_mutex_t lock; // of everything but the states
-    pthread_cond_t begin, done;
+    pthread_cond_t done;
+    size_t n_awaited;
+    bool has_told; // through done_fd
     bool is_over;
     struct turn *turns;
     size_t count;
 };
+
+static void tell(struct gpu_turns *turns, struct turn *turn)
+{
+    if (!turn->is_awaited) {
+        turns->has_told = true;
+        (void)eventfd_write(turns->done_fd, 1);
+        return;
+    }
+    turn->is_awaited = false;
+    if (--turns->n_awaited == 0)
+        (void)pthread_cond_signal(&turns->done);
+}
 
 static void *take_turns(void *arg)
 {
@@ -56,7 +73,7 @@ static void *take_turns(void *arg)
     (void)pthread_mutex_lock(&turns->lock);
     for (;;) {
         while (!turn->is_busy && !turns->is_over)
-            (void)pthread_cond_wait(&turns->begin, &turns->lock);
+            (void)pthread_cond_wait(&turn->begin, &turns->lock);
         if (turns->is_over)
             break;
         bool is_full = turn->is_full || turns->backend->look == NULL;
@@ -66,8 +83,7 @@ static void *take_turns(void *arg)
         turn->is_busy = false;
         turn->is_fresh = true;
         gpu_stage_step(turns->stage);
-        (void)pthread_cond_signal(&turns->done);
-        (void)eventfd_write(turns->done_fd, 1);
+        tell(turns, turn);
     }
     (void)pthread_mutex_unlock(&turns->lock);
     return NULL;
@@ -75,9 +91,10 @@ static void *take_turns(void *arg)
 
 static void free_turns(struct gpu_turns *turns)
 {
-    for (size_t i = 0; i < turns->count; i++)
+    for (size_t i = 0; i < turns->count; i++) {
         record_clear(&gpu_state_record, &turns->turns[i].gpu);
-    (void)pthread_cond_destroy(&turns->begin);
+        (void)pthread_cond_destroy(&turns->turns[i].begin);
+    }
     (void)pthread_cond_destroy(&turns->done);
     (void)pthread_mutex_destroy(&turns->lock);
     closep(&turns->done_fd);
@@ -102,18 +119,19 @@ struct gpu_turns *gpu_turns_new(const struct gpu_backend *backend, void *state, 
     (void)pthread_mutex_init(&turns->lock, NULL);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&turns->begin, NULL);
     (void)pthread_cond_init(&turns->done, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     for (size_t i = 0; i < gpus->count; i++) {
         struct turn *turn = &turns->turns[i];
         turn->turns = turns;
         turn->i = i;
+        (void)pthread_cond_init(&turn->begin, NULL);
         record_copy(&gpu_state_record, &turn->gpu, (const struct gpu_state *)gpus->items + i);
         turns->count++;
         if (pthread_create(&turn->thread, NULL, take_turns, turn) == 0)
             continue;
         record_clear(&gpu_state_record, &turn->gpu);
+        (void)pthread_cond_destroy(&turn->begin);
         turns->count--;
         (void)gpu_turns_end(turns); // none is busy yet
         return NULL;
@@ -121,33 +139,33 @@ struct gpu_turns *gpu_turns_new(const struct gpu_backend *backend, void *state, 
     return turns;
 }
 
-static void begin(struct gpu_turns *turns, bool is_full, uint64_t asked, bool *is_begun)
+static void await(struct gpu_turns *turns, struct turn *turn)
+{
+    turns->n_awaited += !turn->is_awaited;
+    turn->is_awaited = true;
+}
+
+static void begin(struct gpu_turns *turns, bool is_full)
 {
     int64_t now_ms = clock_boot_ms();
     for (size_t i = 0; i < turns->count; i++) {
         struct turn *turn = &turns->turns[i];
+        uint64_t wanted = gpu_stage_wanted(turns->stage, i);
         turn->is_due = turn->is_due || is_full;
-        is_begun[i] = !turn->is_busy && (turn->is_due || turn->asked < asked);
-        if (!is_begun[i])
+        if (turn->is_busy || (!turn->is_due && turn->asked >= wanted))
             continue;
         turn->is_busy = true;
         turn->is_full = turn->is_due;
         turn->is_due = false;
-        turn->asked = asked;
+        turn->asked = wanted;
         turn->since_ms = now_ms;
+        await(turns, turn);
+        (void)pthread_cond_signal(&turn->begin);
     }
-    (void)pthread_cond_broadcast(&turns->begin);
 }
 
-static bool is_waited_for(const struct gpu_turns *turns, const bool *is_begun)
-{
-    for (size_t i = 0; i < turns->count; i++)
-        if (is_begun[i] && turns->turns[i].is_busy)
-            return true;
-    return false;
-}
-
-static void wait_for_all(struct gpu_turns *turns, const bool *is_begun, int64_t ms)
+/* False when some have not ended in time; nobody waits for these any more. */
+static bool wait_for_all(struct gpu_turns *turns, int64_t ms)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
@@ -155,8 +173,13 @@ static void wait_for_all(struct gpu_turns *turns, const bool *is_begun, int64_t 
     until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     int r = 0;
-    while (r != ETIMEDOUT && is_waited_for(turns, is_begun))
+    while (r != ETIMEDOUT && turns->n_awaited > 0)
         r = pthread_cond_timedwait(&turns->done, &turns->lock, &until);
+    bool is_done = turns->n_awaited == 0;
+    for (size_t i = 0; i < turns->count; i++)
+        turns->turns[i].is_awaited = false;
+    turns->n_awaited = 0;
+    return is_done;
 }
 
 static void lose(struct gpu_state *gpu)
@@ -173,7 +196,9 @@ static bool collect(struct gpu_turns *turns, struct gpu_state *gpus)
 {
     eventfd_t ended;
     bool is_answer = false;
-    (void)eventfd_read(turns->done_fd, &ended);
+    if (turns->has_told)
+        (void)eventfd_read(turns->done_fd, &ended);
+    turns->has_told = false;
     for (size_t i = 0; i < turns->count; i++) {
         struct turn *turn = &turns->turns[i];
         if (turn->is_busy || !turn->is_fresh)
@@ -201,14 +226,13 @@ static const struct turn *find_oldest(const struct gpu_turns *turns)
     return oldest;
 }
 
-bool gpu_turns_read(struct gpu_turns *turns, bool is_full, uint64_t asked, struct record_list *gpus)
+bool gpu_turns_read(struct gpu_turns *turns, bool is_full, struct record_list *gpus)
 {
     struct gpu_state *states = gpus->items;
-    bool is_begun[NODE_GPUS_MAX];
     (void)pthread_mutex_lock(&turns->lock);
     bool is_answer = collect(turns, states);
-    begin(turns, is_full, asked, is_begun);
-    wait_for_all(turns, is_begun, WAIT_MS);
+    begin(turns, is_full);
+    (void)wait_for_all(turns, WAIT_MS);
     is_answer = collect(turns, states) || is_answer;
     int64_t now_ms = clock_boot_ms();
     for (size_t i = 0; i < turns->count; i++)
@@ -230,18 +254,18 @@ int gpu_turns_fd(const struct gpu_turns *turns)
 
 bool gpu_turns_end(struct gpu_turns *turns)
 {
-    bool is_any[NODE_GPUS_MAX];
     if (turns == NULL)
         return true;
-    for (size_t i = 0; i < turns->count; i++)
-        is_any[i] = true;
     (void)pthread_mutex_lock(&turns->lock);
     turns->is_over = true;
-    wait_for_all(turns, is_any, END_WAIT_MS);
-    bool is_hung = is_waited_for(turns, is_any);
-    (void)pthread_cond_broadcast(&turns->begin);
+    for (size_t i = 0; i < turns->count; i++) {
+        if (turns->turns[i].is_busy)
+            await(turns, &turns->turns[i]);
+        (void)pthread_cond_signal(&turns->turns[i].begin);
+    }
+    bool is_done = wait_for_all(turns, END_WAIT_MS);
     (void)pthread_mutex_unlock(&turns->lock);
-    if (is_hung)
+    if (!is_done)
         return false;
     for (size_t i = 0; i < turns->count; i++)
         (void)pthread_join(turns->turns[i].thread, NULL);

@@ -15,13 +15,13 @@ struct gpu_turns *gpu_turns_new(const struct gpu_backend *backend, void *state, 
     const struct record_list *gpus, int64_t silent_ms);
 
 /*
- * Begins a turn of each GPU that has none under way and needs one, for a full sample or because of the looks
- * that were `asked` for so far. Waits for these for a short time, and brings `gpus` up to date with all that
- * has ended. A GPU whose turn has not ended for `silent_ms` is lost. While no GPU answers, the stage is told
- * which one has been read for the longest time. True when a GPU answers a look that it had not answered
+ * Begins a turn of each GPU that has none under way and needs one, for a full sample or because the stage
+ * says that a look at it is wanted. Waits for these for a short time, and brings `gpus` up to date with all
+ * that has ended. A GPU whose turn has not ended for `silent_ms` is lost. While no GPU answers, the stage is
+ * told which one has been read for the longest time. True when a GPU answers a look that it had not answered
  * before.
  */
-bool gpu_turns_read(struct gpu_turns *turns, bool is_full, uint64_t asked, struct record_list *gpus);
+bool gpu_turns_read(struct gpu_turns *turns, bool is_full, struct record_list *gpus);
 
 /* Readable when a turn has ended since the last read, which should then be called; -1 for NULL. */
 int gpu_turns_fd(const struct gpu_turns *turns);

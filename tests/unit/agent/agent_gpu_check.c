@@ -24,9 +24,12 @@ static struct gpu_state gpu; // as the last report left it
 static struct gpu_process process;
 static struct gpu_xid xid;
 
-static uint64_t ask(void *arg)
+static uint64_t ask(void *arg, const struct record_list *grants)
 {
+    const struct gpu_grant *items = grants->items;
     (void)arg;
+    assert_int_equal(grants->count, 1);
+    assert_string_equal(items[0].uuid, uuid);
     return ++asked;
 }
 

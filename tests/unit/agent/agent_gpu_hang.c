@@ -177,7 +177,7 @@ static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
     await(&watcher, "abc"); // from here on each is read in a thread of its own
     machine_is(THREE_GPUS "hang_gpu 1\n");
     int64_t began_ms = clock_boot_ms();
-    uint64_t number = gpu_helper_ask(watcher.helper);
+    uint64_t number = gpu_helper_ask(watcher.helper, NULL);
     while (watcher.gpu_answers[0] < number || watcher.gpu_answers[2] < number)
         await(&watcher, "abc");
     assert_true(watcher.gpu_answers[1] < number);
@@ -185,7 +185,7 @@ static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
     await(&watcher, "a-c");
     for (int i = 0; i < 20; i++) {
         began_ms = clock_boot_ms();
-        await_answer(&watcher, gpu_helper_ask(watcher.helper), "a-c");
+        await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "a-c");
         assert_true(clock_boot_ms() - began_ms < watcher_timing.silent_ms);
     }
     end(&watcher);
@@ -196,23 +196,23 @@ static void every_look_that_is_asked_for_is_answered(void **state)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
-    uint64_t early = gpu_helper_ask(watcher.helper);
+    uint64_t early = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "abc");
     await_answer(&watcher, early, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
-    uint64_t number = gpu_helper_ask(watcher.helper);
+    uint64_t number = gpu_helper_ask(watcher.helper, NULL);
     assert_int_equal(number, 2);
     await(&watcher, "a-c");
     await_answer(&watcher, number, "a-c");
-    number = gpu_helper_ask(watcher.helper);
+    number = gpu_helper_ask(watcher.helper, NULL);
     await_answer(&watcher, number, "a-c");
     machine_is(THREE_GPUS);
-    number = gpu_helper_ask(watcher.helper);
+    number = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "abc");
     await_answer(&watcher, number, "abc");
     machine_is(THREE_GPUS "hang_init 1\n");
     kill_children();
-    number = gpu_helper_ask(watcher.helper);
+    number = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "---");
     await_answer(&watcher, number, "---");
     end(&watcher);

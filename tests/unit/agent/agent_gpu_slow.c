@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "job/event.h"
 
 /* A whole sample of three GPUs fits into silent_ms, one call after the other. */
 static const struct gpu_helper_timing timing = {
@@ -79,13 +80,36 @@ static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
     await(&watcher, "abc");
     for (unsigned mib = 100; mib <= 500; mib += 100) {
         machine_uses(mib, "delay 8\nserial 1\n");
-        uint64_t number = gpu_helper_ask(watcher.helper);
+        uint64_t number = gpu_helper_ask(watcher.helper, NULL);
         for (size_t i = 0; i < 3; i++) {
             while (watcher.gpu_answers[i] < number)
                 await(&watcher, "abc");
             assert_int_equal(watcher.used_mib[i], mib + i);
         }
     }
+    end(&watcher);
+}
+
+/* Nobody waits for GPUs that the job did not have, and none of their threads wakes up. */
+static void a_look_reads_no_other_gpus_than_those_it_is_about(void **state)
+{
+    struct gpu_helper_timing seldom = timing;
+    seldom.period_ms = 60000;
+    struct watcher watcher = { .timing = &seldom };
+    struct record_list grants = { 0 };
+    (void)gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
+    begin(&watcher, THREE_GPUS);
+    await(&watcher, "abc");
+    machine_uses(100, "");
+    uint64_t number = gpu_helper_ask(watcher.helper, &grants);
+    while (watcher.gpu_answers[1] < number)
+        await(&watcher, "abc");
+    assert_int_equal(watcher.used_mib[1], 101);
+    assert_true(watcher.used_mib[0] != 100 && watcher.used_mib[2] != 102);
+    assert_true(watcher.gpu_answers[0] < number && watcher.gpu_answers[2] < number);
+    await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "abc");
+    assert_true(watcher.used_mib[0] == 100 && watcher.used_mib[2] == 102);
+    gpu_grants_clear(&grants);
     end(&watcher);
 }
 
@@ -167,6 +191,7 @@ int main(void)
         cmocka_unit_test(values_of_slow_gpus_are_refreshed_and_none_is_lost),
         cmocka_unit_test(a_helper_whose_gpus_are_all_slow_is_not_replaced),
         cmocka_unit_test(a_look_is_answered_with_values_that_were_read_after_it),
+        cmocka_unit_test(a_look_reads_no_other_gpus_than_those_it_is_about),
         cmocka_unit_test(gpus_that_take_long_to_open_are_not_lost),
         cmocka_unit_test(a_helper_that_is_not_needed_any_more_ends_its_call_first),
         cmocka_unit_test(gpus_that_cannot_be_opened_are_told_and_tried_again),
