@@ -16,16 +16,15 @@
     X(LIMIT_JSON_VALUES, "json_values", 65536, "values", "values in a body, all levels together")            \
     X(LIMIT_QUERY_PARAMETERS, "query_parameters", 32, "parameters", "name=value pairs in a query")           \
     X(LIMIT_CONNECTIONS, "connections", 8192, "connections",                                                 \
-        "open connections of all users (fewer when RLIMIT_NOFILE is lower); more are closed with 503")       \
+        "open connections of all users (fewer if RLIMIT_NOFILE is lower); more are closed with 503")         \
     X(LIMIT_USER_CONNECTIONS, "user_connections", 512, "connections",                                        \
-        "open connections of one user; never more than 1/16 of `connections`, or 64 where that is less; "    \
-        "more "                                                                                              \
-        "are closed with 503")                                                                               \
+        "open connections of one user; at most 1/16 of `connections`, or 64 if that is less; more are "      \
+        "closed with 503")                                                                                   \
     X(LIMIT_RESERVED_CONNECTIONS, "reserved_connections", 256, "connections",                                \
-        "of `connections`, kept for administrators when the others are taken; never more than 1/16")         \
+        "of `connections`, reserved for administrators when the others are in use; at most 1/16")            \
     X(LIMIT_UNKNOWN_CONNECTIONS, "unknown_connections", 256, "connections",                                  \
-        "of `connections`, those of which no user is known, nor told by a token yet; never more than 1/16; " \
-        "more are closed with 503")                                                                          \
+        "of `connections`, those without a known user or a token yet; at most 1/16; more are closed with "   \
+        "503")                                                                                               \
     X(LIMIT_USER_REQUESTS, "user_requests_per_second", 5000, "requests/s", "requests of one user; 429")      \
     X(LIMIT_USER_BURST, "user_request_burst", 5000, "requests", "requests of one user at once; 429")         \
     X(LIMIT_BODIES_BYTES, "bodies_bytes", 268435456, "bytes",                                                \
@@ -41,43 +40,44 @@
     X(LIMIT_EVENT_CLIENTS, "event_streams", 512, "streams", "open /events, all users; more is 429")          \
     X(LIMIT_USER_EVENT_CLIENTS, "user_event_streams", 64, "streams", "open /events of one user; 429")        \
     X(LIMIT_EVENT_BUFFER_BYTES, "event_buffer_bytes", 1048576, "bytes",                                      \
-        "events a slow reader of /events may leave unread before it is disconnected")                        \
+        "unread events of a slow reader of /events before it is disconnected")                               \
     X(LIMIT_EVENT_REPLAY, "event_replay", 256, "events", "old events read from the store at a time")         \
     X(LIMIT_STREAM_BUFFER_BYTES, "stream_buffer_bytes", 262144, "bytes",                                     \
-        "log or list text kept for one slow reader; the source waits beyond it")                             \
+        "log or list text buffered for a slow reader; beyond it the source waits")                           \
     X(LIMIT_LIST_JOBS, "list_jobs", 200000, "jobs", "jobs in one list: the newest that match")               \
     X(LIMIT_LIST_IDS, "list_ids", 1000, "ids", "ids named in `ids=` of a list")                              \
     X(LIMIT_LIST_POSITIONS, "list_positions", 1000, "jobs",                                                  \
-        "queued jobs of one list that are shown with their position; it is null for later ones")             \
+        "queued jobs in one list shown with their position, which is null for later ones")                   \
     X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \
     X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
     X(LIMIT_HISTORY_POINTS, "history_points", 25000, "points",                                               \
-        "points in one answer about the past of GPUs, all GPUs together")                                    \
+        "points in one GPU history response, all GPUs together")                                             \
     X(LIMIT_PIPELINE_BYTES, "pipeline_bytes", 65536, "bytes",                                                \
-        "what is read ahead of a request that is being answered; behind one that waits, follows or streams " \
-        "events, more closes the connection")                                                                \
+        "read-ahead during a request; more closes the connection if the request waits, follows or streams "  \
+        "events")                                                                                            \
     X(LIMIT_IDLE_S, "idle_s", 120, "s", "a connection without a request is closed after this time")          \
     X(LIMIT_REQUEST_S, "request_s", 30, "s", "from the first to the last byte of a request")                 \
-    X(LIMIT_WRITE_S, "write_s", 60, "s", "an answer of which nobody reads a byte; not for logs")             \
-    X(LIMIT_LINGER_S, "linger_s", 2, "s", "what still comes in after a refusal is read and dropped")         \
-    X(LIMIT_LINGER_BYTES, "linger_bytes", 8388608, "bytes", "what is read and dropped after a refusal")      \
-    X(LIMIT_HEARTBEAT_S, "heartbeat_s", 15, "s", "a comment line on /events when this time has passed")      \
-    X(LIMIT_STREAM_OPEN_S, "stream_open_s", 10, "s", "a node's time to open a log before 503 node_away")     \
-    X(LIMIT_WAIT_S, "wait_s", 2592000, "s", "longest `timeout=` of a wait; without one it has no end")       \
+    X(LIMIT_WRITE_S, "write_s", 60, "s", "a response of which the client reads no byte; not for logs")       \
+    X(LIMIT_LINGER_S, "linger_s", 2, "s", "time in which input is read and discarded after a refusal")       \
+    X(LIMIT_LINGER_BYTES, "linger_bytes", 8388608, "bytes", "input read and discarded after a refusal")      \
+    X(LIMIT_HEARTBEAT_S, "heartbeat_s", 15, "s", "interval of comment lines on /events")                     \
+    X(LIMIT_STREAM_OPEN_S, "stream_open_s", 10, "s", "time for a node to open a log before 503 node_away")   \
+    X(LIMIT_WAIT_S, "wait_s", 2592000, "s", "longest `timeout=` of a wait; unlimited if omitted")            \
     X(LIMIT_GRACE_S, "grace_s", 86400, "s", "longest `grace_s` of a cancel")                                 \
     X(LIMIT_TOKEN_S, "token_s", 31622400, "s", "longest `expires_s` of a token")                             \
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
-        "a connection that repeats a token is believed this long without asking the store")                  \
+        "how long a token is trusted on a connection without checking the store")                            \
     X(LIMIT_LIST_TOKENS, "list_tokens", 1000, "tokens", "tokens in one list: the newest")                    \
-    X(LIMIT_REASON_BYTES, "reason_bytes", 512, "bytes", "why a GPU is paused or a node drained")             \
+    X(LIMIT_REASON_BYTES, "reason_bytes", 512, "bytes", "reason for a paused GPU or drained node")           \
     X(LIMIT_MARK_GPUS_BYTES, "pause_gpus_bytes", 65536, "bytes", "names of GPUs in one pause or resume")     \
     X(LIMIT_RESERVE_USERS_BYTES, "reservation_users_bytes", 32768, "bytes", "users of one reservation")      \
     X(LIMIT_RESERVE_S, "reservation_s", 31622400, "s", "longest `for_s` of a reservation")                   \
     X(LIMIT_JOURNAL_PAGE, "journal_page", 256, "events",                                                     \
         "events of a journal read from the store at a time")                                                 \
-    X(LIMIT_USER_NAMES, "user_names", 4096, "users", "user names kept in memory; the oldest go first")       \
-    X(LIMIT_USER_NAMES_S, "user_names_s", 300, "s", "a kept user name is looked up again after this time")
+    X(LIMIT_USER_NAMES, "user_names", 4096, "users",                                                         \
+        "user names cached in memory; the oldest are dropped first")                                         \
+    X(LIMIT_USER_NAMES_S, "user_names_s", 300, "s", "a cached user name is looked up again after this time")
 
 #define LIMIT_CONSTANT(constant, name, value, unit, meaning) constant = (value),
 enum limit_value { LIMIT_ROWS(LIMIT_CONSTANT) };

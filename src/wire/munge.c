@@ -100,7 +100,7 @@ char *munge_payload(const char *instance, const char *method, const char *target
 static int explain(const struct munge *munge, int error, const char *what, struct error *err)
 {
     if (error == ERROR_SOCKET || error == ERROR_TIMEOUT) {
-        (void)error_set(err, -ECOMM, "munged does not answer");
+        (void)error_set(err, -ECOMM, "munged does not respond");
         return error_hint(err, "systemctl status munge");
     }
     _cleanup_free_ char *reason = text_escape(munge->explain(error), REASON_MAX);
