@@ -32,6 +32,7 @@
 #include "agent/gpu/watch.h"
 #include "agent/guard.h"
 #include "agent/host/persist.h"
+#include "agent/host/user_resolver.h"
 #include "agent/launch/spool_watch.h"
 #include "agent/notify/teller.h"
 #include "base/clock.h"
@@ -61,6 +62,7 @@ struct worker {
     struct gpu_devices *devices;
     struct launcher *launcher;
     struct job_users users;
+    struct user_resolver *resolver;
     struct log_streams *streams;
     struct guests *guests;
     struct effects *effects;
@@ -319,6 +321,12 @@ static void on_told(void *arg, const struct message_told *told)
     agent_core_told(effects_core(worker->effects), told);
 }
 
+static void on_user_resolved(void *arg, const struct spool_id *id)
+{
+    struct worker *worker = arg;
+    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+}
+
 static void open_tellers(struct worker *worker)
 {
     const struct tellers_options options = {
@@ -336,6 +344,9 @@ static int open_effects(struct worker *worker, struct error *err)
     int r = persist_load_epoch(worker->state_fd, epoch_file, &epoch, err);
     if (r < 0)
         return r;
+    worker->resolver =
+        user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, on_user_resolved, worker);
+    launcher_set_resolver(worker->launcher, worker->resolver);
     worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->looks = lease_looks_new(worker->base, &worker->users, worker->watch, on_process, worker);
@@ -485,6 +496,7 @@ static void end(struct worker *worker)
     log_streams_free(worker->streams);
     guests_free(worker->guests);
     launcher_close(worker->launcher);
+    user_resolver_free(worker->resolver);
     gpu_devices_free(worker->devices);
     if (worker->confine != NULL)
         worker->confine->close(worker->cells);

@@ -10,7 +10,7 @@
 static const struct record_field group_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct group_id, gid, 0),
 };
-static const struct record_type group_record = RECORD_TYPE(10, "group", struct group_id, group_fields);
+const struct record_type group_id_record = RECORD_TYPE(10, "group", struct group_id, group_fields);
 
 static const struct record_field device_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct device_rule, major, 0),
@@ -43,7 +43,7 @@ static const struct record_field spec_fields[] = {
     IDENTITY_FIELDS(struct launch_spec),
     RECORD_FIELD(6, RECORD_U32, struct launch_spec, uid, 0),
     RECORD_FIELD(7, RECORD_U32, struct launch_spec, gid, 0),
-    RECORD_SUBLIST(8, struct launch_spec, groups, LAUNCH_GROUPS_MAX, &group_record),
+    RECORD_SUBLIST(8, struct launch_spec, groups, LAUNCH_GROUPS_MAX, &group_id_record),
     RECORD_FIELD(9, RECORD_U32, struct launch_spec, umask, 0),
     RECORD_FIELD(10, RECORD_STRINGS, struct launch_spec, command, SPEC_COMMAND_MAX),
     RECORD_FIELD(11, RECORD_ENV, struct launch_spec, env, SPEC_ENV_MAX + 65536U),

@@ -126,6 +126,7 @@ struct launch_exit {
     struct record_list usage; // at most one struct job_usage; put in by the agent
 };
 
+extern const struct record_type group_id_record;
 extern const struct record_type device_rule_record;
 extern const struct record_type launch_image_record;
 extern const struct record_type launch_spec_record;

@@ -14,6 +14,7 @@
 #define USAGES_MAX    64U
 #define IDLE_MS       3000
 #define LEASE_LATE_MS 1500
+#define LOOKUP_MAX_MS 5000 // of a user
 
 void node_init(struct node *node, struct world *world, size_t number)
 {
@@ -285,12 +286,33 @@ static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *
         sight->exit = entry->exit;
 }
 
+static void on_user_found(void *arg, uint64_t life, void *object)
+{
+    struct node *node = arg;
+    struct spool_id *id = object;
+    if (node->core != NULL && node->life == life && node_is_frozen(node)) {
+        world_later(
+            node->world, node->frozen_until_ms - node->world->now_ms, on_user_found, node, life, id, free);
+        return;
+    }
+    if (node->core != NULL && node->life == life)
+        agent_core_look(node->core, node->world->now_ms, id);
+    free(id);
+}
+
 static int stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
     struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     if (world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "the node cannot now");
+    if (world_one_in(node->world, 10)) {
+        struct spool_id *asked = xcalloc(1, sizeof(*asked));
+        *asked = id;
+        world_later(node->world, world_between(node->world, 0, LOOKUP_MAX_MS), on_user_found, node,
+            node->life, asked, free);
+        return error_set(err, -EINPROGRESS, "its user is being looked up");
+    }
     struct spooled *entry = find(node, &id);
     if (entry == NULL)
         entry = add(node, &id, launch->token);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/heartbeat.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "job/state.h"
@@ -79,15 +80,47 @@ static bool is_too_early(const struct look *look)
     return true;
 }
 
+/* The order is kept until the user is known. Copies of it that come meanwhile add nothing. */
+static void await_staging(struct look *look)
+{
+    struct attempt *attempt = look->attempt;
+    if (attempt->launch != NULL)
+        return;
+    attempt->launch = xcalloc(1, sizeof(*attempt->launch));
+    record_copy(&message_launch_record, attempt->launch, look->launch);
+}
+
+static void write_kept_terms(struct look *look)
+{
+    struct error err = { 0 };
+    const struct attempt *attempt = look->attempt;
+    struct agent_effects *effects = &look->core->effects;
+    if (attempt->terms_kept != NULL &&
+        effects->set_terms(effects->arg, &attempt->id, attempt->terms_kept, &err) < 0)
+        log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
+}
+
+/* Its lease is computed when it is staged, which may be long after LAUNCH has come. */
 static enum next act_stage(struct look *look)
 {
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
-    if (look->launch == NULL)
+    struct attempt *attempt = look->attempt;
+    if (look->launch == NULL && attempt->launch == NULL)
         return give_back(look, "its spool entry is gone");
-    if (effects->stage(effects->arg, look->launch, &err) == 0)
+    struct message_launch launch = look->launch != NULL ? *look->launch : *attempt->launch;
+    heartbeat_lease(look->core, attempt, &launch);
+    int r = effects->stage(effects->arg, &launch, &err);
+    if (r == -EINPROGRESS) {
+        await_staging(look);
+        return DONE;
+    }
+    if (r == 0)
+        write_kept_terms(look);
+    agent_core_forget_launch(attempt);
+    if (r == 0)
         return LOOK_AGAIN;
-    log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+    log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
     return give_back(look, err.message);
 }
 

@@ -14,14 +14,16 @@ struct attempt {
     enum attempt_told told; // since the last HELLO
     uint32_t signal;        // of the last STOP
     int64_t grace_ms;
-    uint32_t port;      // of the last GO
-    uint32_t terms;     // number of the last TERMS
-    uint32_t starts;    // shepherds started before a verdict, by this agent
-    int64_t look_at;    // look again by then; 0: no need
-    int64_t not_before; // what can fail is not tried again earlier
-    int64_t retry_ms;   // the next distance between such tries
-    char *why_returned; // for RETURNED
-    bool has_run;       // its verdict "go" was seen
+    uint32_t port;                  // of the last GO
+    uint32_t terms;                 // number of the last TERMS
+    uint32_t starts;                // shepherds started before a verdict, by this agent
+    int64_t look_at;                // look again by then; 0: no need
+    int64_t not_before;             // what can fail is not tried again earlier
+    int64_t retry_ms;               // the next distance between such tries
+    char *why_returned;             // for RETURNED
+    bool has_run;                   // its verdict "go" was seen
+    struct message_launch *launch;  // what it is staged from while that takes time; else NULL
+    struct spool_terms *terms_kept; // came meanwhile; there is no entry yet to write them to
     int64_t lease_ms;   // it ends when we have heard nothing of the controller for so long; 0: never
     int64_t renewed_ms; // boot clock: until when its shepherd lets it run, as far as it was told
 };
@@ -52,6 +54,9 @@ void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, str
 
 /* Takes the attempt out of the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);
+
+/* It is staged, or will not be: the LAUNCH and the TERMS that were kept for that are freed. */
+void agent_core_forget_launch(struct attempt *attempt);
 
 /* Has agent_core_timer() called by then. */
 void agent_core_arm_by(struct agent_core *core, int64_t boot_ms);

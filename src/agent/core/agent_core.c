@@ -72,8 +72,17 @@ static struct attempt *add(struct agent_core *core, const struct spool_id *id, u
     return core->attempts[i];
 }
 
+void agent_core_forget_launch(struct attempt *attempt)
+{
+    if (attempt->launch != NULL)
+        record_clear(&message_launch_record, attempt->launch);
+    free(take_ptr(attempt->launch));
+    free(take_ptr(attempt->terms_kept));
+}
+
 static void attempt_free(struct attempt *attempt)
 {
+    agent_core_forget_launch(attempt);
     free(attempt->why_returned);
     free(attempt);
 }
@@ -191,9 +200,7 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     note_event(core, launch->event);
     attempt->token = launch->token;
     raise_want(attempt, WANT_RUN);
-    struct message_launch leased = *launch;
-    heartbeat_lease(core, attempt, &leased);
-    agent_actions_run(core, attempt, boot_ms, &leased);
+    agent_actions_run(core, attempt, boot_ms, launch);
     return 0;
 }
 
@@ -260,6 +267,11 @@ static int on_terms(struct agent_core *core, int64_t boot_ms, const void *messag
         .is_suspended = order->is_suspended,
         .time_limit_ms = order->time_limit_ms,
     };
+    if (attempt->launch != NULL) {
+        attempt->terms_kept = xreallocarray(attempt->terms_kept, 1, sizeof(terms));
+        *attempt->terms_kept = terms;
+        return 0;
+    }
     if (core->effects.set_terms(core->effects.arg, &id, &terms, &why) < 0)
         log_error("job %" PRIu64 ": %s", id.job, why.message);
     return 0;

@@ -31,7 +31,8 @@ struct agent_effects {
     /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. */
     void (*inspect)(void *arg, const struct spool_id *id, struct attempt_sight *sight);
     /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
-     * failure this node cannot do it now. */
+     * failure this node cannot do it now. -EINPROGRESS: its user is being looked up, and the core is told to
+     * look when that is done. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
     /* Starts a shepherd on a staged entry, or with `adopt` one that finishes it. Its end is noticed. 1: this
      * entry needs no shepherd, and there is something new to see already.

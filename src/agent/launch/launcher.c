@@ -46,6 +46,7 @@ struct launcher {
     const struct confine *confine;
     struct confine_state *cells;
     const struct record_list *gpus; // of the node; NULL: not known
+    struct user_resolver *resolver; // NULL: none
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts
@@ -169,6 +170,11 @@ int launcher_open(const struct launcher_options *options, const struct confine *
 void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus)
 {
     launcher->gpus = gpus;
+}
+
+void launcher_set_resolver(struct launcher *launcher, struct user_resolver *resolver)
+{
+    launcher->resolver = resolver;
 }
 
 int launcher_spool_fd(const struct launcher *launcher)
@@ -343,6 +349,15 @@ static int stage_lease(
     return LAUNCHER_STAGED;
 }
 
+static int find_user(
+    const struct launcher *launcher, const struct message_launch *launch, struct user *ret, struct error *err)
+{
+    const struct spool_id id = launch_id(launch);
+    if (launcher->resolver == NULL)
+        return job_user_find(&launcher->users, launch->uid, launch->user, ret, err);
+    return user_resolver_find(launcher->resolver, &id, launch->uid, launch->user, ret, err);
+}
+
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
@@ -368,13 +383,12 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         return LAUNCHER_STAGED;
     if (check_launch(launch, err) < 0)
         return refuse(launcher, launch, err);
-    if (job->ask.lease_pid != 0) // as its owner nothing is run: it need not be known here
-        return job_user_check(&launcher->users, launch->uid, launch->user, err) < 0
-                   ? refuse(launcher, launch, err)
-                   : stage_lease(launcher, launch, err);
-    int r = job_user_find(&launcher->users, launch->uid, launch->user, &user, err);
-    if (r == -EPERM || r == -ENOENT)
+    bool is_lease = job->ask.lease_pid != 0;
+    int r = find_user(launcher, launch, &user, err);
+    if (r == -EPERM || (r == -ENOENT && !is_lease))
         return refuse(launcher, launch, err);
+    if (is_lease && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here
+        return stage_lease(launcher, launch, err);
     if (r < 0)
         return r;
     struct launch_spec spec = { 0 };
@@ -528,6 +542,8 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         r = exit_copy_remove(launcher->exits_fd, id);
     if (r < 0)
         return r;
+    if (launcher->resolver != NULL)
+        user_resolver_drop(launcher->resolver, id);
     (void)hostfile_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);

@@ -12,6 +12,7 @@
 #include "agent/confine/confine.h"
 #include "agent/gpu/devices.h"
 #include "agent/host/job_user.h"
+#include "agent/host/user_resolver.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "wire/message.h"
@@ -57,6 +58,10 @@ void launcher_close(struct launcher *launcher);
  * their own in words that depend on the others. */
 void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus);
 
+/* Who looks users up, borrowed for as long as the launcher is open. Without it launcher_stage() does so
+ * itself, and blocks for as long as that takes. */
+void launcher_set_resolver(struct launcher *launcher, struct user_resolver *resolver);
+
 /* Descriptor of RUN/spool, owned by the launcher. */
 int launcher_spool_fd(const struct launcher *launcher);
 
@@ -64,6 +69,8 @@ int launcher_spool_fd(const struct launcher *launcher);
  * Makes the step's spool directory, cell and `spec`. Harmless when repeated: a spec that is there stays.
  * Returns an enum launcher_stage. A negative errno means that it did not work this time (memory, disk,
  * processes): no spec was written, and the agent gives the attempt back by settling "nogo".
+ * -EINPROGRESS: nothing is written yet, because the user is being looked up; to be called again when he is
+ * (user_resolver.h).
  */
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 

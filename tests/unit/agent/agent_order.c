@@ -18,10 +18,13 @@
 struct node {
     struct persist_seen seen;
     struct message_hello hello; // the last, its numbers
+    uint32_t phase;             // there, of the attempt
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     int64_t now_ms, said_ms;
-    int stages, removes;
+    int stages, removes, settles, returns;
+    int64_t lease_until_ms; // of the last stage
+    bool is_user_unknown;   // yet
     uint32_t is_suspended;
 };
 
@@ -30,8 +33,12 @@ static const struct spool_id id = { 5, 1, 0, 0 };
 static void node_send(void *arg, const struct record_type *type, const void *message)
 {
     struct node *node = arg;
+    if (type->id == MESSAGE_RETURNED)
+        node->returns++;
     if (type->id != MESSAGE_HELLO)
         return;
+    const struct known_attempt *known = ((const struct message_hello *)message)->attempts.items;
+    node->phase = known[0].phase; // zero when there is none
     node->hello = *(const struct message_hello *)message;
     node->said_ms = node->hello.said_ms;
 }
@@ -45,6 +52,9 @@ static int node_stage(void *arg, const struct message_launch *launch, struct err
 {
     struct node *node = arg;
     node->stages++;
+    node->lease_until_ms = launch->lease_until_ms;
+    if (node->is_user_unknown)
+        return error_set(err, -EINPROGRESS, "uid 7 is being looked up");
     node->spool = (struct attempt_sight){ .has_spec = true, .is_alive = true, .is_watched = true };
     return 0;
 }
@@ -57,11 +67,28 @@ static int node_remove(void *arg, const struct spool_id *which)
     return 0;
 }
 
+static int node_settle(void *arg, const struct spool_id *which, uint64_t token, struct error *err)
+{
+    struct node *node = arg;
+    node->settles++;
+    if (node->spool.verdict == VERDICT_NONE)
+        node->spool.verdict = VERDICT_NOGO;
+    return (int)node->spool.verdict;
+}
+
 static int node_set_terms(
     void *arg, const struct spool_id *which, const struct spool_terms *terms, struct error *err)
 {
-    ((struct node *)arg)->is_suspended = terms->is_suspended;
+    struct node *node = arg;
+    if (!node->spool.has_spec)
+        return error_set(err, -ENOENT, "it has no entry");
+    node->is_suspended = terms->is_suspended;
     return 0;
+}
+
+static int node_renew(void *arg, const struct spool_id *which, int64_t until_ms)
+{
+    return ((struct node *)arg)->spool.has_spec ? 0 : -ENOENT;
 }
 
 static void node_save_seen(void *arg, const struct persist_seen *seen)
@@ -86,6 +113,8 @@ static int node_open(void **state)
         .inspect = node_inspect,
         .stage = node_stage,
         .remove = node_remove,
+        .settle_nogo = node_settle,
+        .renew = node_renew,
         .set_terms = node_set_terms,
         .save_epoch = node_save_epoch,
         .save_seen = node_save_seen,
@@ -267,6 +296,106 @@ static void terms_that_were_followed_by_others_do_not_come_back(void **state)
     assert_int_equal(node->is_suspended, 0);
 }
 
+/* --- its user is looked up, which takes a while --- */
+
+static void user_is_found(struct node *node)
+{
+    node->is_user_unknown = false;
+    agent_core_look(node->core, node->now_ms, &id);
+}
+
+static void launch_is_staged_once_its_user_is_known(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(launch(node, 1), 0);
+    assert_false(node->spool.has_spec);
+    user_is_found(node);
+    assert_true(node->spool.has_spec);
+    assert_int_equal(node->stages, 2);
+    agent_core_look(node->core, node->now_ms, &id);
+    assert_int_equal(node->stages, 2);
+}
+
+static void repeated_launch_meanwhile_stages_once(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(launch(node, 1), 0);
+    assert_int_equal(launch(node, 2), 0);
+    assert_int_equal(agent_core_attempts(node->core), 1);
+    user_is_found(node);
+    assert_int_equal(node->stages, 3);
+    agent_core_look(node->core, node->now_ms, &id);
+    assert_int_equal(node->stages, 3);
+}
+
+static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(launch(node, 1), 0);
+    assert_int_equal(
+        say(node, MESSAGE_STOP, &(struct message_stop){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+    assert_int_equal(node->settles, 1);
+    assert_int_equal(node->returns, 1);
+    user_is_found(node);
+    assert_int_equal(node->stages, 1);
+    assert_false(node->spool.has_spec);
+    assert_int_equal(
+        say(node, MESSAGE_FORGET, &(struct message_forget){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+}
+
+static void hello_meanwhile_names_the_launch_as_not_started(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(launch(node, 1), 0);
+    agent_core_link_down(node->core);
+    connect(node, 1);
+    assert_int_equal(node->phase, PHASE_STAGED);
+    assert_int_equal(node->returns, 0);
+    user_is_found(node);
+    assert_true(node->spool.has_spec);
+}
+
+static void terms_meanwhile_are_written_with_the_entry(void **state)
+{
+    struct node *node = *state;
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(launch(node, 1), 0);
+    set_terms(node, 1, 0);
+    set_terms(node, 2, 1);
+    user_is_found(node);
+    assert_int_equal(node->is_suspended, 1);
+}
+
+static void its_lease_counts_from_what_was_heard_by_then(void **state)
+{
+    struct node *node = *state;
+    struct job_spec spec = { 0 };
+    connect(node, 0);
+    node->is_user_unknown = true;
+    assert_int_equal(
+        say(node, MESSAGE_LAUNCH,
+            &(struct message_launch){
+                .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .lease_ms = 5000 }),
+        0);
+    int64_t first_ms = node->lease_until_ms;
+    node->now_ms += 3000;
+    assert_int_equal(
+        say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .sent_ms = node->now_ms - 1000 }), 0);
+    user_is_found(node);
+    assert_int_equal(node->lease_until_ms, node->now_ms - 1000 + 5000);
+    assert_true(node->lease_until_ms > first_ms);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, node_open, node_close)
 
 int main(void)
@@ -280,6 +409,12 @@ int main(void)
         CASE(hello_tells_when_it_was_said),
         CASE(a_welcome_to_an_earlier_hello_is_passed_over),
         CASE(terms_that_were_followed_by_others_do_not_come_back),
+        CASE(launch_is_staged_once_its_user_is_known),
+        CASE(repeated_launch_meanwhile_stages_once),
+        CASE(cancelled_launch_is_not_staged_when_its_user_is_known),
+        CASE(hello_meanwhile_names_the_launch_as_not_started),
+        CASE(terms_meanwhile_are_written_with_the_entry),
+        CASE(its_lease_counts_from_what_was_heard_by_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

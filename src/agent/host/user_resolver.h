@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks users up for launches without ever blocking the agent: a user database may be on another machine and
+ * hang (NSS with LDAP, NFS). Processes of the agent's own ask it, one question at a time each; one whose
+ * question is not answered in time is killed. Nothing is cached, see agent/host/users.c.
+ */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/host/job_user.h"
+#include "base/spool.h"
+
+#define USER_ANSWER_MS 20000 // how long a launch waits for the user database
+
+struct user_resolver;
+
+/* The step's user has been looked up: user_resolver_find() has the answer now. */
+typedef void user_resolved_fn(void *arg, const struct spool_id *id);
+
+/* `users` is borrowed. No process is started before the first question. */
+struct user_resolver *user_resolver_new(struct event_base *base, const struct job_users *users,
+    int64_t answer_ms, user_resolved_fn *on_resolved, void *arg);
+void user_resolver_free(struct user_resolver *resolver);
+
+/*
+ * As job_user_find(), on behalf of a step. -EINPROGRESS: it is being looked up, and on_resolved will be
+ * called. -ETIMEDOUT: the user database did not answer. Any other result ends the step's question, so that
+ * the next call asks anew.
+ */
+int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
+    struct user *ret, struct error *err);
+
+/* Nobody waits for the step's answer any more. Harmless when it has asked nothing. */
+void user_resolver_drop(struct user_resolver *resolver, const struct spool_id *id);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* The user database hangs, or ends the process that asks it, for some users: nobody else waits. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/host/user_resolver.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define HANGING     7001
+#define FATAL       7002
+#define MISSING     7003
+#define ANSWER_MS   500
+#define DEADLINE_MS 20000
+
+/* In the place of libc's, also in the resolver's processes. */
+int getpwuid_r(uid_t uid, struct passwd *entry, char *text, size_t size, struct passwd **found)
+{
+    static char name[] = "root", home[] = "/home/ana", shell[] = "/bin/bash";
+    while (uid == HANGING)
+        (void)pause();
+    if (uid == FATAL)
+        _exit(3);
+    *entry =
+        (struct passwd){ .pw_name = name, .pw_dir = home, .pw_shell = shell, .pw_uid = uid, .pw_gid = 77 };
+    *found = uid != MISSING ? entry : NULL;
+    return 0;
+}
+
+struct scene {
+    struct event_base *base;
+    struct user_resolver *resolver;
+    struct job_users users;
+    uint64_t resolved; // bits: jobs whose user is known
+};
+
+static void on_resolved(void *arg, const struct spool_id *id)
+{
+    ((struct scene *)arg)->resolved |= 1ULL << id->job;
+}
+
+static int open_scene(void **state)
+{
+    struct scene *scene = xcalloc(1, sizeof(*scene));
+    scene->base = event_base_new();
+    scene->users = (struct job_users){ .is_root = true, .is_number_enough = true, .node = "n1" };
+    scene->resolver = user_resolver_new(scene->base, &scene->users, ANSWER_MS, on_resolved, scene);
+    *state = scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    struct scene *scene = *state;
+    user_resolver_free(scene->resolver);
+    event_base_free(scene->base);
+    free(scene);
+    return 0;
+}
+
+static int find(struct scene *scene, uint64_t job, uid_t uid, struct user *ret, struct error *err)
+{
+    const struct spool_id id = { .job = job, .attempt = 1 };
+    return user_resolver_find(scene->resolver, &id, uid, NULL, ret, err);
+}
+
+static void begin(struct scene *scene, uint64_t job, uid_t uid)
+{
+    assert_int_equal(find(scene, job, uid, NULL, NULL), -EINPROGRESS);
+}
+
+static void await(struct scene *scene, uint64_t jobs)
+{
+    int64_t deadline_ms = clock_boot_ms() + DEADLINE_MS;
+    while ((scene->resolved & jobs) != jobs && clock_boot_ms() < deadline_ms)
+        (void)event_base_loop(scene->base, EVLOOP_ONCE);
+    assert_int_equal(scene->resolved & jobs, jobs);
+}
+
+static void expect_user(struct scene *scene, uint64_t job, uid_t uid)
+{
+    _cleanup_user_ struct user user = { 0 };
+    assert_int_equal(find(scene, job, uid, &user, NULL), 0);
+    assert_int_equal(user.uid, uid);
+    assert_int_equal(user.gid, 77);
+    assert_string_equal(user.name, "root");
+    assert_string_equal(user.home, "/home/ana");
+    assert_string_equal(user.shell, "/bin/bash");
+    assert_true(user_is_member(&user, 77));
+}
+
+static void answer_is_that_of_a_direct_lookup(void **state)
+{
+    struct scene *scene = *state;
+    begin(scene, 1, 1001);
+    await(scene, 1 << 1);
+    struct user direct;
+    assert_int_equal(job_user_find(&scene->users, 1001, NULL, &direct, NULL), 0);
+    _cleanup_user_ struct user user = { 0 };
+    assert_int_equal(find(scene, 1, 1001, &user, NULL), 0);
+    assert_string_equal(user.home, direct.home);
+    assert_int_equal(user.n_groups, direct.n_groups);
+    assert_memory_equal(user.groups, direct.groups, user.n_groups * sizeof(gid_t));
+    user_clear(&direct);
+}
+
+static void refusal_keeps_its_words(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    struct error err = { 0 };
+    begin(scene, 1, MISSING);
+    begin(scene, 2, 0); // root, which is not allowed here
+    await(scene, 1 << 1 | 1 << 2);
+    assert_int_equal(find(scene, 1, MISSING, &user, &err), -ENOENT);
+    assert_string_equal(err.message, "this node knows no user with uid 7003");
+    assert_int_equal(find(scene, 2, 0, &user, &err), -EPERM);
+    assert_string_equal(err.hint, "submit as a normal user");
+}
+
+static void hanging_user_delays_no_other(void **state)
+{
+    struct scene *scene = *state;
+    for (uint64_t job = 1; job <= 20; job++) // more than there are processes
+        begin(scene, job, HANGING);
+    begin(scene, 30, 1001);
+    begin(scene, 31, 1002);
+    await(scene, 1ULL << 30 | 1ULL << 31);
+    assert_int_equal(scene->resolved & 2, 0);
+    expect_user(scene, 30, 1001);
+    expect_user(scene, 31, 1002);
+}
+
+static void database_that_does_not_answer_is_named(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    struct error err = { 0 };
+    int64_t began_ms = clock_boot_ms();
+    begin(scene, 1, HANGING);
+    await(scene, 1 << 1);
+    assert_true(clock_boot_ms() - began_ms >= ANSWER_MS - 1);
+    assert_int_equal(find(scene, 1, HANGING, &user, &err), -ETIMEDOUT);
+    assert_string_equal(
+        err.message, "the user database of node n1 did not answer within 0.5 s when asked for uid 7001");
+    assert_string_equal(err.hint, "try there: getent passwd 7001");
+    begin(scene, 2, 1001); // by another process
+    await(scene, 1 << 2);
+    expect_user(scene, 2, 1001);
+}
+
+static void each_of_many_hanging_users_is_given_up(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    for (uint64_t job = 1; job <= 20; job++)
+        begin(scene, job, HANGING);
+    await(scene, 0x1ffffe);
+    for (uint64_t job = 1; job <= 20; job++)
+        assert_int_equal(find(scene, job, HANGING, &user, NULL), -ETIMEDOUT);
+}
+
+static void process_that_dies_is_replaced(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    struct error err = { 0 };
+    begin(scene, 1, FATAL);
+    begin(scene, 2, 1001);
+    await(scene, 1 << 1 | 1 << 2);
+    assert_int_equal(find(scene, 1, FATAL, &user, &err), -EIO);
+    assert_non_null(strstr(err.message, "uid 7002"));
+    expect_user(scene, 2, 1001);
+}
+
+static void dropped_question_is_not_answered(void **state)
+{
+    struct scene *scene = *state;
+    const struct spool_id id = { .job = 1, .attempt = 1 };
+    begin(scene, 1, HANGING);
+    user_resolver_drop(scene->resolver, &id);
+    begin(scene, 2, HANGING);
+    await(scene, 1 << 2);
+    assert_int_equal(scene->resolved, 1 << 2);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(answer_is_that_of_a_direct_lookup),
+        CASE(refusal_keeps_its_words),
+        CASE(hanging_user_delays_no_other),
+        CASE(database_that_does_not_answer_is_named),
+        CASE(each_of_many_hanging_users_is_given_up),
+        CASE(process_that_dies_is_replaced),
+        CASE(dropped_question_is_not_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
