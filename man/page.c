@@ -22,7 +22,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
 #include "cli/options/list.h"
 #include "cli/submit/submit.h"
 

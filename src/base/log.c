@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
@@ -70,7 +71,7 @@ void log_line(enum log_level level, const char *format, ...)
         (void)snprintf(prefix, sizeof(prefix), "<%d>", (int)level);
     } else {
         char when[40];
-        clock_format_utc(clock_wall_ms(), when, sizeof(when));
+        utc_format(clock_wall_ms(), when, sizeof(when));
         (void)snprintf(prefix, sizeof(prefix), "%s %s: ", when, program_name);
     }
     const char *mark = level == LOG_ERROR ? "error: " : level == LOG_WARNING ? "warning: " : "";

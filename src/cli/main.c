@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "cli/options/call.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"

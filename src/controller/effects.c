@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/nodes/links.h"
-#include "controller/http/server.h"
+#include "controller/api/api.h"
 
 struct effects {
     struct controller *controller;
@@ -62,7 +62,7 @@ static void publish(void *arg, const struct job_event *event, const struct job *
     struct effects *effects = arg;
     if (event->type == EVENT_IDLE)
         log_info("job %" PRIu64 ": %s", event->job, event->text != NULL ? event->text : "idle");
-    serve_publish(effects->controller->serve, event, job);
+    api_publish(effects->controller->serve, event, job);
     if (event->type == EVENT_CLUSTER && event->change.count == 1)
         log_change(event->change.items);
 }
@@ -124,7 +124,7 @@ static uint64_t random_number(void *arg)
 static char *describe(void *arg, const struct job *job)
 {
     struct effects *effects = arg;
-    return serve_describe(effects->controller->serve, job);
+    return api_describe(effects->controller->serve, job);
 }
 
 static const char *user_name(void *arg, uint32_t uid)

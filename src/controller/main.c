@@ -32,6 +32,7 @@
 #include "controller/reload.h"
 #include "controller/retention.h"
 #include "controller/http/server.h"
+#include "controller/api/api.h"
 #include "controller/config/settings.h"
 #include "controller/stop.h"
 #include "controller/nodes/streams.h"
@@ -200,7 +201,8 @@ static void become_ready(struct program *program)
     detach_ready(&program->prepared.detached);
 }
 
-void controller_node_up(struct controller *controller)
+/* The first time this opens the API. */
+static void on_local_node_up(struct controller *controller)
 {
     become_ready((struct program *)controller); // the controller is the program's first member
 }
@@ -334,6 +336,7 @@ static int start(struct program *program, struct error *err)
     int r = prepare(controller, &program->prepared, err);
     if (r < 0)
         return r;
+    controller->on_local_node_up = on_local_node_up;
     controller->loop = turns_loop_new();
     controller->links = links_new(controller);
     controller->streams = streams_new(controller);
@@ -348,7 +351,7 @@ static int start(struct program *program, struct error *err)
         return r;
     directory_start(); // from here on nobody waits long for the user database
     program->history = history_keeper_new(controller, program->prepared.store_dir);
-    controller->serve = serve_new(controller);
+    controller->serve = api_new(controller);
     controller->retention = retention_new(controller, program->newest_ms);
     program->turns = turns_new(controller->loop, end_turn, program);
     return watch(program, err);

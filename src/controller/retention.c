@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/controller.h"
@@ -66,7 +67,7 @@ static bool is_paused(struct retention *retention)
     int64_t wall_ms = clock_wall_ms(), boot_ms = clock_boot_ms();
     if (retention_is_jump(wall_ms - retention->looked_wall_ms, boot_ms - retention->looked_boot_ms)) {
         char now[32];
-        clock_format_utc(wall_ms, now, sizeof(now));
+        utc_format(wall_ms, now, sizeof(now));
         log_warning("the clock has jumped forward to %s: no old jobs are removed for 24 h", now);
         retention->paused_until_ms = boot_ms + JUMP_MS;
     }

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
@@ -104,7 +104,7 @@ int store_snapshot_hint(int dirfd, const char *dir, struct error *err)
     struct stat file;
     char when[32] = "";
     if (fstatat(dirfd, newest, &file, AT_SYMLINK_NOFOLLOW) == 0)
-        clock_format_utc((int64_t)file.st_mtim.tv_sec * 1000, when, sizeof(when));
+        utc_format((int64_t)file.st_mtim.tv_sec * 1000, when, sizeof(when));
     return error_hint(err,
         "go back to the newest snapshot, of %.19sZ: cd %s && mkdir -p bad && mv %s* bad && cp -p %s %s", when,
         dir, STORE_DATABASE, newest, STORE_DATABASE);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/strings.h"
 #include "wire/limits.h"
 
@@ -88,7 +88,7 @@ json_t *json_text_time(int64_t wall_ms)
     if (wall_ms == 0)
         return json_null();
     char text[64];
-    clock_format_utc(wall_ms, text, sizeof(text));
+    utc_format(wall_ms, text, sizeof(text));
     return json_string(text);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
 
 #define ABOUT_MAX 80U // bytes of a description
 #define SAFE_WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:,=@+%/-"

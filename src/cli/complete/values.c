@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
 #include "cli/complete/complete.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/list.h"

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/options/call.h"
 #include "cli/complete/complete.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"

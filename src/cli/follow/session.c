@@ -69,17 +69,6 @@ bool session_is_on_terminal(void)
     return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-bool session_size(unsigned *ret_rows, unsigned *ret_columns)
-{
-    struct winsize size = { 0 };
-    if ((ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0) ||
-        size.ws_row == 0 || size.ws_col == 0)
-        return false;
-    *ret_rows = size.ws_row;
-    *ret_columns = size.ws_col;
-    return true;
-}
-
 void session_say_detached(const struct call *call, const char *path)
 {
     if (!call->is_quiet)
@@ -126,7 +115,7 @@ static void put_size(struct session *session)
 {
     unsigned rows, columns;
     uint8_t payload[4];
-    if (!session->options->is_tty || !session_size(&rows, &columns))
+    if (!session->options->is_tty || !screen_size(&rows, &columns))
         return;
     terminal_put(payload, 2, rows);
     terminal_put(payload + 2, 2, columns);
@@ -141,7 +130,7 @@ static char *make_path(const struct session *session)
     unsigned rows = 0, columns = 0;
     if (options->exec != NULL)
         return xasprintf(API_PATH "/jobs/%s/exec?task=%u", options->path, options->rank);
-    (void)session_size(&rows, &columns);
+    (void)screen_size(&rows, &columns);
     _cleanup_free_ char *position = xasprintf("&position=%" PRIu64, session->position);
     bool has_position = session->has_joined || options->is_from_start;
     return xasprintf(API_PATH "/jobs/%s/terminal?task=%u&rows=%u&columns=%u%s%s", options->path,

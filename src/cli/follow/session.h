@@ -34,9 +34,6 @@ struct session_options {
 int session_run(struct call *call, const struct session_options *options, int *ret_status,
     uint64_t *ret_position, struct error *err);
 
-/* The rows and columns of this terminal; false when there is none. */
-bool session_size(unsigned *ret_rows, unsigned *ret_columns);
-
 /* True when standard input and output are a terminal, and ours to use. */
 bool session_is_on_terminal(void);
 

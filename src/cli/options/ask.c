@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/term/field.h"
@@ -312,7 +313,7 @@ static int read_when(
     int r = when_parse(text, what, clock_wall_ms(), &when_local, &ms, err);
     if (r < 0)
         return r;
-    clock_format_utc(ms, utc, sizeof(utc));
+    utc_format(ms, utc, sizeof(utc));
     *ret = json_string(utc);
     return 0;
 }

@@ -61,6 +61,7 @@ struct command {
     bool stops_at_operand; // what follows the first operand belongs to the user's command
     bool is_job_status;    // exits with the job's status, so that its own failures are 125
     bool takes_jobs;       // operands are jobs (for completion)
+    bool makes_jobs;       // has the options of submit, and takes the defaults of submit for them
     bool takes_nothing;    // an operand is a mistake
     bool is_hidden;
     const struct command *const *actions; // "pause" and "resume" of `gpu`; ended by NULL; NULL: none

@@ -8,8 +8,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
-#include "cli/submit/submit.h"
+#include "cli/options/commands.h"
 #include "cli/term/text_file.h"
 #include "cli/options/yaml_options.h"
 
@@ -33,10 +32,7 @@ static bool is_about(const struct call *call, const char *verb)
     const struct command *command = call->command;
     if (strcmp(verb, EVERY_VERB) == 0 || strcmp(verb, command->name) == 0)
         return true;
-    for (size_t i = 0; strcmp(verb, SUBMIT) == 0 && i < COMMAND_TABLES; i++)
-        if (command->tables[i] == submit_rows)
-            return true;
-    return false;
+    return strcmp(verb, SUBMIT) == 0 && command->makes_jobs;
 }
 
 static int apply_one(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value)

@@ -5,24 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
 #include "cli/options/talk.h"
-#include "cli/verbs/topics.h"
-
-void help_print_all(FILE *out)
-{
-    (void)fputs(
-        "usage: mgpu [OPTIONS] COMMAND ...\n\nShares the GPUs of this machine between its users.\n\n", out);
-    for (size_t i = 0; commands[i] != NULL; i++)
-        if (!commands[i]->is_hidden)
-            (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
-    (void)fputs("\nOptions of every command:\n", out);
-    options_print(call_global_rows, out);
-    (void)fputs("\nTopics:\n", out);
-    for (const struct topic *topic = topics; topic->name != NULL; topic++)
-        (void)fprintf(out, "  %-11s %s\n", topic->name, topic->help);
-    (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu, man mgpu-COMMAND\n", out);
-}
 
 void help_print_command(const struct command *command, FILE *out)
 {

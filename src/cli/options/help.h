@@ -6,5 +6,4 @@
 
 #include "cli/options/call.h"
 
-void help_print_all(FILE *out);
 void help_print_command(const struct command *command, FILE *out);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/options/option_text.h"
@@ -67,7 +68,7 @@ int outage_post(struct call *call, const char *path, json_t *body, struct error 
         return error_set(err, -EINVAL, "--reason: the text is not UTF-8");
     if (reason != NULL)
         (void)json_object_set_new(body, "reason", reason);
-    clock_format_utc(options->until_ms, until, sizeof(until));
+    utc_format(options->until_ms, until, sizeof(until));
     if (options->until_ms > 0)
         (void)json_object_set_new(body, "until", json_string(until));
     int r = client_call(&call->client, "POST", path, body, &answer, err);

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"

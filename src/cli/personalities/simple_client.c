@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/personalities/front.h"
@@ -47,6 +47,7 @@ static const struct command tgpu_submit = {
     .usage = "[--gpus N] [--priority N] [OPTIONS] [--] cmd=\"COMMAND\"|COMMAND [ARGUMENT...]|SPEC.yaml",
     .help = "Queue a command, or the job of a file, and print its number",
     .detail = "A file has the keys command, num_gpus and priority; the other options by their names too.",
+    .makes_jobs = true,
     .tables = { submit_rows },
     .options_size = sizeof(struct submit_options),
     .stops_at_operand = true,

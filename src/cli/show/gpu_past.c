@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/term/field.h"
@@ -49,7 +49,7 @@ static void add_points(const json_t *answer, const json_t *gpu, json_t *points)
         json_t *point = make_point(gpu, i);
         if (point == NULL)
             continue;
-        clock_format_utc(from_ms + (int64_t)i * step_ms, at, sizeof(at));
+        utc_format(from_ms + (int64_t)i * step_ms, at, sizeof(at));
         (void)json_object_set_new(point, "at", json_string(at));
         (void)json_array_append_new(points, point);
     }

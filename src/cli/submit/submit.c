@@ -23,7 +23,6 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
-#include "cli/follow/session.h"
 #include "cli/options/option_text.h"
 #include "cli/api/show_json.h"
 #include "cli/submit/submit_check.h"
@@ -115,7 +114,7 @@ static void add_terminal(json_t *request)
 {
     unsigned rows, columns;
     (void)json_object_set_new(request, "tty", json_true());
-    if (!session_size(&rows, &columns))
+    if (!screen_size(&rows, &columns))
         return;
     (void)json_object_set_new(request, "tty_rows", json_integer(rows));
     (void)json_object_set_new(request, "tty_columns", json_integer(columns));

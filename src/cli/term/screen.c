@@ -111,3 +111,14 @@ size_t screen_text_fit(const char *text, size_t width)
     }
     return (size_t)(p - text);
 }
+
+bool screen_size(unsigned *ret_rows, unsigned *ret_columns)
+{
+    struct winsize size = { 0 };
+    if ((ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0) ||
+        size.ws_row == 0 || size.ws_col == 0)
+        return false;
+    *ret_rows = size.ws_row;
+    *ret_columns = size.ws_col;
+    return true;
+}

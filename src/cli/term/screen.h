@@ -25,3 +25,6 @@ size_t screen_text_width(const char *text);
 
 /* Length in bytes of the longest start of `text` that fits in `width` columns. */
 size_t screen_text_fit(const char *text, size_t width);
+
+/* The rows and columns of this terminal; false when there is none. */
+bool screen_size(unsigned *ret_rows, unsigned *ret_columns);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/options/defaults.h"
 #include "cli/api/exit_code.h"

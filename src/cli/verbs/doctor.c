@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "base/version.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/verbs/doctor_way.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"

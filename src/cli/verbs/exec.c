@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/options/selector.h"
@@ -121,7 +121,7 @@ static int make_body(
     if (options->directory != NULL)
         (void)json_object_set_new(body, "cwd", json_string(options->directory));
     (void)json_object_set_new(body, "tty", json_boolean(is_tty));
-    if (is_tty && session_size(&rows_here, &columns_here)) {
+    if (is_tty && screen_size(&rows_here, &columns_here)) {
         (void)json_object_set_new(body, "rows", json_integer(rows_here));
         (void)json_object_set_new(body, "columns", json_integer(columns_here));
     }

@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/help.h"
@@ -38,11 +39,26 @@ static int refuse(const char *word, struct error *err)
     return error_hint(err, "all of them: mgpu help");
 }
 
+static void print_all(FILE *out)
+{
+    (void)fputs(
+        "usage: mgpu [OPTIONS] COMMAND ...\n\nShares the GPUs of this machine between its users.\n\n", out);
+    for (size_t i = 0; commands[i] != NULL; i++)
+        if (!commands[i]->is_hidden)
+            (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
+    (void)fputs("\nOptions of every command:\n", out);
+    options_print(call_global_rows, out);
+    (void)fputs("\nTopics:\n", out);
+    for (const struct topic *topic = topics; topic->name != NULL; topic++)
+        (void)fprintf(out, "  %-11s %s\n", topic->name, topic->help);
+    (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu, man mgpu-COMMAND\n", out);
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)call;
     if (argc == 0) {
-        help_print_all(stdout);
+        print_all(stdout);
         return EXIT_OK;
     }
     const struct command *command = commands_find(argv[0]);

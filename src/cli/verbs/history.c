@@ -7,9 +7,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/history_columns.h"
@@ -128,7 +129,7 @@ static void append_moment(struct buffer *path, const char *key, int64_t ms)
     char text[32];
     if (ms == 0)
         return;
-    clock_format_utc(ms, text, sizeof(text));
+    utc_format(ms, text, sizeof(text));
     append_filter(path, key, text);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu hold, mgpu release: keep waiting jobs from starting, and let them again. */
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/show/jobs_each.h"
 

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/option_text.h"
 #include "cli/api/stream.h"

@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/term/escapes.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"

@@ -2,7 +2,7 @@
 /* mgpu node token and mgpu node forget: which machines are nodes. */
 #pragma once
 
-#include "cli/commands.h"
+#include "cli/options/call.h"
 
 extern const struct command node_token_command;
 extern const struct command node_forget_command;

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/spool.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/option_text.h"
 

@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/options/ask.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
@@ -68,7 +69,7 @@ static int set_from(void *target, const char *value, struct error *err)
     int r = when_parse(value, "--from", clock_wall_ms(), &when_local, &from_ms, err);
     if (r < 0)
         return r;
-    clock_format_utc(from_ms, from, sizeof(from));
+    utc_format(from_ms, from, sizeof(from));
     return json_object_set_new(body_of(target), "from", json_string(from));
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
@@ -95,6 +95,7 @@ const struct command command_run = {
         "Exit status: the command's own, 128+N when signal N ended it, 125 when mgpu itself failed,\n"
         "124 when its time limit ended it, 137 when it ran out of memory,\n"
         "126 or 127 when the command could not be executed or was not found, 130 after Ctrl-C.",
+    .makes_jobs = true,
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct run_options),
     .stops_at_operand = true,

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "cli/options/ask.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
@@ -79,6 +79,7 @@ const struct command command_shell = {
         "Ctrl-] and d leaves it running; mgpu attach comes back to it. It is ended when nothing was typed\n"
         "or shown for 30 minutes, which it says a minute before; --tty-idle sets another time, or none.\n"
         "Exit status: that of the shell.",
+    .makes_jobs = true,
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct shell_options),
     .stops_at_operand = true,

@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/away_text.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/show/enforced.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"

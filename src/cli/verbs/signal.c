@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/signals.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "cli/submit/command_file.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/submit/job_file.h"
 #include "cli/submit/plan.h"
@@ -121,6 +121,7 @@ const struct command command_submit = {
               "Each element of an array finds its number in MGPU_ARRAY_INDEX.\n"
               "Lines such as '#MGPU -g 2 -t 4h' at the head of a script are read; the command line counts\n"
               "more. See SCRIPTS AND FILES in mgpu-submit(1).",
+    .makes_jobs = true,
     .tables = { submit_rows, many_rows },
     .options_size = sizeof(struct submit_options),
     .stops_at_operand = true,

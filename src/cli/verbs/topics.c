@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/commands.h"
+#include "cli/options/commands.h"
 #include "cli/options/list.h"
 #include "cli/show/why_text.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/api/show_json.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/api/accounts.h"
@@ -31,7 +31,7 @@ static void write_day(struct serve *serve, const struct ended_sum *sum, json_t *
 {
     char text[32];
     (void)serve;
-    clock_format_utc(sum->number * DAY_MS, text, sizeof(text));
+    utc_format(sum->number * DAY_MS, text, sizeof(text));
     (void)json_object_set_new(object, "day", json_stringn(text, strcspn(text, "T")));
 }
 

@@ -16,6 +16,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/terminal.h"
@@ -82,7 +83,7 @@ json_t *terminals_write_viewers(const struct serve *serve, uint64_t job)
         char since[32];
         if (client->request->job != job || client->is_exec || client->since_wall_ms == 0)
             continue;
-        clock_format_utc(client->since_wall_ms, since, sizeof(since));
+        utc_format(client->since_wall_ms, since, sizeof(since));
         (void)json_array_append_new(
             viewers, json_pack("{s:o,s:b,s:s}", "user",
                          json_text_string(usernames_name(serve->names, client->request->who.uid)),

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 /* Fills every field of `options` for a start as root or as a normal user: from the defaults of the tables,
  * which are those that people are shown, and the places that depend on who starts it. -ENOENT: a rootless

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 static struct health_settings *settings_of(void *target)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 static struct idle_policy *policy_of(void *target)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 static int set_keep_jobs(void *target, const char *value, struct error *err)
 {

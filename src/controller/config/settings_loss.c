@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 #define LOSS_MIN_MS 1000
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 #define PER_HOUR_MAX 100000
 #define TIME_MIN_MS  1000

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 static struct outside_settings *settings_of(void *target)
 {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/options.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 
 /* The table's target begins with a pointer to the options. */
 extern const struct option_row sched_rows[];

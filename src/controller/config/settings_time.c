@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "controller/controller.h"
+#include "controller/config/options.h"
 #include "job/ask.h"
 
 static int set_time(int64_t *field, const char *what, const char *value, struct error *err)

@@ -7,9 +7,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "controller/core/private.h"
 
@@ -134,7 +134,7 @@ static void apply(struct core *core, struct core_job *entry, const struct job_ev
     struct error err = { 0 };
     bool was_active = job_state_is_active(job->state);
     if (job_apply(job, event, &err) < 0) {
-        (void)fprintf(stderr, "mgpud: impossible change: %s\n", err.message);
+        log_error("impossible change: %s", err.message);
         abort();
     }
     bool is_active = job_state_is_active(job->state);

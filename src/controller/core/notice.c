@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "wire/json_job.h"
@@ -121,7 +121,7 @@ static void append_line(struct buffer *out, const char *label, const char *text)
 static void append_time(struct buffer *out, const char *label, int64_t wall_ms)
 {
     char text[64];
-    clock_format_utc(wall_ms, text, sizeof(text));
+    utc_format(wall_ms, text, sizeof(text));
     if (wall_ms != 0)
         append_line(out, label, text);
 }

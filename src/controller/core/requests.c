@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core/private.h"
@@ -61,7 +61,7 @@ int core_check_ask(const struct core *core, const struct identity *who, const st
     }
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
-        clock_format_utc(ask->deadline_ms, text, sizeof(text));
+        utc_format(ask->deadline_ms, text, sizeof(text));
         return error_set(err, -EINVAL, "the deadline %s has passed already", text);
     }
     return 0;

@@ -4,9 +4,9 @@
  * is told to the scheduler by core_tell(), one function for each type, so that a log of events is all that
  * another scheduler needs to decide the same.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "controller/core/private.h"
 #include "job/array.h"
@@ -130,7 +130,7 @@ void core_enqueue(struct core *core, struct core_job *entry, const struct core_f
     struct description description;
     struct error err = { 0 };
     if (core_describe(core, entry->job, facts, &description, &err) < 0) {
-        (void)fprintf(stderr, "mgpud: a stored job cannot be read: %s\n", err.message);
+        log_error("a stored job cannot be read: %s", err.message);
         abort(); // it was validated before it was stored
     }
     for (size_t i = 0; i < description.n_unknown; i++)

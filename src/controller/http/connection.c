@@ -7,7 +7,7 @@
  *
  *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
  *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When it is
- *              full, reading stops until the answer is taken; api/departures.c notices the client leave
+ *              full, reading stops until the answer is taken; http/departures.c notices the client leave
  *   FLUSHING   the whole answer is in the output buffer
  *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
  *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
@@ -29,11 +29,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/api/departures.h"
+#include "controller/http/departures.h"
 #include "controller/http/parser.h"
 #include "controller/http/request.h"
-#include "controller/api/rights.h"
-#include "controller/api/route.h"
 #include "wire/limits.h"
 #include "wire/peer.h"
 #include "wire/problem.h"
@@ -93,7 +91,7 @@ static int count_connection(struct serve *serve, uint32_t uid, enum user_share *
 {
     enum user_share share = uid == USER_UNKNOWN ? SHARE_UNKNOWN : SHARE_CONNECTIONS;
     int r = users_take(serve->users, uid, share, 1, err);
-    if (r < 0 && uid != USER_UNKNOWN && rights_role(serve, uid) == ROLE_ADMIN) {
+    if (r < 0 && uid != USER_UNKNOWN && serve->hooks->is_admin(serve, uid)) {
         share = SHARE_RESERVED;
         r = users_take(serve->users, uid, share, 1, err);
     }
@@ -177,7 +175,7 @@ static void start_request(struct connection *connection, const struct error *ref
     if (refusal != NULL)
         request_refuse(request, refusal);
     else
-        route_dispatch(request);
+        request->serve->hooks->dispatch(request);
     request_unref(request);
 }
 

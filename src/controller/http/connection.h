@@ -17,7 +17,7 @@ enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE }
 /* Takes a fresh descriptor over. Who is at the other end is asked here, once. */
 void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 
-/* Of api/departures.h: the client of a connection that is not read from has left. */
+/* Of http/departures.h: the client of a connection that is not read from has left. */
 void connection_on_departure(void *arg, bool is_gone);
 
 /* Ends it at once; a request on it is told that its client has gone. */

@@ -15,7 +15,7 @@
 #define SERVE_SCHEMA        "mgpu/v1"
 
 struct connection;      // http/connection.h
-struct departures;      // api/departures.h
+struct departures;      // http/departures.h
 struct desk;            // http/desk.h
 struct listening;       // wire/listening.h
 struct event_client;    // api/events.c
@@ -36,6 +36,7 @@ struct kept_why {
 
 struct serve {
     struct controller *controller;
+    const struct serve_hooks *hooks;
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
     size_t n_listeners;
     struct connection *connections;

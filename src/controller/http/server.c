@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP API's life: listening, accepting, and the effects of the core that concern it. */
+/* The server's life: listening, accepting, and the answers of the core. */
 #include "controller/http/server.h"
 
 #include <errno.h>
@@ -10,13 +10,10 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/http/connection.h"
-#include "controller/api/departures.h"
+#include "controller/http/departures.h"
 #include "controller/http/desk.h"
-#include "controller/api/events.h"
-#include "controller/api/jobs.h"
 #include "controller/http/http_private.h"
 #include "controller/http/request.h"
-#include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/listening.h"
 
@@ -25,7 +22,8 @@
 
 static void on_heartbeat(int fd, short what, void *arg)
 {
-    events_beat(arg);
+    struct serve *serve = arg;
+    serve->hooks->beat(serve);
 }
 
 static void on_accept(void *arg, int fd)
@@ -45,11 +43,12 @@ static size_t affordable_connections(void)
     return all > kept ? all - kept : 1;
 }
 
-struct serve *serve_new(struct controller *controller)
+struct serve *serve_new(struct controller *controller, const struct serve_hooks *hooks)
 {
     struct serve *serve = xcalloc(1, sizeof(*serve));
     const struct timeval beat = { .tv_sec = LIMIT_HEARTBEAT_S };
     serve->controller = controller;
+    serve->hooks = hooks;
     serve->started_ms = clock_boot_ms();
     serve->users = users_new(affordable_connections());
     serve->departures = departures_new(controller->loop, connection_on_departure);
@@ -115,21 +114,6 @@ void serve_reply(struct serve *serve, void *request, const struct core_answer *a
     request_ref(asked);
     on_answer(asked, answer);
     request_unref(asked);
-}
-
-void serve_publish(struct serve *serve, const struct job_event *event, const struct job *job)
-{
-    events_publish(serve, event, job);
-}
-
-char *serve_describe(struct serve *serve, const struct job *job)
-{
-    if (serve == NULL)
-        return NULL;
-    json_t *object = jobs_write(serve, job, SHOW_JOB);
-    char *text = json_text_format(object);
-    json_decref(object);
-    return text;
 }
 
 const char *serve_user_name(struct serve *serve, uint32_t uid)

@@ -21,7 +21,6 @@
 #include "controller/controller.h"
 #include "controller/nodes/join.h"
 #include "controller/nodes/registry.h"
-#include "controller/http/server.h"
 #include "wire/frame.h"
 #include "wire/node_name.h"
 
@@ -136,7 +135,7 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
         link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
         hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
     if (link->address == NULL)
-        controller_node_up(controller);
+        controller->on_local_node_up(controller);
     return 0;
 }
 

@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
+#include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 #include "cli/options/list.h"
 #include "run_verb.h"
 
@@ -296,6 +298,17 @@ static void a_page_is_made_of_the_tables_of_its_verb(void **state)
     assert_non_null(strstr(run, ", *mgpu-submit*(1)"));
 }
 
+/* The defaults of submit are read for the verbs that have its options, and for no other. */
+static void who_makes_jobs_has_the_options_of_submit(void **state)
+{
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        bool has_rows = false;
+        for (size_t t = 0; t < COMMAND_TABLES && commands[i]->tables[t] != NULL; t++)
+            has_rows |= commands[i]->tables[t] == submit_rows;
+        assert_int_equal(commands[i]->makes_jobs, has_rows);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +318,7 @@ int main(void)
         cmocka_unit_test(the_man_pages_have_every_option_and_verb),
         cmocka_unit_test(the_man_pages_have_no_option_that_does_not_exist),
         cmocka_unit_test(a_page_is_made_of_the_tables_of_its_verb),
+        cmocka_unit_test(who_makes_jobs_has_the_options_of_submit),
     };
     (void)setenv("HOME", "/nonexistent", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/submit/submit.h"
 

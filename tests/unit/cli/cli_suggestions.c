@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "cli/commands.h"
+#include "cli/options/commands.h"
 #include "run_verb.h"
 
 #define WORDS_MAX 8U

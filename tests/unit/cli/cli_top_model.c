@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/top/events.h"
@@ -20,7 +20,7 @@
 static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_ms)
 {
     char at[64];
-    clock_format_utc(ended_ms, at, sizeof(at));
+    utc_format(ended_ms, at, sizeof(at));
     _cleanup_json_ json_t *job = json_pack("{s:i, s:s}", "id", id, "state", state);
     if (ended_ms > 0)
         (void)json_object_set_new(job, "ended_at", json_string(at));

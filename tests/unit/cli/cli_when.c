@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/utc.h"
 #include "cli/term/when.h"
 
 /* Saturday, 2026-11-21 12:30:00 UTC. */
@@ -23,7 +23,7 @@ static void check_in(const struct when_zone *zone, int64_t now_ms, const char *t
     struct error err = { 0 };
     if (when_parse(text, "--begin", now_ms, zone, &ms, &err) < 0)
         fail_msg("%s: %s", text, err.message);
-    clock_format_utc(ms, utc, sizeof(utc));
+    utc_format(ms, utc, sizeof(utc));
     assert_string_equal(utc, expected);
 }
 

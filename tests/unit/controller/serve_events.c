@@ -111,7 +111,7 @@ static void an_event_that_the_store_had_first_is_not_repeated(void **state)
     free(client_read_until(harness, fd, "id: 2\n"));
     struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
     harness->core.last_event = 2;
-    serve_publish(harness->controller.serve, &harness->events[1], job);
+    api_publish(harness->controller.serve, &harness->events[1], job);
     harness_add_event(harness, 3, true);
     char *text = client_read_until(harness, fd, "id: 3\n");
     assert_null(strstr(text, "id: 2\n"));
@@ -153,7 +153,7 @@ static void a_reader_that_does_not_read_is_disconnected(void **state)
     struct job_event event = { .job = 2, .type = EVENT_STARTED, .wall_ms = 1 };
     for (uint64_t i = 1; i <= 20000; i++) {
         event.seq = i;
-        serve_publish(harness->controller.serve, &event, job);
+        api_publish(harness->controller.serve, &event, job);
         if (i % 100 == 0)
             harness_turn(harness, 0);
     }

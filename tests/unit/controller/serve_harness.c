@@ -85,7 +85,7 @@ struct harness *harness_new(void)
     const struct sched_callbacks nobody = { 0 };
     sched_settings_init(&settings);
     harness->core.sched = sched_new(&settings, &nobody);
-    harness->controller.serve = serve_new(&harness->controller);
+    harness->controller.serve = api_new(&harness->controller);
     struct error err;
     if (serve_listen(harness->controller.serve, listen_unix(harness), true, &err) < 0 ||
         serve_listen(harness->controller.serve, listen_tcp(harness), false, &err) < 0)
@@ -177,7 +177,7 @@ void harness_add_event(struct harness *harness, uint64_t job, bool is_published)
         return;
     harness->core.last_event = event->seq;
     struct job *shown = make_job(job, 0, JOB_RUNNING);
-    serve_publish(harness->controller.serve, event, shown);
+    api_publish(harness->controller.serve, event, shown);
     job_free(shown);
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "controller/controller.h"
-#include "controller/http/server.h"
+#include "controller/api/api.h"
 #include "job/job.h"
 #include "wire/message.h"
 

@@ -5,7 +5,7 @@
  * written: it would spin. These sockets are therefore in an epoll set of their own, edge-triggered, and the
  * set is one more event of the loop.
  */
-#include "controller/api/departures.h"
+#include "controller/http/departures.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>

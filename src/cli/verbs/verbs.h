@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of verbs. */
+/* The rows of the verbs, each in the file of its name; cli/commands.c is the table of them. */
 #pragma once
 
 #include "cli/options/call.h"
@@ -11,12 +11,3 @@ extern const struct command command_adopt, command_attach, command_cancel, comma
     command_run, command_shell, command_show, command_submit, command_users, command_version, command_wait,
     command_why, command_signal, command_suspend, command_continue, command_requeue, command_retry,
     command_history, command_notify, command_token, command_top;
-
-/* All verbs in the order of the help, ended by NULL. */
-extern const struct command *const commands[];
-
-/* The verb of that name or alias, or NULL. */
-const struct command *commands_find(const char *name);
-
-/* Refuses an unknown verb, with the nearest one. */
-int commands_refuse(const char *name, struct error *err);
