@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/submit/command_file.h"
-#include "cli/commands.h"
+#include "cli/verbs/verbs.h"
 #include "cli/options/env_file.h"
 #include "cli/feed/jobs_file.h"
 #include "cli/feed/state.h"

@@ -9,21 +9,32 @@ import pytest
 from harness import ROOT
 
 SPDX = '/* SPDX-License-Identifier: MIT */\n'
-CLEAN = {'src/base/text.h': SPDX + '#pragma once\n', 'src/job/a.h': SPDX + '#pragma once\n',
-         'src/store/s.h': SPDX + '#pragma once\n',
+TABLE = """# The house
+
+## Rooms
+
+| room | holds | may include |
+|---|---|---|
+| `base` | things that nothing else | nothing of ours |
+| `job` | what a job is. Pure | base |
+%s
+## Words
+"""
+CLEAN = {'ARCHITECTURE.md': TABLE % '',
+         'src/base/text.h': SPDX + '#pragma once\n', 'src/job/a.h': SPDX + '#pragma once\n',
          'src/job/a.c': SPDX + '#include "job/a.h"\n\n#include <string.h>\n\n#include "base/memory.h"\n',
          'src/base/memory.h': SPDX + '#pragma once\n', 'src/base/files.h': SPDX + '#pragma once\n'}
+# A larger house: a folder in a folder, and rows that are beside it.
+STORE = {'src/store/s.h': SPDX + '#pragma once\n', 'src/store/db/d.c': SPDX + '#include "store/s.h"\n'}
+
 
 PLANTED = {
     'a pure room opens a file': ('src/job/b.c', SPDX + 'void f(FILE *f)\n{\n    (void)fopen("x", "r");\n}\n', 'pure'),
     'a pure room reads the clock': ('src/job/b.c', SPDX + '#include <time.h>\n', 'pure'),
-    'a pure room makes a thread': ('src/sched/b.c', SPDX + '#include <pthread.h>\n', 'pure'),
-    'a pure room has a socket': ('src/sched/b.h', SPDX + '#pragma once\n#include <sys/socket.h>\n', 'pure'),
+    'a pure room makes a thread': ('src/job/b.c', SPDX + '#include <pthread.h>\n', 'pure'),
+    'a pure room has a socket': ('src/job/b.h', SPDX + '#pragma once\n#include <sys/socket.h>\n', 'pure'),
     'a pure room uses files of base': ('src/job/b.c', SPDX + '#include "base/files.h"\n', 'pure'),
     'base includes job': ('src/base/b.c', SPDX + '#include "job/a.h"\n', 'may not include'),
-    'the client includes the store': ('src/cli/b.c', SPDX + '#include "store/s.h"\n', 'may not include'),
-    'the agent includes the store': ('src/agent/b.c', SPDX + '#include "store/s.h"\n', 'may not include'),
-    'the shepherd includes any of job': ('src/shepherd/b.c', SPDX + '#include "job/a.h"\n', 'may not include'),
     'an include without its room': ('src/base/b.c', SPDX + '#include "text.h"\n', 'does not name its room'),
     'an include by a relative path': ('src/base/b.c', SPDX + '#include "../job/a.h"\n', 'does not name its room'),
     'ours in angle brackets': ('src/base/b.c', SPDX + '#include <base/text.h>\n', 'is ours'),
@@ -35,6 +46,15 @@ PLANTED = {
     'an unbounded copy': ('src/base/b.c', SPDX + 'void f(char *a)\n{\n    strcpy(a, "x");\n}\n', 'strcpy'),
     'a TODO without a number': ('src/base/b.c', SPDX + '/* TODO: later */\n', 'TODO'),
     'a folder that is no room': ('src/utils/b.c', SPDX, 'not a room'),
+}
+
+ROWS = '| `store` | what is durable | base |\n| `store/db` | one way to do it | %s |\n'
+WRONG_ROWS = {
+    'a folder in a room includes what its row lacks': (ROWS % 'base', 'room store/db may not include "store/s.h"'),
+    'a permission that no file uses': (ROWS % 'base, store', 'room store/db may include base, and no file does'),
+    'a permission for what is not there': (ROWS % 'store, attic', 'may include attic, which is not a room'),
+    'a row without a file': (ROWS % 'store' + '| `attic` | dust | base |\n', 'room attic has no file'),
+    'rooms in a circle': (ROWS.replace('base', 'base, store/db') % 'store', 'in a circle: store store/db'),
 }
 
 
@@ -73,3 +93,46 @@ def test_a_planted_violation_is_found(tmp_path, name):
 def test_the_tree_itself_is_clean():
     done = subprocess.run([f'{ROOT}/tools/check-layers'], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize('name', WRONG_ROWS)
+def test_a_wrong_row_of_the_table_is_found(tmp_path, name):
+    rows, sentence = WRONG_ROWS[name]
+    done = check(tmp_path, {**CLEAN, **STORE, 'ARCHITECTURE.md': TABLE % rows})
+    assert done.returncode == 1
+    assert sentence in done.stdout, done.stdout
+
+
+def test_a_header_by_itself_may_be_included(tmp_path):
+    rows = '| `store` | what is durable | nothing of ours |\n| `store/db` | one way to do it | `store/s.h` |\n'
+    done = check(tmp_path, {**CLEAN, **STORE, 'ARCHITECTURE.md': TABLE % rows})
+    assert done.returncode == 0, done.stdout
+
+
+OBJECTS = {
+    'a pure room reads the clock by its own declaration': ('long time(long *t);\nlong f(void)\n{\n    return time(0);\n}\n',
+                                                           'it calls time()'),
+    'a room calls what it may not include': ('int upper(void);\nint f(void)\n{\n    return upper();\n}\n',
+                                             'room job calls upper() of room store'),
+    'a pure room calls a file of base that is not': ('int touch(void);\nint f(void)\n{\n    return touch();\n}\n',
+                                                     'room job is pure: it calls touch() of base/files.h'),
+    'a pure room copies bytes': ('void *memcpy(void *a, const void *b, unsigned long n);\n'
+                                 'void *f(void *a, void *b, unsigned long n)\n{\n    return memcpy(a, b, n);\n}\n', None),
+}
+
+
+@pytest.mark.parametrize('name', OBJECTS)
+def test_calls_are_read_in_the_object_files(tmp_path, name):
+    code, sentence = OBJECTS[name]
+    files = {**CLEAN, 'ARCHITECTURE.md': TABLE % '| `store` | what is durable | nothing of ours |\n', 'src/job/b.c': SPDX + code,
+             'src/store/s.c': SPDX + 'int upper(void);\nint upper(void)\n{\n    return 1;\n}\n',
+             'src/base/files.c': SPDX + 'int touch(void);\nint touch(void)\n{\n    return 1;\n}\n'}
+    check(tmp_path, files)
+    for source in ('job/b', 'store/s', 'base/files'):
+        room, stem = source.split('/')
+        folder = tmp_path / 'build' / 'src' / room / f'lib{room}.a.p'
+        os.makedirs(folder)
+        subprocess.run(['gcc', '-O0', '-fno-builtin', '-c', tmp_path / 'src' / f'{source}.c', '-o', folder / f'{stem}.c.o'], check=True)
+    done = subprocess.run([f'{ROOT}/tools/check-layers', tmp_path, tmp_path / 'build'], capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if sentence is None else 1), done.stdout
+    assert sentence is None or sentence in done.stdout, done.stdout
