@@ -22,6 +22,7 @@
 #define BLANKS      " \t\r"
 #define OPTION_MARK "#MGPU"
 #define SBATCH_MARK "#SBATCH"
+#define FIRST_BYTES 4096
 
 /* The text behind a mark at the beginning of the line, or NULL. */
 static const char *after_mark(const char *line, const char *mark)
@@ -67,17 +68,30 @@ static int look_for_options(void *arg, const char *line, unsigned number, struct
     return 0;
 }
 
+/* The next bytes of `head`, which holds `length`; the new length. -1: they cannot be read, or are no text. */
+static ssize_t read_text(int fd, char *head, size_t length, size_t count)
+{
+    ssize_t n = pread(fd, head + length, count, (off_t)length);
+    if (n < 0 || memchr(head + length, '\0', (size_t)n) != NULL)
+        return -1;
+    head[length + (size_t)n] = '\0';
+    return (ssize_t)length + n;
+}
+
+/* Most programs are no text, which their first bytes show. */
 static char *read_head(const char *path, bool *ret_is_executable)
 {
     struct stat st;
-    _cleanup_free_ char *head = xcalloc(SCRIPT_HEAD_MAX + 1, 1);
+    _cleanup_free_ char *head = NULL;
     /* Not blocked by a FIFO of that name. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return NULL;
-    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, head, SCRIPT_HEAD_MAX, 0) : -1;
-    (void)close(fd);
-    if (n < 0 || memchr(head, '\0', (size_t)n) != NULL)
+    head = xreallocarray(NULL, SCRIPT_HEAD_MAX + 1, 1);
+    ssize_t n = read_text(fd, head, 0, FIRST_BYTES);
+    if (n == FIRST_BYTES)
+        n = read_text(fd, head, FIRST_BYTES, SCRIPT_HEAD_MAX - FIRST_BYTES);
+    if (n < 0)
         return NULL;
     *ret_is_executable = access(path, X_OK) == 0;
     return take_ptr(head);
