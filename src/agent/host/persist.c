@@ -97,12 +97,15 @@ void persist_load_seen(int spoolfd, const char *file, struct persist_seen *ret)
         *ret = seen;
 }
 
+/* Written for each launch, so in place: the text always has the same length, and is so short that a kill does
+ * not cut it. */
 void persist_save_seen(int spoolfd, const char *file, const struct persist_seen *seen)
 {
     char text[SEEN_MAX];
-    int length = snprintf(
-        text, sizeof(text), "%" PRIu64 " %" PRId64 " %" PRIu64, seen->epoch, seen->began_ms, seen->event);
-    if (file_write(spoolfd, file, text, (size_t)length, false) < 0)
+    int length = snprintf(text, sizeof(text), "%020" PRIu64 " %020" PRId64 " %020" PRIu64, seen->epoch,
+        seen->began_ms, seen->event);
+    _cleanup_close_ int fd = openat(spoolfd, file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || pwrite(fd, text, (size_t)length, 0) != length)
         (void)unlinkat(spoolfd, file, 0);
 }
 

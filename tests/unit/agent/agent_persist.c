@@ -149,6 +149,11 @@ static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
     persist_save_seen(fd, PERSIST_EPOCH_HERE, &written);
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
     assert_memory_equal(&seen, &written, sizeof(seen));
+    const struct persist_seen shorter = { 1, 7, 8 }, longest = { UINT64_MAX, INT64_MAX, UINT64_MAX };
+    persist_save_seen(fd, PERSIST_EPOCH_HERE, &longest);
+    persist_save_seen(fd, PERSIST_EPOCH_HERE, &shorter); // in the same place
+    persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
+    assert_memory_equal(&seen, &shorter, sizeof(seen));
     assert_int_equal(file_write(fd, PERSIST_EPOCH_HERE, "3 17", 4, false), 0);
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
     assert_int_equal(seen.epoch, 0);
