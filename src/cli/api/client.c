@@ -338,6 +338,7 @@ int client_call(struct client *client, const char *method, const char *path, con
     struct http_request request = {
         .method = method,
         .path = path,
+        .header = client->header,
         .body = text,
         .body_length = text == NULL ? 0 : strlen(text),
     };

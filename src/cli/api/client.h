@@ -25,6 +25,7 @@ struct client {
     int connect_ms;           // how long connecting may take; 0: the usual
     int answer_ms;            // how long an answer may take; 0: the usual
     int64_t conflict_job;     // of the latest -EEXIST: the job that its submit key made; 0: not said
+    const char *header;       // one more line of each request, or NULL
     int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
 };
 

@@ -223,7 +223,9 @@ void submit_tell_notes(const struct call *call, unsigned left_out)
 int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
     call->client.patience_ms = SUBMIT_PATIENT_MS;
+    call->client.header = call->is_json ? NULL : "Prefer: return=minimal";
     int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
+    call->client.header = NULL;
     if (r == -EAGAIN) {
         (void)error_wrap(err, "it is not known whether the job was accepted");
         return error_hint(err, "mgpu ps shows whether it is there");

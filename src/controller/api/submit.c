@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -47,6 +48,13 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     return r == 0 ? job_spec_validate(spec, err) : r;
 }
 
+/* RFC 7240. */
+static bool wants_minimum(const struct request *request)
+{
+    const char *preference = http_message_header(&request->message, "prefer");
+    return preference != NULL && strcasecmp(preference, "return=minimal") == 0;
+}
+
 /*
  * The job as it was accepted. Since then it may have been started, and that may not be durable yet; waiting
  * for it would make every submit wait for a second commit.
@@ -65,7 +73,8 @@ static void reply_created(struct request *request, const struct job *job)
         .summary = job->summary,
         .submitted_ms = job->submitted_ms,
     };
-    request_reply_json(request, 201, jobs_write(request->serve, &accepted, SHOW_JOB));
+    request_reply_json(
+        request, 201, jobs_write(request->serve, &accepted, wants_minimum(request) ? SHOW_SPARSE : SHOW_JOB));
 }
 
 static void reply_repeated(struct request *request, const struct job *job)
