@@ -88,7 +88,8 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
 
 void core_load_job(struct core *core, struct job *job)
 {
-    const int64_t times[] = { job->submitted_ms, job->queued_ms, job->started_ms, job->ended_ms };
+    const int64_t times[] = { job->submitted_ms, job->queued_ms, job->ended_ms,
+        job->state != JOB_DONE ? job->started_ms : 0 }; // afterwards older stores have the node's word there
     struct core_job *entry = job_table_add(&core->jobs, job);
     ask_shelf_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)

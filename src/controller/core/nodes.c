@@ -48,6 +48,22 @@ struct core_node *core_add_node(struct core *core, const char *name)
     return node;
 }
 
+/* The node's wall clock need not be right, or was set while the job ran: of its word counts what lies between
+ * the last time that the job was queued, and when its start was heard or, by its run time, happened. */
+static void bound_start(const struct core *core, const struct job *job, struct job_event *event)
+{
+    int64_t earliest_ms = job->queued_ms != 0 ? job->queued_ms : job->submitted_ms;
+    int64_t latest_ms = core->now_ms - event->run_ms;
+    if (event->started_wall_ms == 0)
+        return;
+    if (job->started_ms != 0 && job->started_ms < latest_ms)
+        latest_ms = job->started_ms;
+    if (event->started_wall_ms > latest_ms)
+        event->started_wall_ms = latest_ms;
+    if (event->started_wall_ms < earliest_ms)
+        event->started_wall_ms = earliest_ms;
+}
+
 /* The attempt is over. A job that gave way goes back to the queue, unless the end was its own; so does one
  * that asked to go on after such an end. */
 static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
@@ -64,6 +80,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     char *text = event->text;
     event->text = idle != NULL ? idle : text;
     event->wall_ms = core->now_ms;
+    bound_start(core, job, event);
     bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
                       event->end != END_NODE_LOST;
     bool goes_back = job->is_requeued && !is_own_end;

@@ -299,6 +299,50 @@ static void what_a_failed_job_said_last_is_in_its_record(void **state)
     assert_int_equal(job_run(job)->usage->gpu_memory_peak, 7);
 }
 
+static int64_t start_of_a_job_whose_node_says(struct bench *b, int64_t started_wall_ms)
+{
+    const struct sent *launch = launch_one(b);
+    b->now_ms += 1000;
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    b->now_ms += 5000;
+    struct launch_exit record = { .job = 11,
+        .attempt = launch->attempt,
+        .token = launch->token,
+        .end = END_EXIT,
+        .is_executed = 1,
+        .started_wall_ms = started_wall_ms,
+        .run_ms = 5000 };
+    struct error err;
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_EXITED, &record, &err), 0);
+    bench_settle(b);
+    return core_job(b->core, 11)->started_ms;
+}
+
+static void start_is_as_exact_as_the_nodes_word(void **state)
+{
+    struct bench *b = *state;
+    int64_t began_ms = b->now_ms;
+    int64_t started_ms = start_of_a_job_whose_node_says(b, began_ms + 990);
+    assert_int_equal(started_ms, began_ms + 990);
+}
+
+static void start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard(void **state)
+{
+    struct bench *b = *state;
+    int64_t started_ms = start_of_a_job_whose_node_says(b, b->now_ms + 315360000000);
+    const struct job *job = core_job(b->core, 11);
+    assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
+}
+
+static void start_on_a_node_whose_clock_is_behind_is_not_before_the_submit(void **state)
+{
+    struct bench *b = *state;
+    int64_t started_ms = start_of_a_job_whose_node_says(b, 5);
+    const struct job *job = core_job(b->core, 11);
+    assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
+}
+
 static void last_lines_need_no_measured_usage(void **state)
 {
     struct bench *b = *state;
@@ -382,6 +426,9 @@ int main(void)
         CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
         CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse),
         CASE(what_a_failed_job_said_last_is_in_its_record),
+        CASE(start_is_as_exact_as_the_nodes_word),
+        CASE(start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard),
+        CASE(start_on_a_node_whose_clock_is_behind_is_not_before_the_submit),
         CASE(last_lines_need_no_measured_usage),
         CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
         CASE(a_word_on_another_attempt_is_not_its_usage),
