@@ -131,6 +131,9 @@ static int load(struct program *program, struct error *err)
     int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
     if (r < 0)
         return r;
+    r = process_boot_id(controller->boot_id);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the boot id");
     struct core_options options = reload_core_options(controller);
     struct core_effects table;
     program->effects = effects_new(controller, &table);

@@ -79,7 +79,7 @@ static void on_controller_hears(void *arg, uint64_t number, void *object)
     if (!line->is_open)
         return;
     line->is_open = false;
-    core_link_down(box->core, box->world.now_ms, box->world.now_ms, line->number);
+    core_link_down(box->core, box->world.now_ms, world_wall_ms(&box->world), line->number);
     box_turn(box);
 }
 
@@ -141,7 +141,7 @@ static void close_older(struct box *box, const struct line *newer)
 static int take_hello(struct box *box, struct line *line, const void *hello, struct error *err)
 {
     int64_t now = box->world.now_ms;
-    int r = core_link_up(box->core, now, now, line->number, hello, err);
+    int r = core_link_up(box->core, now, world_wall_ms(&box->world), line->number, hello, err);
     if (r == 0) {
         line->has_greeted = true;
         close_older(box, line);
@@ -158,7 +158,8 @@ static int tell_controller(struct box *box, struct line *line, const struct reco
     if (line->number == 0)
         line->number = ++box->last_line;
     if (line->has_greeted)
-        return core_link_message(box->core, now, now, line->number, type->id, message, err);
+        return core_link_message(
+            box->core, now, world_wall_ms(&box->world), line->number, type->id, message, err);
     if (type->id == MESSAGE_HELLO)
         return take_hello(box, line, message, err);
     return error_set(err, -EPROTO, "the first message was %s, not HELLO", type->name);

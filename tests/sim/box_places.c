@@ -89,7 +89,8 @@ static void on_fence(void *arg, uint64_t number, void *object)
     if (box->core != NULL) {
         place->fence.is_fence = true;
         core_forget(box->core, &place->fence);
-        core_fence(box->core, now, now, &admin, place->node.name, "it has no power", &place->fence);
+        core_fence(box->core, now, world_wall_ms(&box->world), &admin, place->node.name, "it has no power",
+            &place->fence);
         box_turn(box);
     }
     world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
@@ -105,7 +106,7 @@ static void on_resume(void *arg, uint64_t number, void *object)
     if (place->is_gone)
         return; // that fence stays
     if (box->core != NULL && has_fence(place)) {
-        core_drain(box->core, now, now, &admin, place->node.name, NULL, 0, true, NULL);
+        core_drain(box->core, now, world_wall_ms(&box->world), &admin, place->node.name, NULL, 0, true, NULL);
         box_turn(box);
     }
     if (now < box->late_ms || box->core == NULL || has_fence(place))
@@ -125,7 +126,8 @@ static void on_wrong_fence(void *arg, uint64_t number, void *object)
         box->tally.counts[TALLY_DISOWNED] += !entry->is_removed && entry->is_running;
     box->tally.counts[TALLY_FENCES_ALIVE]++;
     node_disown(&place->node, box->core->last_order);
-    core_fence(box->core, now, now, &admin, place->node.name, "it seems to be off", NULL);
+    core_fence(
+        box->core, now, world_wall_ms(&box->world), &admin, place->node.name, "it seems to be off", NULL);
     box_turn(box);
     world_later(&box->world, world_between(&box->world, 0, 2000), on_resume, place, 0, NULL, NULL);
 }
@@ -171,7 +173,8 @@ static void fence_alive(struct place *place)
     int64_t now = box->world.now_ms;
     if (known == NULL || !known->is_up || has_fence(place))
         return;
-    core_fence(box->core, now, now, &admin, place->node.name, "somebody thinks it is off", NULL);
+    core_fence(box->core, now, world_wall_ms(&box->world), &admin, place->node.name,
+        "somebody thinks it is off", NULL);
     box_turn(box);
     if (has_fence(place))
         box_break(box, "a node was fenced that is up", 0);
@@ -191,7 +194,7 @@ static void meet_twin(struct place *place)
     if (known == NULL || !known->is_up)
         return;
     int64_t now = box->world.now_ms;
-    if (core_link_up(box->core, now, now, UINT32_MAX, &hello, &err) != -EBUSY)
+    if (core_link_up(box->core, now, world_wall_ms(&box->world), UINT32_MAX, &hello, &err) != -EBUSY)
         box_break(box, "another machine with a node's name was let in", 0);
     box_turn(box);
     box->tally.counts[TALLY_TWINS]++;

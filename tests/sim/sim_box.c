@@ -25,10 +25,11 @@
 #include "box.h"
 #include "controller/core/private.h"
 
-#define CLIENTS  8U
-#define STORM_MS 20000
-#define REST_MS  400000
-#define LATE_MS  30000 // so long after the storm a node may still come back
+#define CLIENTS      8U
+#define STORM_MS     20000
+#define CLOCK_OFF_MS (2 * 3600 * 1000LL)
+#define REST_MS      400000
+#define LATE_MS      30000 // so long after the storm a node may still come back
 
 /* --- the store --- */
 
@@ -43,15 +44,16 @@ void box_break(struct box *box, const char *rule, uint64_t job)
 void box_turn(struct box *box)
 {
     if (box->core != NULL)
-        core_turn(box->core, box->world.now_ms, box->world.now_ms);
+        core_turn(box->core, box->world.now_ms, world_wall_ms(&box->world));
 }
 
 /* Moves what was being committed into what has survived. */
 static void make_durable(struct box *box)
 {
     struct store_batch *batch = take_ptr(box->committing);
-    box->events = xreallocarray(box->events, box->n_events + batch->count, sizeof(struct change));
-    memcpy(box->events + box->n_events, batch->changes, batch->count * sizeof(struct change));
+    box->events = xreallocarray(box->events, box->n_events + batch->count + 1, sizeof(struct change));
+    if (batch->count > 0)
+        memcpy(box->events + box->n_events, batch->changes, batch->count * sizeof(struct change));
     box->n_events += batch->count;
     box->rows = xreallocarray(box->rows, box->n_rows + batch->n_states + 1, sizeof(struct state_change));
     if (batch->n_states > 0)
@@ -165,7 +167,8 @@ static void ask_again(void *arg, uint64_t number, void *object)
         box->tally.counts[TALLY_SUBMITS_AGAIN] += ask->is_asked;
         ask->is_waiting = ask->is_asked = true;
         ask->is_sizeable = box_has_met_all(box);
-        core_submit(box->core, box->world.now_ms, box->world.now_ms, &client, make_spec(ask), &facts, ask);
+        core_submit(
+            box->core, box->world.now_ms, world_wall_ms(&box->world), &client, make_spec(ask), &facts, ask);
         box_turn(box);
     }
     world_later(&box->world, world_between(&box->world, 50, 300), ask_again, box, 0, ask, NULL);
@@ -178,7 +181,7 @@ static void cancel(void *arg, uint64_t number, void *object)
     if (ask->job == 0 || box->core == NULL)
         return;
     ask->is_cancelled = true;
-    core_cancel(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, 0, NULL);
+    core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, 0, NULL);
     box_turn(box);
 }
 
@@ -191,9 +194,9 @@ static void control(void *arg, uint64_t number, void *object)
     if (ask->job == 0 || box->core == NULL)
         return;
     switch (world_random(&box->world) % 4) {
-    case 0: core_requeue(box->core, now, now, &client, ask->job, 0, NULL); break;
-    case 1: core_signal(box->core, now, now, &client, ask->job, 10, NULL); break;
-    default: core_suspend(box->core, now, now, &client, ask->job, false, NULL); break;
+    case 0: core_requeue(box->core, now, world_wall_ms(&box->world), &client, ask->job, 0, NULL); break;
+    case 1: core_signal(box->core, now, world_wall_ms(&box->world), &client, ask->job, 10, NULL); break;
+    default: core_suspend(box->core, now, world_wall_ms(&box->world), &client, ask->job, false, NULL); break;
     }
     box_turn(box);
 }
@@ -223,13 +226,14 @@ static void release(void *arg, uint64_t number, void *object)
     if (box->core != NULL && ask->job != 0) {
         bool waits = false;
         for (uint32_t index = 0; index < 5; index++) {
-            uint64_t element =
-                core_element(box->core, box->world.now_ms, box->world.now_ms, ask->job, index, false, &waits);
+            uint64_t element = core_element(
+                box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, index, false, &waits);
             if (element != 0)
-                core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, element, true, NULL);
+                core_hold(
+                    box->core, box->world.now_ms, world_wall_ms(&box->world), &client, element, true, NULL);
         }
-        core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
-        core_suspend(box->core, box->world.now_ms, box->world.now_ms, &client, ask->job, true, NULL);
+        core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
+        core_suspend(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
         box_turn(box);
         const struct job *job = core_job(box->core, ask->job);
         if (job == NULL || job->state == JOB_DONE) {
@@ -248,9 +252,9 @@ static void hold(void *arg, uint64_t number, void *object)
     if (ask->job == 0 || box->core == NULL)
         return;
     uint64_t element =
-        core_element(box->core, box->world.now_ms, box->world.now_ms, ask->job, 3, true, &waits);
-    core_hold(box->core, box->world.now_ms, box->world.now_ms, &client, element != 0 ? element : ask->job,
-        false, NULL);
+        core_element(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, 3, true, &waits);
+    core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client,
+        element != 0 ? element : ask->job, false, NULL);
     box_turn(box);
 }
 
@@ -266,7 +270,7 @@ static void on_pause(void *arg, uint64_t number, void *object)
         (void)snprintf(name, sizeof(name), "n%u:%u", i / NODE_GPUS, i % NODE_GPUS);
         int64_t now = box->world.now_ms;
         if (!box->is_storm || world_one_in(&box->world, 4))
-            core_pause(box->core, now, now, &admin, &gpus, "for a while", 0,
+            core_pause(box->core, now, world_wall_ms(&box->world), &admin, &gpus, "for a while", 0,
                 !box->is_storm || world_one_in(&box->world, 2) ? GPU_WISH_RESUME : GPU_WISH_PAUSE, NULL);
     }
     box_turn(box);
@@ -350,7 +354,7 @@ static void on_end(void *arg, uint64_t job, void *object)
     struct box *box = arg;
     if (box->core == NULL)
         return;
-    core_on_end(box->core, box->world.now_ms, box->world.now_ms, job, true); // all wait for any end
+    core_on_end(box->core, box->world.now_ms, world_wall_ms(&box->world), job, true); // all wait for any end
     box_turn(box);
 }
 
@@ -365,7 +369,7 @@ static void on_core_timer(void *arg, uint64_t number, void *object)
     struct box *box = arg;
     if (box->core == NULL || box->last_timer != number)
         return;
-    core_timer(box->core, box->world.now_ms, box->world.now_ms);
+    core_timer(box->core, box->world.now_ms, world_wall_ms(&box->world));
     box_turn(box);
 }
 
@@ -414,7 +418,9 @@ static void check_what_was_told(struct box *box)
 
 static void start_controller(struct box *box)
 {
-    struct core_options options = { .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10 };
+    struct core_options options = {
+        .boot_id = "sim", .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10
+    };
     sched_settings_init(&options.sched);
     options.outside = (struct outside_settings){ .policy = FOREIGN_AVOID,
         .foreign_memory = 512ULL << 20,
@@ -453,7 +459,7 @@ static void start_controller(struct box *box)
         if (box->events[i].spec != NULL)
             core_load_key(box->core, box->events[i].key_hash, box->events[i].event.job,
                 job_spec_hash(box->events[i].spec));
-    core_load_end(box->core, box->world.now_ms, box->world.now_ms);
+    core_load_end(box->core, box->world.now_ms, world_wall_ms(&box->world));
     check_what_was_told(box);
     box_turn(box);
 }
@@ -508,6 +514,17 @@ static void on_usages(void *arg, uint64_t number, void *object)
         world_later(&box->world, world_between(&box->world, 10, 200), on_usages, box, 0, NULL, NULL);
 }
 
+/* By hand, or by NTP; by up to two hours, in either direction. */
+static void on_clock(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    int64_t off_ms = box->is_storm ? world_between(&box->world, -CLOCK_OFF_MS, CLOCK_OFF_MS) : 0;
+    world_set_clock(&box->world, off_ms);
+    box->tally.counts[TALLY_CLOCK_STEPS]++;
+    if (box->is_storm)
+        world_later(&box->world, world_between(&box->world, 200, 8000), on_clock, box, 0, NULL, NULL);
+}
+
 static void on_calm(void *arg, uint64_t number, void *object)
 {
     ((struct box *)arg)->is_storm = false;
@@ -528,6 +545,7 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     world_later(&box->world, 600, on_usages, box, 0, NULL, NULL);
     world_later(&box->world, 700, on_pause, box, 0, NULL, NULL);
     world_later(&box->world, 600, on_sample, box, 0, NULL, NULL);
+    world_later(&box->world, 3000, on_clock, box, 0, NULL, NULL);
     world_later(&box->world, STORM_MS, on_calm, box, 0, NULL, NULL);
     int64_t until = box->world.now_ms + REST_MS;
     while (box->broken == NULL && world_step(&box->world, until))

@@ -17,6 +17,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_SHEPHERD_DEATHS] = "shepherds died",
     [TALLY_REBOOTS] = "reboots",
     [TALLY_NODES_GONE] = "nodes gone for ever",
+    [TALLY_CLOCK_STEPS] = "steps of mgpud's wall clock",
     [TALLY_CUTS] = "cut connections",
     [TALLY_SILENCES] = "silent connections",
     [TALLY_HALF_OPEN] = "connections given up at one end only",

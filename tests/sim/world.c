@@ -5,9 +5,13 @@
 
 #include "base/memory.h"
 
+#define WALL_AHEAD_MS (100 * 3600 * 1000LL) // of the boot clock, while it is right
+
 void world_init(struct world *world, uint64_t seed)
 {
-    *world = (struct world){ .now_ms = 1000000, .random_state = seed * 0x9e3779b97f4a7c15ULL + 1 };
+    *world = (struct world){
+        .now_ms = 1000000, .wall_ahead_ms = WALL_AHEAD_MS, .random_state = seed * 0x9e3779b97f4a7c15ULL + 1
+    };
 }
 
 void world_clear(struct world *world)
@@ -17,6 +21,16 @@ void world_clear(struct world *world)
             world->heap[i].drop(world->heap[i].object);
     free(world->heap);
     *world = (struct world){ 0 };
+}
+
+int64_t world_wall_ms(const struct world *world)
+{
+    return world->now_ms + world->wall_ahead_ms;
+}
+
+void world_set_clock(struct world *world, int64_t off_ms)
+{
+    world->wall_ahead_ms = WALL_AHEAD_MS + off_ms;
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 struct world {
-    int64_t now_ms;
+    int64_t now_ms;        // since boot
+    int64_t wall_ahead_ms; // of that the wall clock, which is set now and then
     uint64_t random_state;
     struct happening *heap;
     size_t count, capacity;
@@ -30,6 +31,10 @@ struct happening {
 
 void world_init(struct world *world, uint64_t seed);
 void world_clear(struct world *world);
+
+int64_t world_wall_ms(const struct world *world);
+/* Sets the wall clock, so that it is wrong by so much. */
+void world_set_clock(struct world *world, int64_t off_ms);
 
 uint64_t world_random(struct world *world);
 /* Between `low` and `high`, both included. */
