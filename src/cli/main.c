@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu: the command line. Finds the verb among the words and hands the rest to it. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cli/options/call.h"
 #include "cli/options/commands.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/personalities/personality.h"
+#include "cli/api/programs.h"
+#include "cli/verbs/compat_names.h"
 #include "cli/options/talk.h"
+#include "cli/term/standard.h"
 
 static int set_version(void *target, const char *value, struct error *err)
 {
@@ -55,24 +57,19 @@ static int run_words(int argc, char **argv)
     return call_run(&call, command, argc - first, argv + first);
 }
 
-/* A standard descriptor that is closed would become a file or a connection of ours, and writing to it a
- * success: it is opened so that it fails instead. */
-static void hold_standard_descriptors(void)
+/* A link to mgpu by the name of a command of mgpu-compat, from when mgpu was these as well. */
+static int be_compat(char **argv)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    _cleanup_free_ char *program = program_find(COMPAT_PROGRAM);
+    (void)execv(program, argv);
+    perror(program);
+    return EXIT_PARTLY;
 }
 
 int main(int argc, char **argv)
 {
-    hold_standard_descriptors();
-    const struct personality *personality = argc > 0 ? personality_find(argv[0]) : NULL;
-    int status = personality != NULL ? personality_run(personality, argc, argv) : run_words(argc, argv);
-    /* Output that did not arrive, on a full disk or a closed pipe, must not look like success. */
-    if (fflush(stdout) != 0 && status == EXIT_OK) {
-        perror("mgpu: cannot write the output");
-        status = EXIT_PARTLY;
-    }
-    return status;
+    standard_descriptors_hold();
+    if (argc > 0 && compat_name_find(argv[0]) != NULL)
+        return be_compat(argv);
+    return standard_output_end(run_words(argc, argv));
 }

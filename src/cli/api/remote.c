@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "cli/api/programs.h"
 
 #define HELPER    "mgpu-tls"
 #define HELPER_FD 3
@@ -39,22 +39,6 @@ int remote_check(const char *option, const char *value, struct error *err)
     return error_hint(err, "`mgpu token create`, where mgpud runs, prints the whole address");
 }
 
-/* Beside us in a build directory, in libexec when installed. */
-static char *find_helper(void)
-{
-    char path[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (n <= 0)
-        return xstrdup("/usr/libexec/mgpu/" HELPER);
-    path[n] = '\0';
-    *strrchr(path, '/') = '\0';
-    char *beside = xasprintf("%s/" HELPER, path);
-    if (access(beside, X_OK) == 0)
-        return beside;
-    free(beside);
-    return xasprintf("%s/../libexec/mgpu/" HELPER, path);
-}
-
 static _Noreturn void execute(const char *path, const char *const *arguments, int fd, int as_fd)
 {
     union {
@@ -74,7 +58,7 @@ static _Noreturn void execute(const char *path, const char *const *arguments, in
 
 int remote_start(const char *const *arguments, int fd, int as_fd, struct error *err)
 {
-    _cleanup_free_ char *path = find_helper();
+    _cleanup_free_ char *path = program_find(HELPER);
     if (access(path, X_OK) < 0)
         return error_set_errno(err, -errno, "cannot execute %s, which speaks TLS", path);
     pid_t pid = fork();

@@ -277,7 +277,6 @@ static const struct personality_verb verbs[] = {
 
 const struct personality personality_scheduler = {
     .name = "scheduler",
-    .help = "make jobs of the lines of a file, and share GPUs among them",
     .verbs = verbs,
     .server = "scheduler start",
 };

@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/programs.h"
 #include "base/parse.h"
 #include "base/terminal.h"
 #include "cli/term/field.h"
@@ -311,11 +312,10 @@ static void show_log(struct session *session)
     pid_t pid = fork();
     if (pid == 0) {
         sigset_t none;
-        char program[4096] = "mgpu";
+        _cleanup_free_ char *program = program_find("mgpu");
         (void)sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0 ||
-            client_export(&session->call->client) < 0)
+        if (client_export(&session->call->client) < 0)
             _exit(127);
         (void)execl("/bin/sh", "sh", "-c", command, program, (char *)NULL);
         _exit(127);

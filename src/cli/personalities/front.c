@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/api/programs.h"
 #include "cli/personalities/front.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,19 +62,12 @@ int front_run(const struct call *call, const struct command *command, int argc, 
     return call_run(&other, command, argc + 2, words);
 }
 
-/* Beside this program, as in a build folder; in libexec/mgpu or sbin beside its bin; else on PATH. */
 int front_execute(const struct strings *words, struct error *err)
 {
-    static const char *const places[] = { "", "../libexec/mgpu/", "../sbin/", "../lib/mgpu/" };
     _cleanup_free_ char **argv = xcalloc(words->count + 1, sizeof(*argv));
-    char self[PATH_MAX];
     memcpy(argv, words->items, words->count * sizeof(*argv));
-    char *slash = realpath("/proc/self/exe", self) == NULL ? NULL : strrchr(self, '/');
-    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
-        _cleanup_free_ char *path = xasprintf("%.*s/%s%s", (int)(slash - self), self, places[i], argv[0]);
-        (void)execv(path, argv);
-    }
-    (void)execvp(argv[0], argv);
+    _cleanup_free_ char *path = program_find(argv[0]);
+    (void)execvp(path, argv);
     (void)error_set_errno(err, -errno, "cannot start %s", argv[0]);
     return error_hint(err, "it belongs to the package mgpu-server");
 }

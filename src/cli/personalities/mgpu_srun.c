@@ -272,13 +272,11 @@ static const struct talk_word hint_words[] = {
 
 const struct personality personality_scheduler_server = {
     .name = "mgpu_scheduler_server",
-    .help = "mgpud, in the foreground",
     .command = &server_command,
 };
 
 const struct personality personality_mgpu_srun = {
     .name = "mgpu_srun",
-    .help = "queue a command for exactly these GPUs",
     .command = &srun_command,
     .socket = OLD_SOCKET,
     .server = "mgpu_scheduler_server",
@@ -287,7 +285,6 @@ const struct personality personality_mgpu_srun = {
 
 const struct personality personality_mgpu_queue = {
     .name = "mgpu_queue",
-    .help = "list what waits and what runs",
     .command = &queue_command,
     .socket = OLD_SOCKET,
     .server = "mgpu_scheduler_server",
@@ -296,7 +293,6 @@ const struct personality personality_mgpu_queue = {
 
 const struct personality personality_mgpu_cancel = {
     .name = "mgpu_cancel",
-    .help = "end jobs, or take them out of the queue",
     .command = &command_cancel,
     .socket = OLD_SOCKET,
     .server = "mgpu_scheduler_server",

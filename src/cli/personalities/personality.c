@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/personalities/personality.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,24 +9,9 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"
+#include "cli/verbs/compat_names.h"
 
 #define VERBS_MAX 32
-
-const struct personality *const personalities[] = {
-    &personality_scheduler_server,
-    &personality_mgpu_srun,
-    &personality_mgpu_queue,
-    &personality_mgpu_cancel,
-    &personality_tgpu,
-    &personality_srun,
-    &personality_run_server,
-    &personality_tui,
-    &personality_scheduler,
-    &personality_simple_master,
-    &personality_simple_node,
-    &personality_simple_client,
-    NULL,
-};
 
 const struct personality *personality_find(const char *program)
 {
@@ -47,7 +33,9 @@ static const struct personality_verb *find_verb(const struct personality *person
 
 static void print_help(const struct personality *personality, FILE *out)
 {
-    (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%s.\n\n", personality->name, personality->help);
+    const char *help = compat_name_find(personality->name)->help;
+    (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%c%s.\n\n", personality->name,
+        toupper((unsigned char)help[0]), help + 1);
     for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)
         (void)fprintf(out, "  %-11s %s\n", verb->name, verb->command->help);
     (void)fputs("\nOptions before the command:\n", out);

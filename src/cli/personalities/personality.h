@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names under which this program is installed beside its own. Each is a front door for people who know
- * another small scheduler: other verbs and options over the same requests. A personality decides nothing;
- * what it cannot say in requests it does not do.
+ * The commands of other small schedulers, for people who know them: other verbs and options over the same
+ * requests. mgpu-compat is all of them, by the name that it is called by. A personality decides nothing; what
+ * it cannot say in requests it does not do.
  */
 #pragma once
 
@@ -18,8 +18,7 @@ struct personality_verb {
 };
 
 struct personality {
-    const char *name; // of the program: "mgpu_srun"
-    const char *help; // one line
+    const char *name; // of the program: "mgpu_srun", a row of verbs/compat_names.c
     /* A program is one verb; or has verbs, with options before them. */
     const struct command *command;
     const struct personality_verb *verbs; // ended by a NULL name
@@ -29,10 +28,9 @@ struct personality {
     const char *socket;            // looked for after the usual places, or NULL
     const char *server;            // the command that starts one, for hints, or NULL
     const struct talk_word *words; // of hints, or NULL
-    /* Another program of that name that must stay the one that is found, or NULL: what it belongs to. */
-    const char *rival;
 };
 
+/* Declared here, and a row of cli/compat.c. */
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
     personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server, personality_tui,
     personality_scheduler, personality_simple_master, personality_simple_node, personality_simple_client;

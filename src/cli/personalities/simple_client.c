@@ -291,7 +291,6 @@ static const struct talk_word hint_words[] = {
 
 const struct personality personality_simple_client = {
     .name = "mgpu_simple_client",
-    .help = "Queue jobs for the GPUs of several machines, and see what they do",
     .verbs = verbs,
     .server = "mgpu_simple_master",
     .words = hint_words,

@@ -201,6 +201,5 @@ static const struct command master_command = {
 
 const struct personality personality_simple_master = {
     .name = "mgpu_simple_master",
-    .help = "mgpud, in the foreground, that tells which nodes connect",
     .command = &master_command,
 };

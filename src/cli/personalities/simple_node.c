@@ -236,6 +236,5 @@ static const struct command node_command = {
 
 const struct personality personality_simple_node = {
     .name = "mgpu_simple_node",
-    .help = "a node of a master, in the foreground",
     .command = &node_command,
 };

@@ -204,21 +204,17 @@ static const struct talk_word hint_words[] = {
 
 const struct personality personality_srun = {
     .name = "srun",
-    .help = "wait for GPUs, and be a command with these (not the srun of Slurm)",
     .command = &srun_command,
     .server = "run_server",
     .words = hint_words,
-    .rival = "Slurm",
 };
 
 const struct personality personality_run_server = {
     .name = "run_server",
-    .help = "mgpud, first come first served",
     .command = &server_command,
 };
 
 const struct personality personality_tui = {
     .name = "tui",
-    .help = "GPUs, jobs and the server on the whole screen (mgpu top)",
     .command = &command_top,
 };

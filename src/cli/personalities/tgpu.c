@@ -247,7 +247,6 @@ static const struct talk_word hint_words[] = {
 
 const struct personality personality_tgpu = {
     .name = "tgpu",
-    .help = "Queue jobs for GPUs, and see what became of them",
     .verbs = verbs,
     .words = hint_words,
 };

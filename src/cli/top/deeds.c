@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "cli/api/programs.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/follow/run_job.h"
@@ -303,12 +304,8 @@ void top_attach(struct top *top)
 /* The words reach the shell as variables, so that nothing has to be quoted. */
 static void page_now(struct top *top)
 {
-    char program[4096];
+    _cleanup_free_ char *program = program_find("mgpu");
     _cleanup_free_ char *id = job_id(top_selected(top));
-    ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    if (n < 0)
-        return;
-    program[n] = '\0';
     (void)setenv("MGPU_TOP_PROGRAM", program, 1);
     (void)setenv("MGPU_TOP_JOB", id, 1);
     (void)setenv("MGPU_TOP_SOCKET", top->call->client.path, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu compat: the other names of this program; lists them, makes links, runs as one without a link. */
+/* mgpu compat: lists the commands of mgpu-compat, makes links to it, executes one without a link. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,8 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/option_text.h"
-#include "cli/personalities/personality.h"
+#include "cli/verbs/compat_names.h"
+#include "cli/api/programs.h"
 #include "cli/options/talk.h"
 
 struct compat_options {
@@ -33,9 +34,9 @@ static const struct option_row install_rows[] = {
     { 0 },
 };
 
-static const struct personality *find_or_refuse(const char *name, struct error *err)
+static const struct compat_name *find_or_refuse(const char *name, struct error *err)
 {
-    const struct personality *found = personality_find(name);
+    const struct compat_name *found = compat_name_find(name);
     if (found != NULL && strchr(name, '/') == NULL)
         return found;
     (void)error_set(err, -EINVAL, "'%.60s' is none of the names that mgpu understands", name);
@@ -46,12 +47,12 @@ static const struct personality *find_or_refuse(const char *name, struct error *
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)call, (void)argc, (void)argv, (void)err;
-    for (size_t i = 0; personalities[i] != NULL; i++)
-        (void)printf("%-22s %s\n", personalities[i]->name, personalities[i]->help);
+    for (const struct compat_name *row = compat_names; row->name != NULL; row++)
+        (void)printf("%-22s %s\n", row->name, row->help);
     return EXIT_OK;
 }
 
-/* Is there a program of that name on PATH that is not this one? *ret_path is where. */
+/* Is there a program of that name on PATH that is not `self`? *ret_path is where. */
 static bool find_rival(const char *name, const char *self, char **ret_path)
 {
     _cleanup_free_ char *path = xstrdup(getenv("PATH") != NULL ? getenv("PATH") : "/usr/bin:/bin");
@@ -67,7 +68,8 @@ static bool find_rival(const char *name, const char *self, char **ret_path)
     return false;
 }
 
-/* 0 also when the link is there already. */
+/* 0 also when the link is there already. One to mgpu itself, which was all of these programs once, is
+ * replaced. */
 static int make_link(int folder, const char *name, const char *self, struct error *err)
 {
     char target[PATH_MAX] = { 0 };
@@ -75,21 +77,35 @@ static int make_link(int folder, const char *name, const char *self, struct erro
         return 0;
     if (errno != EEXIST)
         return error_set_errno(err, -errno, "cannot make the link %s", name);
-    if (readlinkat(folder, name, target, sizeof(target) - 1) > 0 && strcmp(target, self) == 0)
+    _cleanup_free_ char *before = program_find("mgpu");
+    bool is_link = readlinkat(folder, name, target, sizeof(target) - 1) > 0;
+    if (is_link && strcmp(target, self) == 0)
+        return 0;
+    if (is_link && strcmp(target, before) == 0 && unlinkat(folder, name, 0) == 0 &&
+        symlinkat(self, folder, name) == 0)
         return 0;
     return error_set(err, -EEXIST, "%s is there already and is not a link to %s", name, self);
 }
 
 static int install_one(
-    int folder, const struct personality *personality, const char *self, bool is_forced, struct error *err)
+    int folder, const struct compat_name *row, const char *self, bool is_forced, struct error *err)
 {
     _cleanup_free_ char *rival = NULL;
-    if (!is_forced && personality->rival != NULL && find_rival(personality->name, self, &rival)) {
-        (void)error_set(err, -EEXIST, "%s is there, which belongs to %s; the link would hide it", rival,
-            personality->rival);
+    if (!is_forced && row->rival != NULL && find_rival(row->name, self, &rival)) {
+        (void)error_set(
+            err, -EEXIST, "%s is there, which belongs to %s; the link would hide it", rival, row->rival);
         return error_hint(err, "leave it out, or say --force");
     }
-    return make_link(folder, personality->name, self, err);
+    return make_link(folder, row->name, self, err);
+}
+
+/* The path of mgpu-compat, without links. */
+static int find_program(char path[PATH_MAX], struct error *err)
+{
+    _cleanup_free_ char *found = program_find(COMPAT_PROGRAM);
+    if (realpath(found, path) == NULL)
+        return error_set_errno(err, -errno, "cannot find %s, which is installed beside mgpu", COMPAT_PROGRAM);
+    return 0;
 }
 
 static int run_install(struct call *call, int argc, char **argv, struct error *err)
@@ -99,20 +115,20 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
     int failed = 0, made = 0;
     if (argc == 0)
         return error_set(err, -EINVAL, "no folder given; one on PATH is best, such as /usr/local/bin");
-    if (realpath("/proc/self/exe", self) == NULL)
-        return error_set_errno(err, -errno, "cannot find the program itself");
+    if (find_program(self, err) < 0)
+        return err->code;
     for (int i = 1; i < argc; i++)
         if (find_or_refuse(argv[i], err) == NULL)
             return -EINVAL;
     _cleanup_close_ int folder = open(argv[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return error_set_errno(err, -errno, "cannot open the folder %.200s", argv[0]);
-    for (size_t i = 0; personalities[i] != NULL; i++) {
+    for (const struct compat_name *row = compat_names; row->name != NULL; row++) {
         struct error problem = { 0 };
         bool is_wanted = argc == 1;
         for (int k = 1; k < argc; k++)
-            is_wanted = is_wanted || strcmp(argv[k], personalities[i]->name) == 0;
-        if (is_wanted && install_one(folder, personalities[i], self, options->is_forced, &problem) < 0) {
+            is_wanted = is_wanted || strcmp(argv[k], row->name) == 0;
+        if (is_wanted && install_one(folder, row, self, options->is_forced, &problem) < 0) {
             talk_error("compat install", &problem);
             failed++;
         } else {
@@ -126,11 +142,14 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
 
 static int run_as(struct call *call, int argc, char **argv, struct error *err)
 {
+    char program[PATH_MAX];
     (void)call;
     if (argc == 0)
         return error_set(err, -EINVAL, "no name given; all of them: mgpu compat list");
-    const struct personality *personality = find_or_refuse(argv[0], err);
-    return personality == NULL ? -EINVAL : personality_run(personality, argc, argv);
+    if (find_or_refuse(argv[0], err) == NULL || find_program(program, err) < 0)
+        return err->code;
+    (void)execv(program, argv);
+    return error_set_errno(err, -errno, "cannot execute %s", program);
 }
 
 static const struct command list_command = {
@@ -164,6 +183,6 @@ static const struct command *const actions[] = { &list_command, &install_command
 const struct command command_compat = {
     .name = "compat",
     .usage = "list|install|run ...",
-    .help = "Other names of this program: the commands of other small schedulers",
+    .help = "The commands of other small schedulers: list them, install them, run one",
     .actions = actions,
 };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/verbs/compat_names.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct compat_name compat_names[] = {
+    { "mgpu_scheduler_server", "mgpud, in the foreground", NULL },
+    { "mgpu_srun", "queue a command for exactly these GPUs", NULL },
+    { "mgpu_queue", "list the jobs that wait and that run", NULL },
+    { "mgpu_cancel", "end jobs, or take them out of the queue", NULL },
+    { "tgpu", "queue jobs for GPUs, and see what became of them", NULL },
+    { "srun", "wait for GPUs, and be a command with these (not the srun of Slurm)", "Slurm" },
+    { "run_server", "mgpud, first come first served", NULL },
+    { "tui", "GPUs, jobs and the server on the whole screen (mgpu top)", NULL },
+    { "scheduler", "make jobs of the lines of a file, and share GPUs among them", NULL },
+    { "mgpu_simple_master", "mgpud, in the foreground, that tells which nodes connect", NULL },
+    { "mgpu_simple_node", "a node of a master, in the foreground", NULL },
+    { "mgpu_simple_client", "queue jobs for the GPUs of several machines, and see what they do", NULL },
+    { 0 },
+};
+
+const struct compat_name *compat_name_find(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    const char *name = slash != NULL ? slash + 1 : program;
+    for (const struct compat_name *row = compat_names; row->name != NULL; row++)
+        if (strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""mgpu compat: the names of mgpu-compat, the links to it, and links from when mgpu was all of these programs."""
+
+import os
+import subprocess
+
+import harness
+
+
+def call(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_a_name_runs_without_a_link():
+    programs = harness.programs()
+    by_verb = call(f'{programs}/mgpu', 'compat', 'run', 'tgpu', '--help')
+    by_word = call(f'{programs}/mgpu-compat', 'tgpu', '--help')
+    assert by_verb.returncode == 0 and by_verb.stdout.startswith('usage: tgpu ')
+    assert by_word.stdout == by_verb.stdout
+
+
+def test_an_unknown_name_is_refused():
+    programs = harness.programs()
+    done = call(f'{programs}/mgpu', 'compat', 'run', 'pbsub')
+    assert done.returncode == 2 and "'pbsub'" in done.stderr and 'mgpu compat list' in done.stderr
+    done = call(f'{programs}/mgpu-compat', 'pbsub')
+    assert done.returncode == 2 and 'mgpu compat list' in done.stderr
+
+
+def test_an_old_link_to_mgpu_works_and_is_replaced(tmp_path):
+    programs = os.path.realpath(harness.programs())
+    os.symlink(f'{programs}/mgpu', tmp_path / 'tgpu')
+    assert call(tmp_path / 'tgpu', '--help').stdout.startswith('usage: tgpu ')
+    done = call(f'{programs}/mgpu', 'compat', 'install', tmp_path, 'tgpu')
+    assert done.returncode == 0, done.stderr
+    assert os.readlink(tmp_path / 'tgpu') == f'{programs}/mgpu-compat'
+
+
+def test_a_file_of_another_program_stays(tmp_path):
+    programs = harness.programs()
+    os.symlink('/bin/true', tmp_path / 'tgpu')
+    done = call(f'{programs}/mgpu', 'compat', 'install', tmp_path, 'tgpu')
+    assert done.returncode == 1 and 'tgpu' in done.stderr
+    assert os.readlink(tmp_path / 'tgpu') == '/bin/true'
