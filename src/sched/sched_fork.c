@@ -168,6 +168,8 @@ struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_j
     copy->is_fork = true;
     copy->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
     copy_cluster(&copy->cluster, &sched->cluster);
+    if (sched->known.n_nodes > sched->cluster.n_nodes) // some have not reported yet: to tell of them
+        copy_cluster(&copy->known, &sched->known);
     copy_accounts(&copy->fairshare, &sched->fairshare, copy->now_ms);
     copy_runs(copy, sched);
     sched_calendar_copy(copy, sched);

@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "job/cluster_change.h"
 #include "sched/sched_private.h"
+
+#define MISSING_SHOWN 4U
 
 static const char *const names[WHY_CODES] = {
     [WHY_RESOURCES] = "resources",
@@ -486,6 +489,41 @@ static void explain_order(
             (unsigned long long)count, count == 1 ? " is" : "s are", overtaking_text(&overtaking));
 }
 
+static bool could_use_node(const struct sched_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_picks; i++)
+        if (request->picks[i].node == NULL || strcmp(request->picks[i].node, name) == 0)
+            return true;
+    return request->n_picks == 0;
+}
+
+/* It could run with nodes that this mgpud knows from before its start. False: it could not, or none is
+ * missing.
+ */
+static bool explain_missing_nodes(
+    const struct sched *sched, const struct sched_request *request, struct why *why)
+{
+    struct error ignored;
+    struct buffer missing = { 0 };
+    size_t count = 0;
+    for (size_t i = 0; i < sched->known.n_nodes; i++) {
+        const char *name = sched->known.nodes[i].name;
+        if (cluster_find(&sched->cluster, name) != NULL || !could_use_node(request, name))
+            continue;
+        if (count < MISSING_SHOWN)
+            buffer_printf(&missing, "%s%s", count > 0 ? ", " : "", name);
+        count++;
+    }
+    bool is_missing = count > 0 && cluster_check(&sched->known, request, &ignored) == 0;
+    struct why_reason *reason = is_missing ? add(why, WHY_NODE_DOWN, TIME_NEVER) : NULL;
+    if (reason != NULL)
+        (void)snprintf(reason->text, sizeof(reason->text), "%s %s%s %s not reported since mgpud started",
+            count == 1 ? "node" : "nodes", buffer_text(&missing), count > MISSING_SHOWN ? " and more" : "",
+            count == 1 ? "has" : "have");
+    buffer_clear(&missing);
+    return is_missing;
+}
+
 static void explain_cluster(
     const struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
 {
@@ -493,6 +531,8 @@ static void explain_cluster(
     struct error err = { 0 };
     struct tally tally = { 0 };
     if (cluster_check(&sched->cluster, &class->key.request, &err) < 0) {
+        if (explain_missing_nodes(sched, &class->key.request, why))
+            return;
         struct why_reason *reason = add(why, WHY_NEVER_FITS, TIME_NEVER);
         if (reason != NULL)
             (void)snprintf(reason->text, sizeof(reason->text), "%.250s", err.message);

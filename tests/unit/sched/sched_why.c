@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -288,6 +289,25 @@ static void what_never_fits_is_told(void **state)
     why_explain(scene->sched, scene->now_ms, 1, NULL, &why);
     assert_int_equal(why.eta_ms, TIME_NEVER);
     why_clear(&why);
+}
+
+/* The sizes of nodes are known from before mgpud started. */
+static void node_that_has_not_reported_since_the_start_is_named(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct cluster *known = sched_known(scene->sched);
+    struct cluster_node *node = cluster_set_node(known, "n7", 64000, 256ULL << 30);
+    for (uint32_t g = 0; g < 8; g++) {
+        char uuid[32];
+        (void)snprintf(uuid, sizeof(uuid), "GPU-7-%u", g);
+        cluster_set_gpu(known, node, g, uuid, NULL, 24ULL << 30, true);
+    }
+    cluster_touch(known, node);
+    const struct why_reason *reason = reason_of(scene, scene_add(scene, 5, 60), WHY_NODE_DOWN, &why);
+    assert_string_equal(reason->text, "node n7 has not reported since mgpud started");
+    assert_int_equal(why.n_reasons, 1);
+    (void)reason_of(scene, scene_add(scene, 9, 60), WHY_NEVER_FITS, &why);
 }
 
 static void who_will_start_in_the_next_pass_has_no_reason(void **state)
@@ -603,6 +623,7 @@ int main(void)
         CASE(limits_are_told),
         CASE(reservations_are_told),
         CASE(what_never_fits_is_told),
+        CASE(node_that_has_not_reported_since_the_start_is_named),
         CASE(who_will_start_in_the_next_pass_has_no_reason),
         CASE(the_start_is_forecast_likely_and_latest),
         CASE(a_job_without_a_limit_leaves_the_latest_start_open),
