@@ -51,6 +51,7 @@ struct job_ask {
     uint32_t nodes;            // exactly so many; 0: any number
     uint32_t gpus_per_node;    // 0: any division
     int32_t priority;          // higher runs first
+    bool own_priority;         // a priority above 0 counts among its owner's jobs alone
     bool preemptible;          // may be put back into the queue when others need its GPUs
     bool cancel_if_never;      // ended when its dependency can never be satisfied
     bool idle_ok;              // may leave its GPUs unused
@@ -113,8 +114,9 @@ struct job_ask {
         JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
         JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
         JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0),                               \
-        JOB_ASK_FIELD(80, RECORD_BOOL, base_, requeue_on_node_lost, "requeue_on_node_lost", 0)
-#define ASK_FIELDS         34U                   // rows of it
+        JOB_ASK_FIELD(80, RECORD_BOOL, base_, requeue_on_node_lost, "requeue_on_node_lost", 0),              \
+        JOB_ASK_FIELD(81, RECORD_BOOL, base_, own_priority, "own_priority", 0)
+#define ASK_FIELDS         35U                   // rows of it
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;
@@ -123,6 +125,17 @@ void job_ask_init(struct job_ask *ask); // one GPU, priority 0
 void job_ask_clear(struct job_ask *ask);
 void job_ask_copy(struct job_ask *to, const struct job_ask *from); // into an uninitialised one
 bool job_ask_equal(const struct job_ask *a, const struct job_ask *b);
+
+/* What its priority counts against the jobs of all users, and against those of its owner alone. */
+static inline int32_t ask_priority_of_all(const struct job_ask *ask)
+{
+    return ask->own_priority && ask->priority > 0 ? 0 : ask->priority;
+}
+
+static inline int32_t ask_priority_of_own(const struct job_ask *ask)
+{
+    return ask->own_priority && ask->priority > 0 ? ask->priority : 0;
+}
 
 /* Everything that can be checked without the cluster and the clock. One sentence and often a hint. */
 int job_ask_validate(const struct job_ask *ask, struct error *err);

@@ -35,6 +35,8 @@ struct account {
     uint32_t waiting;             // jobs
     bool is_counted;              // it has jobs and is in the total
     struct queue_class *classes;  // of a user: all of its classes
+    size_t n_own;                 // of these: with an own priority (sched/sched_own.c)
+    bool is_own_stale;            // that order is to be made anew
     struct queue_class *parked;   // classes at this account's limit
     struct account *chain, *next; // in its bucket; in order of creation
 };

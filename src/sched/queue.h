@@ -33,6 +33,7 @@ struct queue_entry {
 struct class_key {
     uint32_t uid, gid;
     int32_t priority;
+    int32_t own_priority; // above 0: its owner's jobs of a lower one wait behind it; all others do not
     bool is_preemptible;
     bool had_turn;       // sent to the end of the queue: behind all jobs that waited then
     int64_t limit_ms;    // time limit, 0: none
@@ -63,6 +64,8 @@ struct queue_class {
     int64_t expected_ms; // what its policy orders it by: how long its jobs are expected to run
     int64_t horizon_ms;  // how long they are taken to run when they might delay somebody
     double rank;         // lower first; ties: the older head
+    double policy_rank;  // by the policy alone
+    double behind;       // the rank that its owner's jobs of higher own priority hold it behind
     bool is_fresh;       // not tried against the whole cluster since it last changed
     bool is_parked;      // its owner is at a limit: not in the tree
     struct queue_class *peer_before, *peer_after; // of the same user

@@ -160,6 +160,7 @@ void sched_leave_queue(struct sched *sched, struct sched_job *job)
     if (class->length == 0) {
         /* Whoever comes next is tried anew; whatever was kept for the one that left is kept no longer. */
         class->is_fresh = true;
+        sched_own_changed(sched, class);
         timers_set(&sched->timers, TIME_NEVER, TIMER_CLASS, class, &class->timer);
     } else if (was_head) {
         sched_rank_head(sched, class);

@@ -71,6 +71,7 @@ static void arm(struct sched *sched, const struct account *account)
 void sched_park(struct sched *sched, struct queue_class *class, struct account *account)
 {
     queue_park(&sched->queue, class);
+    sched_own_changed(sched, class);
     sched_begin_turns(sched);
     class->parked_next = account->parked;
     account->parked = class;

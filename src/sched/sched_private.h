@@ -106,6 +106,7 @@ struct sched {
     int64_t limit_ms; // of limit_timer
     bool is_dirty;
     bool is_deciding;           // in a pass
+    bool is_own_stale;          // of some account
     bool are_holds_in_question; // some class may fit beside the holds now though nothing came free
     int64_t now_ms;
     struct sched_counts counts;
@@ -138,6 +139,8 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
 void sched_rank_head(struct sched *sched, struct queue_class *class); // its head has changed
 void sched_rerank_all(struct sched *sched);
 void sched_rerank_timer(struct sched *sched);
+/* Moves it in the tree; `is_shorter`: its jobs are expected to be. */
+void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);
 /* Jobs that were sent to the end of the queue and have waited longest by now are ranked by the policy again.
  */
 void sched_begin_turns(struct sched *sched);
@@ -147,6 +150,14 @@ void sched_class_estimate(const struct sched *sched, const struct class_key *key
 /* The class's burst has learnt something: it and the bursts around it are ranked anew. */
 void sched_rank_near(struct sched *sched, struct queue_class *class);
 int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request);
+
+/* --- sched_own.c: the order that users give their own jobs --- */
+/* The class entered the tree, left it, or has another policy_rank. */
+void sched_own_changed(struct sched *sched, struct queue_class *class);
+/* Where it stands by its policy_rank and by those that hold it back. */
+double sched_own_rank(const struct queue_class *class);
+/* Makes the order anew of those accounts in which something changed. */
+void sched_own_settle(struct sched *sched);
 
 /* --- sched_run.c: running jobs --- */
 void sched_run_begin(

@@ -137,11 +137,19 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     view_of(sched, class, submit_ms, &view);
     int64_t changes = policy->rank_changes != NULL ? policy->rank_changes(&view) : TIME_NEVER;
     timers_set(&sched->timers, changes, TIMER_CLASS, class, &class->timer);
-    double rank = rank_of(sched, class, &view, submit_ms);
+    class->policy_rank = rank_of(sched, class, &view, submit_ms);
+    sched_own_changed(sched, class);
     if (class->length == 0) {
-        class->rank = rank;
+        class->behind = -INFINITY; // until the next pass, which looks at all of its owner's
+        class->rank = class->policy_rank;
         return;
     }
+    sched_move_class(sched, class, sched_own_rank(class), is_shorter);
+}
+
+void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter)
+{
+    bool is_learnt = sched->settings.policy->preempting == PREEMPT_LEARNT;
     bool is_eased = rank < class->rank || is_shorter;
     /* It did not fit for want of room, or because of what is held for others: only the latter is another
      * question now. In a pass it may have moved to before the place that the pass has reached; and who ranks
@@ -281,6 +289,7 @@ void sched_join_class(struct sched *sched, struct sched_job *job, const struct c
         class->group = fairshare_account(&sched->fairshare, key->gid, true);
         class->is_fresh = true;
         join_peers(class);
+        class->account->n_own += class->key.own_priority > 0;
         join_burst_classes(sched, class);
     }
     job->class = class;
@@ -293,6 +302,7 @@ void sched_leave_class(struct sched *sched, struct sched_job *job)
     if (class->users == 1) {
         sched_unpark_one(sched, class);
         leave_peers(class);
+        class->account->n_own -= class->key.own_priority > 0;
         for (size_t i = 0; i < sched->n_holds; i++)
             if (sched->holds[i].class == class)
                 sched->holds[i].class = NULL;

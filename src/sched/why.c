@@ -431,7 +431,7 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
 
 /* Why jobs that were submitted later come first. */
 struct overtaking {
-    bool is_shorter, is_poorer;
+    bool is_shorter, is_poorer, is_preferred;
 };
 
 static void note_overtaking(
@@ -441,22 +441,32 @@ static void note_overtaking(
     bool is_equal = key->priority == own->priority && key->is_preemptible == own->is_preemptible;
     if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
         return;
-    if (class->expected_ms < job->class->expected_ms)
+    if (class->account == job->class->account && key->own_priority > own->own_priority)
+        overtaking->is_preferred = true;
+    else if (class->expected_ms < job->class->expected_ms)
         overtaking->is_shorter = true;
     else if (class->account != job->class->account)
         overtaking->is_poorer = true;
 }
 
-static const char *overtaking_text(const struct overtaking *overtaking)
+static void add_overtaking(const struct overtaking *overtaking, char *text, size_t size)
 {
-    if (overtaking->is_shorter && overtaking->is_poorer)
-        return "; later submissions are ahead because they are expected to be shorter, or because their "
-               "users "
-               "have less recent usage";
-    if (overtaking->is_shorter)
-        return "; later submissions are ahead because they are expected to be shorter";
-    return overtaking->is_poorer ? "; later submissions are ahead because their users have less recent usage"
-                                 : "";
+    const struct {
+        bool is_so;
+        const char *cause;
+    } rows[] = {
+        { overtaking->is_preferred, "their owner gave them a higher priority" },
+        { overtaking->is_shorter, "they are expected to be shorter" },
+        { overtaking->is_poorer, "their users have less recent usage" },
+    };
+    const char *before = "; later submissions are ahead because ";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!rows[i].is_so)
+            continue;
+        size_t length = strlen(text);
+        (void)snprintf(text + length, size - length, "%s%s", before, rows[i].cause);
+        before = ", or because ";
+    }
 }
 
 /* Jobs of a better rank that want what it wants: how many, and which. */
@@ -485,8 +495,10 @@ static void explain_order(
         (void)snprintf(reason->text, sizeof(reason->text),
             "what it asks for is free now but kept for jobs before it, which it would delay");
     else
-        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue%s",
-            (unsigned long long)count, count == 1 ? " is" : "s are", overtaking_text(&overtaking));
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
+            (unsigned long long)count, count == 1 ? " is" : "s are");
+    if (!does_fit)
+        add_overtaking(&overtaking, reason->text, sizeof(reason->text));
 }
 
 static bool could_use_node(const struct sched_request *request, const char *name)

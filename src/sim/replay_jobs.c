@@ -30,7 +30,8 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
     return (struct class_key){
         .uid = job->uid,
         .gid = job->gid,
-        .priority = job->ask->priority,
+        .priority = ask_priority_of_all(job->ask),
+        .own_priority = ask_priority_of_own(job->ask),
         .is_preemptible = job->ask->preemptible,
         .had_turn = job_had_turn(job),
         .limit_ms = job->ask->time_limit_ms,

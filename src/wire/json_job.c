@@ -87,6 +87,11 @@ static json_t *make_priority(const struct json_job_view *view)
     return json_integer(view->job->ask->priority);
 }
 
+static json_t *make_own_priority(const struct json_job_view *view)
+{
+    return json_boolean(view->job->ask->own_priority);
+}
+
 static json_t *make_gpus(const struct json_job_view *view)
 {
     return json_integer(view->job->ask->gpus);
@@ -474,15 +479,14 @@ static const struct {
     { { "user", "string", "the owner's name at submission, or the number if there is none" }, make_user },
     { { "uid", "integer", "the owner's user id" }, make_uid },
     { { "name", "string", "as given, or the last path component of the command" }, make_name },
-    { { "state", "string", "queued, starting, running, stopping; ended: done, failed, cancelled" },
-        make_state },
+    { { "state", "string", "queued, starting, running, stopping, done, failed or cancelled" }, make_state },
     { { "attempt", "integer", "number of attempts so far" }, make_attempt },
     { { "priority", "integer", "higher runs first" }, make_priority },
+    { { "own_priority", "boolean", "the priority orders its owner's jobs only" }, make_own_priority },
     { { "gpus", "integer", "number of GPUs requested" }, make_gpus },
     { { "gpu_ids", "string|null", "exactly these GPUs" }, make_gpu_ids },
     { { "gpu_mem", "integer|null", "bytes requested on each GPU" }, make_gpu_mem },
-    { { "gpu_share", "integer|null", "thousandths of a GPU, if a part of one is requested" },
-        make_gpu_share },
+    { { "gpu_share", "integer|null", "thousandths of a GPU, if it shares one" }, make_gpu_share },
     { { "gpu_model", "string|null", "only GPUs of this model" }, make_gpu_model },
     { { "gpu_allow", "string|null", "only GPUs with these indexes" }, make_gpu_allow },
     { { "cpus", "number|null", "CPUs requested per node" }, make_cpus },
@@ -497,13 +501,11 @@ static const struct {
     { { "array_left", "string|null", "indexes that are not separate jobs yet" }, make_array_left },
     { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
     { { "array_index", "integer|null", "its index in that array" }, make_array_index },
-    { { "cancel_if_never", "boolean", "ended when its dependency can never be satisfied" },
-        make_cancel_if_never },
+    { { "cancel_if_never", "boolean", "ended when its dependency can never be met" }, make_cancel_if_never },
     { { "preemptible", "boolean", "may be preempted by other jobs" }, make_preemptible },
     { { "idle_timeout_s", "number|null", "ended if it uses none of its GPUs for this many seconds" },
         make_idle_timeout_s },
-    { { "tty_idle_s", "number|null",
-          "ended after this many seconds without input or output on its terminal" },
+    { { "tty_idle_s", "number|null", "ended after this many seconds without terminal input or output" },
         make_tty_idle_s },
     { { "idle_ok", "boolean", "exempt from idle handling" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds since it last used any of its GPUs" }, make_idle_s },
@@ -512,8 +514,7 @@ static const struct {
     { { "idle", "string|null", "consequence: told (warned), or yields (preemptible)" }, make_idle },
     { { "hold", "string|null", "held by: user or admin" }, make_hold },
     { { "preemptions", "integer|null", "number of preemptions" }, make_preemptions },
-    { { "restarts", "integer|null",
-          "number of other requeues: on request, at the time limit, or after a failure" },
+    { { "restarts", "integer|null", "other requeues: on request, at the time limit, or after a failure" },
         make_restarts },
     { { "retries", "integer|null", "of those: after a failure" }, make_retries },
     { { "retry_at", "string|null", "earliest time of the next retry" }, make_retry_at },
@@ -548,9 +549,8 @@ static const struct {
     { { "exit_code", "integer|null", "exit status, or 128 + signal" }, make_exit_code },
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
     { { "ended_by", "string|null",
-          "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot,"
-          " time_limit, deadline, dependency, oom, gpu_fault,"
-          " idle_timeout, released, node_lost" },
+          "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot, time_limit, deadline,"
+          " dependency, oom, gpu_fault, idle_timeout, released, node_lost" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "file with its output, on its node" }, make_log },
@@ -559,7 +559,7 @@ static const struct {
     { { "max_rss_bytes", "integer|null", "largest memory of one process, if ended" }, make_max_rss },
     { { "progress", "number|null", "progress reported by the job, 0 to 1" }, make_progress },
     { { "status", "string|null", "status reported by the job" }, make_status },
-    { { "checkpointed_at", "string|null", "last time the job reported that its work is saved" },
+    { { "checkpointed_at", "string|null", "time of its last report that work is saved" },
         make_checkpointed_at },
     { { "usage", "object|null", "use of its GPUs: see [usage](#usage)" }, make_usage },
     { { "position", "integer|null",

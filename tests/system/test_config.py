@@ -169,7 +169,7 @@ ROUTES = [
     ('POST', '/gpus/policy', {'gpus': ['0'], 'policy': 'default'}, 'operator', 'operator'),
     ('POST', '/nodes/here/drain', {}, 'operator', 'operator'),
     ('POST', '/nodes/here/resume', {}, 'operator', 'operator'),
-    ('POST', '/jobs', {'command': 'true', 'hold': True, 'priority': 5}, 'operator', 'operator'),
+    ('POST', '/jobs', {'command': 'true', 'hold': True, 'priority': 5}, 'user', 'user'),
     ('GET', '/journal', None, 'admin', 'admin'),
     ('GET', '/tokens', None, 'viewer', 'viewer'),
     ('GET', '/tokens?all=1', None, 'admin', 'admin'),

@@ -28,6 +28,7 @@ struct call {
     enum color_when color;
     enum time_style times;
     bool is_json, is_quiet, is_help;
+    bool was_own_told; // that a priority counts among the own jobs alone
     struct list_choice list;
     struct client client;
     struct strings defaults; // values from files, which the options point to

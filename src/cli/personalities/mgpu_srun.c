@@ -233,7 +233,6 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     const struct server_options *options = call->options;
     _cleanup_strings_ struct strings words = { 0 };
     strings_add(&words, "mgpud");
-    strings_add(&words, "--priority-group=*");
     front_allow_root(&words);
     front_tell_scope(call, "mgpu_scheduler_server");
     if (options->max_time != NULL) {

@@ -27,18 +27,6 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
     size_t prefix = strlen(COMMAND_PREFIX);
     if (argc == 1 && strncmp(argv[0], COMMAND_PREFIX, prefix) == 0)
         argv[0] += prefix;
-    int r = command_submit.run(call, argc, argv, err);
-    json_t *ask = ((struct submit_options *)call->options)->ask;
-    const json_t *priority = json_object_get(ask, "priority");
-    if (r != -EPERM || json_integer_value(priority) <= 0)
-        return r;
-    /* So that one user cannot pass all others for ever. */
-    talk_line("--priority %" JSON_INTEGER_FORMAT
-              " counts as 0 here: only those of mgpud --priority-group may go before "
-              "others (everybody: mgpud --priority-group '*')",
-        json_integer_value(priority));
-    (void)json_object_set_new(ask, "priority", json_integer(0));
-    *err = (struct error){ 0 };
     return command_submit.run(call, argc, argv, err);
 }
 

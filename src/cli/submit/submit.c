@@ -220,6 +220,17 @@ void submit_tell_notes(const struct call *call, unsigned left_out)
         talk_line("--mem is memory on each GPU, which may then be shared (-m); host memory is -M");
 }
 
+/* Once, not for each of many jobs. */
+static void tell_own_priority(struct call *call, const json_t *job)
+{
+    if (call->was_own_told || call->is_quiet || !json_is_true(json_object_get(job, "own_priority")))
+        return;
+    call->was_own_told = true;
+    talk_line("priority %" PRId64
+              " orders your own jobs: those of a lower one wait for it, other users' do not",
+        field_integer(job, "priority", 0));
+}
+
 int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
     call->client.patience_ms = SUBMIT_PATIENT_MS;
@@ -230,6 +241,8 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
         (void)error_wrap(err, "it is not known whether the job was accepted");
         return error_hint(err, "mgpu ps shows whether it is there");
     }
+    if (r == 0)
+        tell_own_priority(call, *ret);
     return r;
 }
 

@@ -169,6 +169,8 @@ static void print_request(const struct page *page)
         buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
+    if (json_is_true(json_object_get(page->job, "own_priority")))
+        buffer_append_text(&text, " among its owner's jobs");
     if (json_is_true(json_object_get(page->job, "preemptible")))
         buffer_append_text(&text, ", gives way to others");
     append_span_of(&text, page->job, "idle_timeout_s", ", ended when its GPUs are unused for ");

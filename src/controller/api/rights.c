@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/api/rights.h"
 
-#include <string.h>
-
 #include "controller/config/groups.h"
 #include "controller/config/roles.h"
 
@@ -19,8 +17,6 @@ bool rights_may_raise(const struct request *request)
     const char *name = request->serve->controller->options.priority_group;
     uint32_t group;
     if (core_may(&request->who, ACTION_RAISE, NULL))
-        return true;
-    if (name != NULL && strcmp(name, "*") == 0)
         return true;
     return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid) > 0;
 }

@@ -7,5 +7,6 @@
 /* The role of a user who is known. */
 enum role rights_role(const struct serve *serve, uint32_t uid);
 
-/* May it give a job a priority above the default, because of its role or as a member of --priority-group? */
+/* Do the priorities that it gives count before the jobs of all users, because of its role or as a member of
+ * --priority-group? */
 bool rights_may_raise(const struct request *request);

@@ -190,7 +190,7 @@ const struct option_row sched_rows[] = {
     { 0, "group-max-gpus", "N", "GPUs of one group at a time (0: any number)", set_group_gpus, "0" },
     { 0, "group-max-gpu-hours", "N", "GPU-hours of one group, old ones counting less (0: any number)",
         set_group_hours, "0" },
-    { 0, "priority-group", "NAME|*", "group whose members may give priorities above 0; *: everybody",
+    { 0, "priority-group", "NAME", "group whose priorities above 0 count before the jobs of all users",
         set_priority_group },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -31,7 +31,7 @@ struct identity {
     bool is_known;
     uint32_t uid, gid;
     enum role role;     // root and the user mgpud itself runs as are administrators
-    bool may_raise;     // give a job a priority above the default, whatever the role
+    bool may_raise;     // its priorities count before the jobs of all users, whatever the role
     uint64_t first_job; // earlier jobs of this number are those of its former user, see core_first_own()
 };
 

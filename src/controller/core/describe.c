@@ -110,7 +110,8 @@ int core_describe(const struct core *core, const struct job *job, const struct c
         .key = {
             .uid = job->uid,
             .gid = job->gid,
-            .priority = ask->priority,
+            .priority = ask_priority_of_all(ask),
+            .own_priority = ask_priority_of_own(ask),
             .is_preemptible = ask->preemptible,
             .had_turn = job_had_turn(job),
             .limit_ms = ask->time_limit_ms,

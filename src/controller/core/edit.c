@@ -94,7 +94,7 @@ static int check_edit(const struct core *core, const struct identity *who, const
     if (r == 0)
         r = check_lease(job, ask, err);
     if (r == 0)
-        r = core_check_ask(core, who, ask, job->ask->priority, err);
+        r = core_check_ask(core, who, ask, err);
     if (r < 0)
         return r;
     struct job edited = *job; // borrowed: nothing of it is freed
@@ -177,6 +177,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     job_ask_copy(&copy, ask);
     copy.gpus = gpus;
     copy.time_limit_ms = core_limit_of(core, ask);
+    copy.own_priority = core_priority_is_own(core, who, ask, entry->job->ask);
     struct job_event event = {
         .type = EVENT_EDITED,
         .uid = who->uid,

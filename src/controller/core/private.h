@@ -284,8 +284,12 @@ int core_check_control(const struct core *core, const struct identity *who, uint
     const struct core_job *entry, struct error *err);
 /* What it asks for, or what the site has for those that ask for nothing. */
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
-int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
-    int32_t priority_before, struct error *err);
+int core_check_ask(
+    const struct core *core, const struct identity *who, const struct job_ask *ask, struct error *err);
+/* Does the priority that this caller asks for count among the owner's jobs alone? Nobody may go before other
+ * users' jobs by a priority that is not theirs to give; `before`: the request until now, all zero: none. */
+bool core_priority_is_own(const struct core *core, const struct identity *who, const struct job_ask *ask,
+    const struct job_ask *before);
 
 /* --- core/cluster.c --- */
 void core_node_changed(struct core *core, struct core_node *node); // up, with what it said

@@ -34,20 +34,24 @@ bool core_answer_repeated(
     return true;
 }
 
-int core_check_ask(const struct core *core, const struct identity *who, const struct job_ask *ask,
-    int32_t priority_before, struct error *err)
+bool core_priority_is_own(const struct core *core, const struct identity *who, const struct job_ask *ask,
+    const struct job_ask *before)
 {
-    int32_t free_ride = priority_before > 0 ? priority_before : 0;
-    if (ask->priority > free_ride && !who->may_raise && !core_may(who, ACTION_RAISE, NULL)) {
-        (void)error_set(
-            err, -EPERM, "a priority of %d is above the default, which you may not give", ask->priority);
-        return error_hint(
-            err, "0 and below are free; operators may give more (roles and priority-group of mgpud)");
-    }
+    if (ask->priority <= 0)
+        return false;
+    if (who->may_raise || core_may(who, ACTION_RAISE, NULL)) // another value is theirs
+        return ask->own_priority && !(before->own_priority && ask->priority != before->priority);
+    return ask->own_priority || before->own_priority || ask->priority > before->priority;
+}
+
+int core_check_ask(
+    const struct core *core, const struct identity *who, const struct job_ask *ask, struct error *err)
+{
     if (ask->idle_ok && core->options.idle.is_ok_for_operators && !who->may_raise &&
         !core_may(who, ACTION_MANAGE, NULL)) {
         (void)error_set(err, -EPERM, "idle_ok is not yours to ask for here");
-        return error_hint(err, "only those who may give priorities may keep GPUs unused (mgpud --idle-ok)");
+        return error_hint(
+            err, "only operators and members of priority-group may keep GPUs unused (mgpud --idle-ok)");
     }
     if (core->options.max_time_ms != 0 && ask->lease_pid == 0 &&
         ask->time_limit_ms > core->options.max_time_ms) {
@@ -74,7 +78,7 @@ static int check_submit(
         return error_set(err, -EPERM, "nobody knows who asks");
     int r = job_spec_validate(spec, err);
     if (r == 0)
-        r = core_check_ask(core, who, &spec->ask, 0, err);
+        r = core_check_ask(core, who, &spec->ask, err);
     if (r < 0)
         return r;
     if (core->n_undone >= core->options.queue_max) {
@@ -93,12 +97,13 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
 }
 
 /* What follows from the site's rules and from the rest of the request. */
-static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus)
+static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus, bool own_priority)
 {
     struct job_ask ask = *job->ask;
     ask.time_limit_ms = time_limit_ms;
     ask.gpus = gpus;
-    if (ask.time_limit_ms != job->ask->time_limit_ms || ask.gpus != job->ask->gpus)
+    ask.own_priority = own_priority;
+    if (!job_ask_equal(&ask, job->ask))
         job_set_ask(job, &ask);
 }
 
@@ -107,6 +112,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     const struct core_facts *facts, struct job **ret, struct description *ret_description, struct error *err)
 {
     static const struct core_facts none = { 0 };
+    static const struct job_ask nothing = { 0 };
     int r = check_submit(core, who, spec, err);
     if (r < 0)
         return r;
@@ -114,7 +120,8 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->uid = who->uid;
     job->gid = who->gid;
     job->submitted_ms = core->now_ms;
-    complete_ask(job, core_limit_of(core, job->ask), job->ask->gpus);
+    complete_ask(job, core_limit_of(core, job->ask), job->ask->gpus,
+        core_priority_is_own(core, who, job->ask, &nothing));
     r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
     if (r < 0)
         return r;
@@ -125,7 +132,8 @@ static int make_job(const struct core *core, const struct identity *who, const s
         description_clear(ret_description);
         return r == -ENOENT ? err->code = -EINVAL : r;
     }
-    complete_ask(job, job->ask->time_limit_ms, ret_description->spec.key.request.gpus);
+    complete_ask(
+        job, job->ask->time_limit_ms, ret_description->spec.key.request.gpus, job->ask->own_priority);
     *ret = take_ptr(job);
     return 0;
 }

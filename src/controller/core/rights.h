@@ -18,7 +18,7 @@ enum action {
     ACTION_SUBMIT,  // a job of one's own
     ACTION_CONTROL, // a job: cancel, hold, release, edit, signal, suspend, continue, requeue
     ACTION_READ,    // what a job wrote
-    ACTION_RAISE,   // give a priority above the default
+    ACTION_RAISE,   // give a priority that counts before the jobs of all users
     ACTION_MANAGE,  // GPUs and nodes: pause, drain, resume; reservations
     ACTION_AUDIT,   // the journal: what everybody did
     ACTION_TOKEN,   // tokens: list and revoke them; made only for oneself

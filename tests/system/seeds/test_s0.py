@@ -363,9 +363,7 @@ def test_S0_23_setup_fails(box):
     assert 'no such thing' in box.output(number)
 
 
-def test_S0_24_priority(make_instance, gate):
-    """As mgpu_scheduler_server starts it: everybody may."""
-    box = make_instance(GPUS, arguments=('--priority-group', '*'))
+def test_S0_24_priority(box, gate):
     _, first = srun(box, '--gpu-ids', '0', '--', *gate.command())
     box.wait(first, 'running')
     _, low = srun(box, '--gpu-ids', '0', '--', 'true')
@@ -458,6 +456,24 @@ def test_S0_35_fair_among_users(make_instance, bo):
     _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
     ended = [box.wait(job) for job in (*mine, other)]
     assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) < 4, ended
+
+
+@pytest.mark.root
+def test_S0_24_S0_35_a_flood_of_high_priorities_keeps_no_other_user_waiting(make_instance, gate, ana, bo):
+    """A priority orders the jobs of its owner, and is said to."""
+    box = make_instance('sim:1x24G', arguments=('--policy', 'easy'))
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command(), user=ana)
+    box.wait(first, 'running')
+    _, low = srun(box, '--gpu-ids', '0', '--', 'true', user=ana)
+    _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
+    flood = [srun(box, '--gpu-ids', '0', '--priority', '1000', '--', 'true', user=ana)[1] for _ in range(3)]
+    done = box.mgpu('--gpu-ids', '0', '--priority', '9', '--', 'true', program='mgpu_srun', user=ana, check=True)
+    assert done.err == 'mgpu_srun: priority 9 orders your own jobs: those of a lower one wait for it, other users\' do not\n', done
+    middle = int(JOB.fullmatch(done.out)[2])
+    assert 'later submissions are ahead because their owner gave them a higher priority' in box.mgpu('why', low, user=ana).out
+    gate.open()
+    started = {job: box.wait(job)['started_at'] for job in (low, middle, other, *flood)}
+    assert sorted(started, key=started.get) == [other, *flood, middle, low]
 
 
 def test_S0_38_the_smaller_limit_wins(make_instance):

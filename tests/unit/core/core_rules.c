@@ -435,18 +435,52 @@ static void reserved_gpus_are_for_their_users(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-static void a_priority_above_the_default_takes_a_right(void **state)
+static void a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it(void **state)
 {
     struct bench *b = *state;
-    struct job_spec *spec = make_spec(1), *allowed = make_spec(1);
+    struct job_spec *spec = make_spec(1), *allowed = make_spec(1), *low = make_spec(1);
     struct identity raiser = owner;
     raiser.may_raise = true;
     spec->ask.priority = allowed->ask.priority = 5;
+    low->ask.priority = -5;
     submit(b, spec, &one);
     core_submit(b->core, b->now_ms, b->now_ms, &raiser, allowed, NULL, &two);
+    submit(b, low, &three);
     bench_settle(b);
-    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
-    assert_int_equal(bench_answer(b, &two)->code, 0);
+    const struct job *own = core_job(b->core, bench_answer(b, &one)->job);
+    assert_int_equal(own->ask->priority, 5);
+    assert_true(own->ask->own_priority);
+    assert_false(core_job(b->core, bench_answer(b, &two)->job)->ask->own_priority);
+    assert_false(core_job(b->core, bench_answer(b, &three)->job)->ask->own_priority);
+}
+
+static bool edited(struct bench *b, uint64_t job, const struct identity *who, int32_t priority)
+{
+    static int requests[BENCH_MAX];
+    struct job_ask ask;
+    job_ask_copy(&ask, core_job(b->core, job)->ask);
+    ask.priority = priority;
+    core_edit(b->core, b->now_ms, b->now_ms, who, job, &ask, NULL, NULL, &requests[b->n_answers]);
+    job_ask_clear(&ask);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, job)->ask->priority, priority);
+    return core_job(b->core, job)->ask->own_priority;
+}
+
+static void an_edit_makes_a_priority_one_of_all_only_by_those_who_may(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(1);
+    spec->hold = true;
+    spec->ask.priority = 5;
+    submit(b, spec, &one);
+    bench_settle(b);
+    uint64_t job = bench_answer(b, &one)->job;
+    assert_true(edited(b, job, &owner, 900));
+    assert_false(edited(b, job, &admin, 9));
+    assert_false(edited(b, job, &owner, 8)); // lower than what was given
+    assert_true(edited(b, job, &owner, 10));
+    assert_false(edited(b, job, &owner, -1));
 }
 
 static void jobs_of_one_command_have_one_stem(void **state)
@@ -506,7 +540,8 @@ int main(void)
         CASE(a_paused_gpu_gets_no_job_until_its_time_is_over),
         CASE(a_drained_node_gets_no_job),
         CASE(reserved_gpus_are_for_their_users),
-        CASE(a_priority_above_the_default_takes_a_right),
+        CASE(a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it),
+        CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may),
         CASE(jobs_of_one_command_have_one_stem),
         CASE(two_turns_never_have_the_same_time),
     };

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order that users give their own jobs. An own priority changes nothing for other users: instead of
+ * bringing a job forward it holds its owner's jobs of a lower one behind it. So each class stands where the
+ * policy puts it, or right behind the last of its owner's classes of a higher own priority, whichever comes
+ * later; no job of anybody comes before one of another user that it would not have come before otherwise.
+ *
+ * Classes that do not wait in the tree, or that have had their turn (sched_rank.c), hold nobody back, and
+ * preemptible ones only each other. What changed is settled before a pass; within one, a class keeps behind
+ * what held it back when the pass began.
+ */
+#include <math.h>
+
+#include "job/ask.h"
+#include "sched/sched_private.h"
+
+void sched_own_changed(struct sched *sched, struct queue_class *class)
+{
+    if (class->account->n_own == 0)
+        return;
+    class->account->is_own_stale = true;
+    sched->is_own_stale = true;
+    sched->is_dirty = true;
+}
+
+double sched_own_rank(const struct queue_class *class)
+{
+    return class->policy_rank > class->behind ? class->policy_rank : nextafter(class->behind, INFINITY);
+}
+
+static bool is_ordered(const struct queue_class *class, bool is_preemptible)
+{
+    return class->size > 0 && class->key.is_preemptible == is_preemptible && class->key.priority <= 0 &&
+           class->policy_rank < RANK_TURN_OVER;
+}
+
+/* The last ranks of the account's classes, by own priority; -INFINITY: there are none. */
+static void find_last(const struct account *account, bool is_preemptible, double *last)
+{
+    for (size_t i = 0; i <= ASK_PRIORITY_MAX; i++)
+        last[i] = -INFINITY;
+    for (const struct queue_class *class = account->classes; class != NULL; class = class->peer_after)
+        if (is_ordered(class, is_preemptible) && class->policy_rank > last[class->key.own_priority])
+            last[class->key.own_priority] = class->policy_rank;
+}
+
+/* From the last ranks of each own priority to the rank behind which its jobs stand. */
+static void hold_behind(double *last)
+{
+    double behind = -INFINITY;
+    for (size_t i = ASK_PRIORITY_MAX + 1; i-- > 0;) {
+        double own = last[i];
+        last[i] = behind;
+        if (own > behind)
+            behind = own;
+        else if (own > -INFINITY)
+            behind = nextafter(behind, INFINITY);
+    }
+}
+
+static void settle(struct sched *sched, const struct account *account, bool is_preemptible)
+{
+    double behind[ASK_PRIORITY_MAX + 1];
+    find_last(account, is_preemptible, behind);
+    hold_behind(behind);
+    for (struct queue_class *class = account->classes; class != NULL; class = class->peer_after) {
+        if (!is_ordered(class, is_preemptible))
+            continue;
+        class->behind = behind[class->key.own_priority];
+        double rank = sched_own_rank(class);
+        if (rank != class->rank)
+            sched_move_class(sched, class, rank, false);
+    }
+}
+
+void sched_own_settle(struct sched *sched)
+{
+    if (!sched->is_own_stale)
+        return;
+    sched->is_own_stale = false;
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next) {
+        if (!account->is_own_stale)
+            continue;
+        account->is_own_stale = false;
+        settle(sched, account, false);
+        settle(sched, account, true);
+    }
+}
