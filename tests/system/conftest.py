@@ -19,8 +19,20 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def needs_its_module(item):
+    """Whether the test uses something that is made once for its file, such as an instance."""
+    return any(fixture.scope == 'module' for fixtures in item._fixtureinfo.name2fixturedefs.values()
+               for fixture in fixtures)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
+    """Tests run side by side (`-n 6 --dist loadgroup`): those that share an instance in one worker, all others anywhere.
+
+    Tests that use the same fixed path name a group of their own: `@pytest.mark.xdist_group('that path')`."""
     for item in items:
+        if not item.get_closest_marker('xdist_group') and needs_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         if item.get_closest_marker('root') and not harness.IS_ROOT:
             item.add_marker(pytest.mark.skip(reason='needs root'))
         if item.get_closest_marker('gpu') and not harness.HAS_NVIDIA:

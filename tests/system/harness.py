@@ -6,6 +6,7 @@ process through a pidfd. Programs are copied from the build folder to a place th
 """
 
 import contextlib
+import fcntl
 import functools
 import grp
 import http.client
@@ -54,6 +55,14 @@ def programs():
     return copy_programs(build_folder())
 
 
+def open_folder(path):
+    """Lets every user enter a folder below /tmp that pytest has made for the tests' own user."""
+    path = str(path)
+    while path.startswith('/tmp/'):
+        os.chmod(path, 0o755)
+        path = os.path.dirname(path)
+
+
 class User:
     """A user of this machine, with what is needed to run something as him."""
 
@@ -90,7 +99,14 @@ class User:
 
 
 def make_user(name, group=None):
-    """The user of that name, made when missing (as root)."""
+    """The user of that name, made when missing (as root). Tests that run side by side ask for the same ones."""
+    with open(__file__, encoding='utf-8') as source:
+        fcntl.flock(source, fcntl.LOCK_EX)
+        add_user(name, group)
+    return User(name)
+
+
+def add_user(name, group):
     try:
         pwd.getpwnam(name)
     except KeyError:
@@ -102,7 +118,6 @@ def make_user(name, group=None):
             subprocess.run(['groupadd', group], check=True)
         if name not in grp.getgrnam(group).gr_mem:
             subprocess.run(['usermod', '-a', '-G', group, name], check=True)
-    return User(name)
 
 
 class Done:

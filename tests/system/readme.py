@@ -130,8 +130,8 @@ ip link set lo up
 cp -a /etc/. "$1/etc"
 mount --bind "$1/etc" /etc
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /var/lib/mgpu "$2"
-mount -t tmpfs -o mode=755 tmpfs /var/lib/mgpu
+mount -t tmpfs -o mode=755 tmpfs /var/lib
+mkdir /var/lib/mgpu
 mount -t tmpfs -o "mode=700,uid=$3,gid=$4" tmpfs "$2"
 echo ready
 exec sleep infinity

@@ -440,7 +440,8 @@ def tls_connection(port, purpose):
 
 
 @pytest.mark.parametrize('frame', [os.urandom(300), b'mgR1' + b'\xaa\x00\x00\x00\xff\xff\xff\x7f' + bytes(100),
-                                   b'mgR1' + b'\x64\x00\x00\x00\x10\x00\x00\x00' + bytes(30)])
+                                   b'mgR1' + b'\x64\x00\x00\x00\x10\x00\x00\x00' + bytes(30)],
+                         ids=['random bytes', 'too long', 'cut short'])
 def test_garbage_frames_of_strangers_end_their_connection(lone, frame):
     lone.ticket()
     with tls_connection(lone.port, 'mgpu-join/1') as connection:

@@ -50,8 +50,7 @@ def attempt(folder):
 @pytest.fixture(scope='module')
 def nodes(tmp_path_factory):
     folder = tmp_path_factory.mktemp('devices')
-    for parent in (folder, folder.parent, folder.parent.parent):
-        os.chmod(parent, 0o755)
+    harness.open_folder(folder)
     for name, minor in [(f'nvidia{n}', n) for n in range(N_GPUS)] + [('nvidiactl', CTL)]:
         os.mknod(folder / name, 0o20666, os.makedev(NVIDIA_MAJOR, minor))
         os.chmod(folder / name, 0o666)
@@ -321,8 +320,7 @@ def test_doctor_says_that_it_holds(guarded):
 def test_the_directory_can_come_from_the_configuration(make_instance, nodes, tmp_path):
     settings = tmp_path / 'mgpu.yaml'
     settings.write_text(f'device-dir: {nodes}\n')
-    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        os.chmod(parent, 0o755)
+    harness.open_folder(tmp_path)
     instance = make_instance(arguments=['--config', str(settings)])
     if not feature(instance)['on']:
         pytest.skip(feature(instance)['text'])

@@ -93,9 +93,7 @@ def cluster(someone):
 def partly(ana, tmp_path_factory):
     """The same, with a directory in which n2 has nothing."""
     hidden = str(tmp_path_factory.mktemp('hidden'))
-    os.chmod(os.path.dirname(hidden), 0o755)
-    os.chmod(os.path.dirname(os.path.dirname(hidden)), 0o755)
-    os.chmod(hidden, 0o755)
+    harness.open_folder(hidden)
     os.mkdir(f'{hidden}/here')
     os.chown(f'{hidden}/here', ana.uid, ana.gid)
     with open(f'{hidden}/here/tool', 'w', encoding='ascii') as out:

@@ -430,8 +430,7 @@ def test_a_drain_returns_when_nothing_runs_there(box, admin, gate):
         box.wait(job, 'running')
     node = box.gpus()[0]['node']
     draining = box.popen('gpu', 'drain', '--wait', '--reason', 'fan', '1-2', f'{node}:0', user=admin)
-    next(event for event in box.events(after=0)
-         if event['data']['type'] == 'cluster' and event['data'].get('message') == 'fan')
+    box.await_gpus(lambda gpus: [gpu['state'] for gpu in gpus[:3]] == ['paused'] * 3)
     late = box.post_job(['true'], gpu_ids='0')
     for number in range(2):
         assert draining.poll() is None, f'{2 - number} jobs are still there'

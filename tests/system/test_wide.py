@@ -88,6 +88,19 @@ def test_cancel_ends_all_parts(cluster):
     assert [part['ended_by'] for part in ended['parts']] == ['cancelled', 'cancelled']
 
 
+@pytest.mark.parametrize('nodes', [1, 2])
+def test_exec_works_as_soon_as_a_job_runs(cluster, nodes):
+    box = cluster.box
+    for _ in range(4):
+        job = box.submit('-N', nodes, '-g', nodes, '--', 'sleep', '1000')
+        box.wait(job, 'running')
+        for _ in range(2):
+            done = box.mgpu('exec', '--rank', nodes - 1, job, '--', 'echo', 'here')
+            assert (done.code, done.out) == (0, 'here\n'), done
+        box.mgpu('cancel', job, check=True)
+        box.wait(job)
+
+
 def test_exec_reaches_the_node_of_a_rank(cluster):
     box = cluster.box
     job = box.submit('-N', '2', '-g', '2', '--', 'sleep', '1000')

@@ -50,6 +50,11 @@ def test_S0_1_four_programs(names, name):
     assert done.stdout.startswith(f'usage: {name}'), done
 
 
+# The server leaves a link in /tmp; tests that start it take turns.
+OLD_SOCKET = '/tmp/mgpu_scheduler.sock'
+in_turn = pytest.mark.xdist_group(OLD_SOCKET)
+
+
 def own_server(place, *arguments, name='mgpu_scheduler_server'):
     """The server of a user who has nothing configured, with a place of its own for what it writes."""
     user = harness.User('nobody') if harness.IS_ROOT else None
@@ -80,6 +85,7 @@ def end(process):
     return rest
 
 
+@in_turn
 def test_S0_2_S0_4_S0_9_the_server_needs_nothing(place):
     process = own_server(place, '--', '--listen', 'none')
     said = lines_until(process, 'is ready')
@@ -87,6 +93,7 @@ def test_S0_2_S0_4_S0_9_the_server_needs_nothing(place):
     assert 'without root: it serves one user' in said and 'only jobs of uid' in said, said
 
 
+@in_turn
 def test_S0_3_S0_37_a_longest_time(place):
     process = own_server(place, '--max-job-time', '1', '--', '--listen', 'none', '--gpus', GPUS)
     lines_until(process, 'is ready')
@@ -114,27 +121,27 @@ def test_S0_3_nonsense_is_refused(names):
     assert done.returncode == 2 and "--max-job-time: 'soon'" in done.stderr, done
 
 
+@in_turn
 def test_S0_5_the_old_socket(place):
     process = own_server(place, '--', '--listen', 'none', '--gpus', GPUS)
     lines_until(process, 'is ready')
-    old = '/tmp/mgpu_scheduler.sock'
     try:
-        assert os.readlink(old) == f'{place}/run/mgpu/mgpud.sock'
+        assert os.readlink(OLD_SOCKET) == f'{place}/run/mgpu/mgpud.sock'
         user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
         done = subprocess.run([f'{harness.programs()}/mgpu_queue'], env={'PATH': '/usr/bin:/bin'}, text=True, check=False,
                               capture_output=True, **user)
         assert done.returncode == 0 and done.stdout.startswith('ALIAS'), done
     finally:
         end(process)
-        os.unlink(old)
+        os.unlink(OLD_SOCKET)
 
 
+@in_turn
 @pytest.mark.root
 def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
     """Also where another user has left a link that leads nowhere; a second start changes nothing."""
-    old = '/tmp/mgpu_scheduler.sock'
-    os.symlink('/nonexistent/socket', old)
-    os.lchown(old, bo.uid, bo.gid)
+    os.symlink('/nonexistent/socket', OLD_SOCKET)
+    os.lchown(OLD_SOCKET, bo.uid, bo.gid)
     start = ('mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib && '
              f'exec {names}/mgpu_scheduler_server -- --listen none --gpus {GPUS} --user nobody')
     env = {'PATH': '/usr/bin:/bin:/usr/sbin:/sbin', 'HOME': '/root', 'ASAN_OPTIONS': 'detect_leaks=0'}
@@ -144,11 +151,11 @@ def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
     def inside(*words, user=None):
         as_user = [] if user is None else ['setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups']
         return subprocess.run(['nsenter', '-t', str(process.pid), '-m', *as_user, *words], capture_output=True, text=True,
-                              check=False, env={**env, 'HOME': '/', 'MGPU_SOCKET': old}, timeout=harness.DEADLINE_S)
+                              check=False, env={**env, 'HOME': '/', 'MGPU_SOCKET': OLD_SOCKET}, timeout=harness.DEADLINE_S)
 
     try:
         said = lines_until(process, 'is ready')
-        assert os.readlink(old) == '/run/mgpu/mgpud.sock' and os.lstat(old).st_uid == 0, said
+        assert os.readlink(OLD_SOCKET) == '/run/mgpu/mgpud.sock' and os.lstat(OLD_SOCKET).st_uid == 0, said
         assert 'jobs that root submits run as root' in said
         for user in (ana, bo, None):
             done = inside(f'{names}/mgpu_srun', '--gpu-ids', '0', '--', 'true', user=user)
@@ -159,7 +166,7 @@ def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
         assert inside(f'{names}/mgpu', 'wait', '1', '2', '3').returncode == 0
     finally:
         end(process)
-        os.unlink(old)
+        os.unlink(OLD_SOCKET)
 
 
 @pytest.mark.parametrize('name, words', [('mgpu_srun', ['--', 'true']), ('mgpu_queue', []), ('mgpu_cancel', ['1'])])

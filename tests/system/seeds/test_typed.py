@@ -26,14 +26,29 @@ OWN_GPUS = '--gpus sim:4x24G'
 TRAIN = 'import os; print("training on", os.environ["CUDA_VISIBLE_DEVICES"])\n'
 
 
+# Of what is in /tmp the machine has only the directories that are its arguments.
+START = '''set -e
+mount -t tmpfs -o mode=755 none /run
+mount -t tmpfs -o mode=755 none /var/lib
+mount -t tmpfs -o mode=1777 none /mnt
+for folder; do
+    mkdir "/mnt/${folder##*/}"
+    mount --bind "$folder" "/mnt/${folder##*/}"
+done
+mount --rbind /mnt /tmp
+ip link set lo up
+echo ready
+exec sleep 100000
+'''
+
+
 class Machine:
-    """A machine of its own, as far as its network, /run and /var/lib go. Everybody's home is below `place`."""
+    """A machine of its own, as far as its network, /run, /tmp and /var/lib go. Everybody's home is below `place`."""
 
     def __init__(self, place, names):
         self.place, self.names, self.servers = place, names, []
-        start = ('mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib && '
-                 'ip link set lo up && echo ready && exec sleep 100000')
-        self.holder = subprocess.Popen(['unshare', '-mn', 'sh', '-c', start], stdout=subprocess.PIPE, text=True)
+        self.holder = subprocess.Popen(['unshare', '-mn', 'sh', '-c', START, 'sh', place, names], stdout=subprocess.PIPE,
+                                       text=True)
         if self.holder.stdout.readline() != 'ready\n':
             self.holder.wait(harness.DEADLINE_S)
             pytest.skip('there can be no namespaces here')
@@ -106,8 +121,6 @@ class Machine:
                 process.wait(harness.DEADLINE_S)
         self.holder.kill()
         self.holder.wait()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink('/tmp/mgpu_scheduler.sock')
 
 
 @pytest.fixture
