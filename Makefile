@@ -7,7 +7,7 @@ CHECKS ?= build-check build-clang build-older
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-vm soak install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-real check-all check-vm soak install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -34,9 +34,20 @@ run:
 	examples/demo $(BUILD)
 
 # Installs what the tests need, builds three times, runs every test; the last line is "N passed, N failed".
+# QUICK=1: one build and the short tests, and which are left out.
 check:
 	tools/install-packages check
-	tools/run-tests
+	tools/run-tests $(if $(QUICK),--quick)
+
+# Tests with programs of others (MUNGE, Open MPI over ssh, a mail system), which it installs. For machines that may have them.
+check-real:
+	tools/install-packages check
+	tools/run-tests --real
+
+# Both, with one last line.
+check-all:
+	tools/install-packages check
+	tools/run-tests --with-real
 
 # The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one; and nodes of
 # the commit OLDER with this mgpud, and the other way round.

@@ -14,6 +14,8 @@ import harness
 def pytest_configure(config):
     config.addinivalue_line('markers', 'root: needs root (several users)')
     config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
+    config.addinivalue_line('markers', 'real: needs a package that only make check-real installs')
+    config.addinivalue_line('markers', 'smoke: short, and shows that most works: make check QUICK=1')
     # A shell without job control has what it starts in the background ignore SIGINT, and so would all that is tested.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

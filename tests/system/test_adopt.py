@@ -71,6 +71,7 @@ def adopt(box, *arguments, **options):
     return int(box.mgpu('adopt', *arguments, check=True, **options).out)
 
 
+@pytest.mark.smoke
 def test_an_adopted_process_has_its_gpus_until_it_ends(make_instance, outsiders):
     box, outsider = make_instance(), outsiders()
     job = adopt(box, outsider.pid, '-g', 2, '-J', 'mine')

@@ -16,6 +16,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.smoke
+
 LIMIT_S = 30
 
 

@@ -44,6 +44,7 @@ def test_a_node_without_gpus_is_back_when_the_controller_is(lone):
     lone.await_node('n1', lambda found: found['state'] == 'up', node)
 
 
+@pytest.mark.smoke
 def test_a_job_runs_on_a_remote_node_and_its_output_is_followed(cluster, gate):
     box = cluster.box
     job = box.submit('-g', '4', '--', *gate.command('echo on $MGPU_NODE; echo $CUDA_VISIBLE_DEVICES; exit 3'))
@@ -65,6 +66,7 @@ def test_jobs_use_all_nodes(cluster, gate):
     assert [box.wait(job)['exit_code'] for job in jobs] == [0, 0]
 
 
+@pytest.mark.smoke
 def test_a_remote_job_is_cancelled(cluster, gate):
     box = cluster.box
     job = box.submit('-g', '1', '--', *gate.command())
@@ -132,6 +134,7 @@ def test_a_token_does_not_stay_in_the_command_line(cluster):
 
 # --- restarts ---
 
+@pytest.mark.smoke
 def test_a_job_outlives_a_restart_of_the_controller(cluster, gate):
     box = cluster.box
     job = box.submit('-g', '1', '--', *gate.command('echo after; exit 7'))
@@ -218,6 +221,7 @@ def test_a_detached_agent_and_its_worker_leave_the_callers_terminal(lone):
         assert all(harness.wait_process(pid) for pid in agents)
 
 
+@pytest.mark.smoke
 def test_a_token_is_good_once(lone):
     ticket = lone.ticket()
     lone.add('n1').join(ticket)

@@ -43,6 +43,7 @@ def test_a_mistake_in_the_file_is_told_with_its_line(place, text, where, what):
     assert where in said and what in said, said
 
 
+@pytest.mark.smoke
 def test_the_file_sets_what_the_command_line_leaves_open(make_instance, place):
     path = f'{place}/mgpu.yaml'
     with open(path, 'w', encoding='utf-8') as out:
@@ -114,6 +115,7 @@ def test_check_config_says_what_is_set_and_starts_nothing(place):
     assert done.returncode == 64 and f'{path}:1' in done.stderr and 'long' in done.stderr, done
 
 
+@pytest.mark.smoke
 def test_a_reload_takes_up_what_it_can_and_says_the_rest(make_instance, place):
     path = f'{place}/mgpu.yaml'
     write(path, 'user-max-gpus: 1\nnode: one\n')

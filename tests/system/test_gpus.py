@@ -3,6 +3,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.smoke
+
 GPUS = 'sim:8x24G'
 
 

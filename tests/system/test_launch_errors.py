@@ -11,6 +11,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.smoke
+
 
 def start(box, *arguments, **options):
     """Runs in the foreground; what `mgpu run` did, and the job."""

@@ -113,6 +113,7 @@ def await_new_worker(instance, old):
 
 # --- memory ---
 
+@pytest.mark.smoke
 def test_a_job_that_uses_more_memory_than_it_asked_for_ends_as_oom(limited):
     done = limited.mgpu('run', '-g', '0', '-M', '64M', '--', PYTHON, '-c', f'print("last words", flush=True); {HOG}')
     assert done.code == 137, done

@@ -16,7 +16,8 @@ import harness
 
 MUNGED = shutil.which('munged') or shutil.which('munged', path='/usr/sbin')
 MUNGE = shutil.which('munge')
-pytestmark = pytest.mark.skipif(not (MUNGED and MUNGE), reason='munge is not installed')
+pytestmark = [pytest.mark.real,
+              pytest.mark.skipif(not (MUNGED and MUNGE), reason='munge is not installed: tools/install-packages real')]
 
 
 def free_port():

@@ -52,6 +52,7 @@ def saver(bell, gate, wait='0.3', word='CHECKPOINTED', name='TERM', before='true
 
 # --- what it says ---
 
+@pytest.mark.smoke
 def test_progress_and_status_are_shown(box, gate):
     job = box.submit('--', *talker(gate, 'PROGRESS=0.4\\nSTATUS=epoch 3\\nWHAT=ever\\n'))
     shown = said(box, job, 'progress', 0.4)

@@ -23,6 +23,7 @@ SETTLE_S = 60 + CYCLES
 
 # --- one death at a time ---
 
+@pytest.mark.smoke
 def test_a_job_goes_on_while_the_daemon_is_away(make_instance, gate, bell):
     instance = make_instance()
     job = instance.post_job(['sh', '-c', f'echo before; echo up > {bell.path}; read x < {gate.path}; echo after; exit 7'])
@@ -50,6 +51,7 @@ def test_a_job_that_ended_while_all_daemons_were_away_has_its_status(make_instan
     assert instance.output(job) == 'out\n'
 
 
+@pytest.mark.smoke
 def test_a_queued_job_survives_and_keeps_its_place(make_instance, gate):
     instance = make_instance(gpus='sim:1x8G')
     blocker = instance.post_job(gate.command())
@@ -73,6 +75,7 @@ def test_an_acknowledged_cancel_is_carried_out_after_a_crash(make_instance, gate
     assert instance.wait(job)['state'] == 'cancelled'
 
 
+@pytest.mark.smoke
 def test_a_dead_agent_is_started_anew_and_jobs_go_on(make_instance, gate, bell):
     instance = make_instance()
     job = instance.post_job(['sh', '-c', f'echo up > {bell.path}; read x < {gate.path}; exit 3'])

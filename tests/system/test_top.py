@@ -104,6 +104,7 @@ def test_it_shows_gpus_jobs_and_output_and_q_leaves_the_terminal_as_it_was(box, 
     assert 'mgpu' not in one.text().replace('mgpu-t', ''), 'nothing is left on the screen'
 
 
+@pytest.mark.smoke
 def test_what_changes_is_shown_without_a_key(box, top, gate):
     one = top()
     one.wait('no jobs now|^│[✓✗⊘]')

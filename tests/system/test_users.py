@@ -11,7 +11,7 @@ import pytest
 
 import harness
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.smoke]
 ARGUMENTS = ()
 
 REPORT = r'''

@@ -17,6 +17,8 @@ import pytest
 import harness
 import readme
 
+pytestmark = pytest.mark.smoke
+
 LIMIT_S = 30
 
 

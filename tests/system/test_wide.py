@@ -8,6 +8,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.smoke
+
 Cluster = pytest.importorskip('cluster').Cluster  # nodes that join over TLS
 
 DEADLINE_S = harness.DEADLINE_S
