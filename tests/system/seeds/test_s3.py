@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """srun, run_server and the three HTTP calls: a test for each line of checklist.tsv, named by its number."""
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -212,7 +214,7 @@ def test_S3_14_ctrl_c_withdraws(served):
 
 # --- scheduling ---
 
-def test_S3_16_gpus_that_others_use_are_left_alone(make_instance, place):
+def test_S3_16_S3_27_gpus_that_others_use_are_left_alone(make_instance, place):
     """On a stand-in for the driver's library: a process of nobody's is on GPU 0."""
     machine = nvml.Nvml(place)
     machine.add(bus=1, uuid='GPU-a')
@@ -336,14 +338,44 @@ def test_S3_23_S3_24_many_that_wait(served):
 
 # --- other ---
 
-def test_S3_27_one_machine_and_others():
-    with open(f'{harness.ROOT}/man/mgpud.8.scd', encoding='utf-8') as source:
-        assert '*--foreign*' in source.read()
+TALLIED = '''
+import os, pytest
+def test_passes(): pass
+def test_fails(): assert False
+@pytest.fixture
+def broken(): assert False
+def test_cannot_begin(broken): pass
+@pytest.mark.skip(reason='not here')
+def test_is_skipped(): pass
+'''
 
 
-def test_S3_28_one_command():
-    with open(f'{harness.ROOT}/README.md', encoding='utf-8') as source:
-        assert 'make check' in source.read()
+@pytest.fixture
+def tally(tmp_path):
+    """Runs TALLIED and more by the function of tools/run-tests that `make check` counts with."""
+    source = importlib.machinery.SourceFileLoader('run_tests', f'{harness.ROOT}/tools/run-tests')
+    run_tests = importlib.util.module_from_spec(importlib.util.spec_from_loader('run_tests', source))
+    source.exec_module(run_tests)
+
+    def count(more):
+        (tmp_path / 'test_tallied.py').write_text(TALLIED + more, encoding='ascii')
+        made = run_tests.Tally()
+        run_tests.run_system_tests(made, [str(tmp_path)], {}, jobs='2', report=f'{tmp_path}/report.xml')
+        return made
+
+    return count
+
+
+def test_S3_28_one_command_counts_every_test(tally):
+    """One that cannot begin has failed, too."""
+    made = tally('')
+    assert (made.passed, made.failed, made.skipped) == (1, 2, 1), made.failures
+
+
+@pytest.mark.parametrize('more, failure', [('def test_kills(): os.kill(os.getpid(), 9)', 'test_kills'), ('import nothing', 'tallied')])
+def test_S3_28_what_cannot_be_counted_is_a_failure(tally, more, failure):
+    """A test that takes its worker along, and a file that cannot be read."""
+    assert any(failure in name for name in tally(more).failures)
 
 
 def test_S3_29_the_srun_of_slurm_stays(names, place):

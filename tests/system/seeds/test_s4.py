@@ -8,6 +8,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.smoke
+
 GPUS = 'sim:4x24G'
 
 
