@@ -135,6 +135,16 @@ def test_mail_goes_by_sendmail_as_the_owner_and_tells_what_happened(make_instanc
     assert 'mail (fail): sent' in shown, shown
 
 
+def test_what_a_mail_program_delivers_after_its_end_arrives(make_instance, place, gate, sendmail):
+    with open(sendmail, 'w', encoding='utf-8') as out:
+        out.write(f'#!/bin/sh\ncat > {place}/part\n(read x < {gate.path}; mv {place}/part {place}/text) > /dev/null 2>&1 &\n')
+    box = make_instance(GPUS, arguments=('--sendmail', sendmail))
+    job = submit(box, 'true', '--notify', 'mail')
+    await_state(box, job, 'sent')
+    gate.open()
+    harness.until(lambda: os.path.exists(f'{place}/text'), 'it was ended')
+
+
 def test_no_line_of_a_mail_comes_from_a_name(make_instance, place, sendmail):
     box = make_instance(GPUS, arguments=('--sendmail', sendmail))
     job = box.post_job(['true'], notify=['mail:ana@lab.example'], gpus=0, name='x: é\u0085 Bcc: eve@lab')

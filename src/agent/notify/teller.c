@@ -6,8 +6,9 @@
  *         └── TOLD
  *
  * Its cell is like that of a job's step, of attempt 0, which no job has: no device of a GPU can be opened in
- * it, memory and processes are few, and what is left in it is killed with it. An agent that leaves kills its
- * tellers; the controller then has them told again.
+ * it, memory and processes are few, and what is left in it is killed with it. Mail programs exit when they
+ * have queued a mail and deliver it in the background: what they leave has as much time again. An agent that
+ * leaves kills its tellers; the controller then has them told again.
  */
 #include "agent/notify/teller.h"
 
@@ -24,6 +25,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "job/notify.h"
 
 #define CLEAR_MS   50
 #define CLEARS_MAX 200U
@@ -48,7 +50,8 @@ struct teller {
     size_t said_length;
     unsigned reads, clears;
     int64_t time_ms;
-    bool is_late;
+    int64_t rest_ms; // in CLEARING, for what is left in the cell
+    bool is_mail, is_late;
 };
 
 struct tellers {
@@ -97,10 +100,12 @@ static void on_clear(evutil_socket_t fd, short what, void *arg)
     struct tellers *tellers = teller->tellers;
     int r = 0;
     if (teller->has_cell) {
-        (void)tellers->confine->kill(tellers->cells, &teller->cell);
+        if (teller->rest_ms <= 0)
+            (void)tellers->confine->kill(tellers->cells, &teller->cell);
         r = tellers->confine->remove(tellers->cells, &teller->cell);
     }
-    if (r == -EBUSY && teller->clears++ < CLEARS_MAX) {
+    if (r == -EBUSY && (teller->rest_ms > 0 || teller->clears++ < CLEARS_MAX)) {
+        teller->rest_ms -= CLEAR_MS;
         (void)evtimer_add(teller->timer, &again);
         return;
     }
@@ -194,6 +199,7 @@ static void on_end(void *arg, int status)
     bool is_good = status == 0 && !teller->is_late;
     _cleanup_free_ char *text = is_good ? NULL : describe(teller, status);
     answer(teller->tellers, teller->notice, teller->target, is_good ? 0 : EIO, text);
+    teller->rest_ms = is_good && teller->is_mail ? teller->time_ms : 0;
     clear(teller);
 }
 
@@ -316,6 +322,7 @@ void tellers_tell(struct tellers *tellers, const struct message_tell *request)
     teller->target = request->target;
     teller->uid = request->uid;
     teller->time_ms = request->time_ms;
+    teller->is_mail = request->way == NOTIFY_MAIL;
     if (start(teller, request, &err) == 0)
         return;
     answer(tellers, request->notice, request->target, -err.code, err.message);
