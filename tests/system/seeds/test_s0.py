@@ -312,7 +312,7 @@ def test_S0_19_time_is_up(box, place):
 @pytest.mark.root
 def test_S0_36_it_goes_behind_everybody_who_waits(box, bo, gate):
     """Whatever their limits are: ten minutes of another user come before the next second of this one."""
-    _, brief = srun(box, '--gpu-ids', '0', '--time-limit', '1', '--', 'sleep', '1000')
+    _, brief = srun(box, '--gpu-ids', '0', '--time-limit', '3', '--', 'sleep', '1000')  # time enough to submit two
     box.wait(brief, 'running')
     _, lengthy = srun(box, '--gpu-ids', '0', '--time-limit', '600', '--', *gate.command(), user=bo)
     _, unlimited = srun(box, '--gpu-ids', '0', '--', *gate.command())
@@ -456,11 +456,12 @@ def test_S0_34_starts_when_there_is_room(box, gate):
 
 
 @pytest.mark.root
-def test_S0_35_fair_among_users(make_instance, bo):
+def test_S0_35_fair_among_users(make_instance, bo, gate):
     """Who has had less comes first."""
     box = make_instance(GPUS)
-    mine = [srun(box, '--gpu-ids', '0', '--', 'sleep', '1')[1] for _ in range(4)]
+    mine = [srun(box, '--gpu-ids', '0', '--', *gate.command())[1] for _ in range(4)]
     _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
+    gate.open(4)
     ended = [box.wait(job) for job in (*mine, other)]
     assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) < 4, ended
 
