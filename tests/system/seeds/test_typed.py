@@ -280,6 +280,23 @@ def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
         machine.stop()
 
 
+def test_S3_3_S3_4_S3_10_S3_21_typed_with_another_port(machine, ana):
+    """A daemon on a port of its own, clients that are told of it, and a GPU for a process that nobody started here."""
+    done = machine.type(ana, f'run_server --detach --port 8080 -- {OWN_GPUS}')
+    assert done.code == 0, done
+    try:
+        done = machine.type(ana, 'export GPUSCHED_URL=http://localhost:8080; srun -n 2 python3 train.py')
+        assert done.code == 0 and re.fullmatch(r'training on \d,\d\n', done.out), done
+        done = machine.type(ana, 'sleep 1000 & curl -s -X POST http://localhost:8080/acquire -H "Content-Type: application/json" '
+                                 '-d "{\\"pid\\": $!, \\"num_gpus\\": 2}"; curl -s http://localhost:8080/jobs; kill $!')
+        granted, jobs = map(json.loads, filter(None, done.out.splitlines()))
+        assert re.fullmatch(r'\d,\d', granted['gpus']) and granted['job_id'] in json.dumps(jobs), done
+        assert json.loads(machine.type(ana, 'curl -s http://localhost:8080/status').out)['port'] == 8080
+    finally:
+        done = machine.type(ana, 'kill $(pgrep -x mgpud --ns $$ --nslist net)')
+    assert done.code == 0, done
+
+
 def test_S4_1_S4_2_S4_3_S4_4_typed(machine, root, ana):
     """By a user and by root, on a server that root has started without any option for it."""
     machine.serve(root, f'mgpu_scheduler_server -- --listen none {GPUS}', 'is ready')
