@@ -146,19 +146,8 @@ static void forget_in(struct batch *batch, const void *request)
             held->request = NULL;
 }
 
-void core_forget(struct core *core, void *request)
+void core_forget_replies(struct core *core, const void *request)
 {
     forget_in(core->open, request);
     forget_in(core->flying, request);
-    core_forget_question(core, request);
-    struct waiter **link = &core->waiters;
-    while (*link != NULL) {
-        struct waiter *waiter = *link;
-        if (waiter->request != request) {
-            link = &waiter->next;
-            continue;
-        }
-        *link = waiter->next;
-        free(waiter);
-    }
 }

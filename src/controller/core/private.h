@@ -179,7 +179,9 @@ struct core {
     int64_t last_boot_ms; // when that one ended
 };
 
-/* --- core.c: changes --- */
+/* --- core/change.c --- */
+/* Forgets the jobs that ended first, beyond the limit; the store still has them. */
+void core_trim_done(struct core *core);
 
 /* The job is done: it stays in memory until enough later ones have ended. */
 void core_note_done(struct core *core, struct core_job *entry);
@@ -197,8 +199,12 @@ void core_change_cluster(struct core *core, const struct cluster_change *change)
 
 struct core_job *core_find(const struct core *core, uint64_t id);
 
+/* --- core/waiters.c --- */
 /* Who waits for this element of the array waits for this job from now on. */
 void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
+void core_answer_waiters(struct core *core, const struct job *job); // its state has changed
+void core_forget_waiter(struct core *core, const void *request);
+void core_clear_waiters(struct core *core);
 
 /* --- core/batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one
@@ -212,6 +218,7 @@ void core_act_later(struct core *core, struct core_job *entry);
 /* Answers now, or when what was applied so far is durable. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);
 void core_reply_ok(struct core *core, void *request, uint64_t job);
+void core_forget_replies(struct core *core, const void *request); // the asker is gone
 
 /* Tells the agent that it may drop an attempt, when that is durable. */
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one way in which the core changes: an event is applied in memory at once, joins the open batch
+ * (core/batch.c), and everybody who wants to know hears of it. Here are the lists that follow from a job's
+ * state, too: who holds resources, and who has ended.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+void core_note_done(struct core *core, struct core_job *entry)
+{
+    *(core->done_last != NULL ? &core_make_extra(core->done_last)->done_after : &core->done_first) = entry;
+    core->done_last = entry;
+    core->n_done++;
+}
+
+void core_trim_done(struct core *core)
+{
+    while (
+        core->n_done > core->options.recent_done_max && core->done_first->changed_in <= core->durable_batch) {
+        struct core_job *entry = core->done_first;
+        core->done_first = core_extra(entry)->done_after;
+        if (core->done_first == NULL)
+            core->done_last = NULL;
+        core_unlink_member(entry);
+        job_table_remove(&core->jobs, entry);
+        core->n_done--;
+    }
+}
+
+void core_activate(struct core *core, struct core_job *entry)
+{
+    core_make_extra(entry)->active_after = core->active_first;
+    core_make_extra(entry)->active_ms = core->now_ms;
+    if (core->active_first != NULL)
+        core_make_extra(core->active_first)->active_before = entry;
+    core->active_first = entry;
+}
+
+static void deactivate(struct core *core, struct core_job *entry)
+{
+    struct core_extra *extra = core_make_extra(entry);
+    struct core_job *before = take_ptr(extra->active_before), *after = take_ptr(extra->active_after);
+    *(before != NULL ? &core_make_extra(before)->active_after : &core->active_first) = after;
+    if (after != NULL)
+        core_make_extra(after)->active_before = before;
+}
+
+static void apply(struct core *core, struct core_job *entry, const struct job_event *event)
+{
+    struct job *job = entry->job;
+    struct error err = { 0 };
+    bool was_active = job_state_is_active(job->state);
+    if (job_apply(job, event, &err) < 0) {
+        log_error("impossible change: %s", err.message);
+        abort();
+    }
+    bool is_active = job_state_is_active(job->state);
+    if (is_active && !was_active)
+        core_activate(core, entry);
+    else if (was_active && !is_active)
+        deactivate(core, entry);
+}
+
+/* Into the open batch, and out to everybody when that is durable. */
+static void record_event(
+    struct core *core, const struct job_event *event, const struct job *job, const struct job_spec *spec)
+{
+    struct batch *batch = core_batch(core);
+    /* A start is followed by nothing that waits for it, and often by its end: both can be one commit. */
+    batch->is_urgent |= event->type != EVENT_STARTED;
+    store_batch_add(batch->changes, event, job, spec);
+    struct held publish = { .kind = HELD_PUBLISH };
+    record_copy(&job_event_record, &publish.event, event);
+    core_hold_back(core, publish);
+}
+
+void core_change(
+    struct core *core, struct core_job *entry, struct job_event *event, const struct job_spec *spec)
+{
+    struct job *job = entry->job;
+    enum job_state before = job->state;
+    event->job = job->id;
+    event->wall_ms = core->now_ms;
+    event->boot_ms = core->boot_ms;
+    event->seq = ++core->last_event;
+    apply(core, entry, event);
+    if (event->ask.count > 0)
+        ask_shelf_share(&core->asks, &job->ask);
+    record_event(core, event, job, spec);
+    core_act_later(core, entry);
+    core_set_due(core, entry);
+    core_make_notices(core, job, event, before);
+    core_note_stop(core, entry);
+    if (job->state == JOB_DONE) {
+        core_count_done(core, job->uid);
+        core_note_done(core, entry);
+        core_drop_spec(core, entry);
+    }
+    core_tell(core, entry, event, before);
+    core_answer_waiters(core, job);
+    if (job->state == JOB_DONE && job->array_job != 0)
+        core_member_done(core, entry);
+}
+
+void core_change_cluster(struct core *core, const struct cluster_change *change)
+{
+    struct cluster_change copy = *change;
+    struct job_event event = {
+        .type = EVENT_CLUSTER,
+        .seq = ++core->last_event,
+        .wall_ms = core->now_ms,
+        .boot_ms = core->boot_ms,
+        .uid = change->uid,
+        .change = { .items = &copy, .count = 1 },
+    };
+    record_event(core, &event, NULL, NULL);
+}

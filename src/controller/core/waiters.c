@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests that are answered when a job is in a state, or an element of an array has become a job of its own.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+void core_answer_waiters(struct core *core, const struct job *job)
+{
+    struct waiter **link = &core->waiters;
+    while (*link != NULL) {
+        struct waiter *waiter = *link;
+        uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
+        bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
+        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        core_reply_ok(core, waiter->request, job->id);
+        free(waiter);
+    }
+}
+
+void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
+{
+    const struct core_job *entry = core_find(core, job);
+    if (entry == NULL) {
+        struct core_answer answer = { .job = job };
+        answer.code = error_set(&answer.err, -ENOENT, "there is no job %" PRIu64, job);
+        core_reply(core, request, &answer);
+        return;
+    }
+    bool is_other_level = idle_level != IDLE_LEVELS && idle_level != entry->job->idle_level;
+    if (is_other_level || (states & (1U << entry->job->state)) != 0) {
+        core_reply_ok(core, request, job);
+        return;
+    }
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){
+        .request = request, .job = job, .states = states, .idle_level = idle_level, .next = core->waiters
+    };
+    core->waiters = waiter;
+}
+
+void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
+{
+    struct waiter *waiter = xcalloc(1, sizeof(*waiter));
+    *waiter = (struct waiter){
+        .request = request,
+        .job = array,
+        .states = states,
+        .idle_level = IDLE_LEVELS,
+        .is_for_element = true,
+        .element = index,
+        .next = core->waiters,
+    };
+    core->waiters = waiter;
+}
+
+void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job)
+{
+    for (struct waiter *waiter = core->waiters; waiter != NULL; waiter = waiter->next)
+        if (waiter->is_for_element && waiter->job == array && waiter->element == index) {
+            waiter->job = job;
+            waiter->is_for_element = false;
+        }
+}
+
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+{
+    core_wait_idle(core, job, states, IDLE_LEVELS, request);
+}
+
+void core_forget_waiter(struct core *core, const void *request)
+{
+    struct waiter **link = &core->waiters;
+    while (*link != NULL) {
+        struct waiter *waiter = *link;
+        if (waiter->request != request) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        free(waiter);
+    }
+}
+
+void core_clear_waiters(struct core *core)
+{
+    while (core->waiters != NULL) {
+        struct waiter *next = core->waiters->next;
+        free(core->waiters);
+        core->waiters = next;
+    }
+}
