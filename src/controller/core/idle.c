@@ -87,10 +87,3 @@ bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
         return false;
     return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
 }
-
-char *core_idle_text(const struct core *core, const struct job *job)
-{
-    char end[32];
-    format_duration(idle_end_ms(&core->options.idle, job), end, sizeof(end));
-    return xasprintf("it used none of its GPUs for %s", end);
-}

@@ -277,8 +277,9 @@ static void on_over(struct core *core, struct core_job *entry, const char *text)
     job_event_clear(&event);
 }
 
-void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process)
+void core_on_process(struct core *core, const struct core_node *node, const void *message)
 {
+    const struct message_process *process = message;
     if (process->question == 0) {
         struct core_job *entry = core_find(core, process->job);
         if (entry != NULL && entry->job->ask->lease_pid == process->pid)

@@ -38,18 +38,10 @@ static void look_by(struct core *core, int64_t boot_ms)
         core->loss_ms = boot_ms;
 }
 
-void core_hear(struct core *core, struct core_node *node)
+void core_watch_silence(struct core *core, const struct core_node *node)
 {
-    node->heard_ms = core->boot_ms;
-    node->heard_wall_ms = core->now_ms;
-    node->is_unreachable = false;
     if (core->options.loss.timeout_ms > 0)
         look_by(core, silent_at_ms(core, node));
-}
-
-void core_acknowledge(struct core *core, struct core_node *node)
-{
-    node->acked_ms = core->boot_ms;
 }
 
 void core_set_heartbeat(const struct core *core, struct message_welcome *welcome)

@@ -252,14 +252,6 @@ void core_make_notices(
 
 /* --- telling --- */
 
-static struct core_node *find_link(const struct core *core, uint32_t link)
-{
-    for (size_t i = 0; i < core->n_nodes; i++)
-        if (core->nodes[i].is_up && core->nodes[i].link == link)
-            return &core->nodes[i];
-    return NULL;
-}
-
 /* The node where the job was, else the one with the least to tell. */
 static struct core_node *choose_node(const struct core *core, const struct notice *notice)
 {
@@ -318,7 +310,7 @@ static void begin_telling(struct core *core, struct open_notice *open, int64_t n
 
 static void stop_telling(struct core *core, struct open_notice *open)
 {
-    struct core_node *node = find_link(core, open->link);
+    struct core_node *node = core_find_link(core, open->link);
     open->is_telling = false;
     open->user->n_telling--;
     if (node != NULL && node->n_telling > 0)
@@ -371,8 +363,9 @@ int64_t core_next_notice(const struct core *core, int64_t now_ms)
     return next_ms;
 }
 
-void core_on_told(struct core *core, const struct core_node *node, const struct message_told *told)
+void core_on_told(struct core *core, const struct core_node *node, const void *message)
 {
+    const struct message_told *told = message;
     struct notices *notices = core->notices;
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
         struct open_notice *open = &notices->open[i];

@@ -437,3 +437,20 @@ char *core_log_path(const struct core *core, const struct job *job, uint32_t ran
         return rank < parts->count ? parts->items[rank].log_path : NULL;
     return node != NULL ? node->log_path : NULL;
 }
+
+/* --- messages --- */
+
+/* Is this the part of a present attempt on several nodes that this node has? */
+bool core_is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token)
+{
+    return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
+           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
+}
+
+void core_on_ready(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_ready *ready = message;
+    struct core_job *entry = core_find(core, ready->job);
+    if (core_is_part(entry, node, ready->task, ready->token))
+        core_part_ready(core, entry, ready->task, ready);
+}

@@ -304,8 +304,6 @@ void core_node_down(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
 void core_set_mark(struct core *core, const struct cluster_change *change); // or takes it away
-/* Whether two boot ids of a node are of one start of its machine, with the same spool or not. */
-bool core_is_same_boot(const char *id, const char *other);
 /* What a node has counts for what may be asked for, whether it is there or not. */
 void core_keep_size(struct core *core, const struct cluster_change *change);
 void core_put_change(
@@ -401,8 +399,6 @@ void core_note_stop(const struct core *core, struct core_job *entry); // after e
 /* --- core/idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
 void core_judge_idleness(struct core *core, struct core_job *entry);
-/* What the end of such a job says; the caller frees it. */
-char *core_idle_text(const struct core *core, const struct job *job);
 
 /* --- core/notices.c --- */
 /* After an event, in its batch: what its job wants to tell of it. */
@@ -411,12 +407,12 @@ void core_make_notices(
 int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err);
 void core_run_notices(struct core *core, int64_t now_ms);          // tells what can be told now
 int64_t core_next_notice(const struct core *core, int64_t now_ms); // wall clock; TIME_NEVER
-void core_on_told(struct core *core, const struct core_node *node, const struct message_told *told);
+void core_on_told(struct core *core, const struct core_node *node, const void *message);
 void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms); // its node has gone
 void core_clear_notices(struct core *core);
 
 /* --- core/lease.c --- */
-void core_on_process(struct core *core, const struct core_node *node, const struct message_process *process);
+void core_on_process(struct core *core, const struct core_node *node, const void *message);
 void core_send_await(
     struct core *core, const struct core_job *entry); // of a lease: its node watches the process
 void core_resume_leases(struct core *core, const struct core_node *node); // after a HELLO
@@ -427,16 +423,47 @@ void core_clear_questions(struct core *core);
 /* The lease that waits and that this process on a GPU is for; NULL: none. */
 const struct job *core_lessee(const struct core *core, const struct gpu_process *process);
 
-/* --- core/nodes.c --- */
+/* --- core/node_table.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
+struct core_node *core_find_link(const struct core *core, uint32_t link); // up, by its link
+struct core_node *core_add_node(struct core *core, const char *name);     // found, or made and never heard of
+/* Whether two boot ids of a node are of one start of its machine, with the same spool or not. */
+bool core_is_same_boot(const char *id, const char *other);
+void core_hear(struct core *core, struct core_node *node);        // it has said something
+void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
+
+/* --- core/link.c --- */
+void core_drop_link(struct core *core, struct core_node *node); // its link is no more
+
+/* --- core/attempt.c --- */
+/* What every statement about an attempt begins with. */
+struct statement {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
 /* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
 void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
-/* It is proven never to have run. */
-void core_give_back(struct core *core, struct core_job *entry, const char *text);
-struct core_node *core_add_node(struct core *core, const char *name); // found, or made and never heard of
-void core_drop_link(struct core *core, struct core_node *node);       // its link is no more
 /* Its attempt is over, which nobody has seen: `text` says how that is known. */
 void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
+/* It is proven never to have run. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text);
+/* The agent may drop this attempt as soon as what made it needless is durable. */
+void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement);
+/* The job when the statement is about its present attempt and can still change it; else the agent may forget.
+ */
+struct core_job *core_find_current(
+    struct core *core, const struct core_node *node, const struct statement *statement);
+
+/* --- core/single.c: attempts on one node --- */
+/* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
+ * again. */
+void core_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
+void core_on_started(struct core *core, const struct core_node *node, const void *message);
+void core_on_exited(struct core *core, const struct core_node *node, const void *message);
+void core_on_returned(struct core *core, const struct core_node *node, const void *message);
+void core_on_ready(struct core *core, const struct core_node *node, const void *message);
+bool core_is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token);
 
 /* --- core/unwanted.c: attempts that a node still has and no job wants --- */
 void core_stop_unwanted(struct core *core, struct core_node *node);    // after a HELLO
@@ -445,8 +472,7 @@ void core_settle_unwanted(struct core *core, struct core_node *node, const struc
 void core_clear_unwanted(struct core_node *node);
 
 /* --- core/loss.c: nodes that are silent --- */
-void core_hear(struct core *core, struct core_node *node);        // it has said something
-void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
+void core_watch_silence(struct core *core, const struct core_node *node); // it was heard
 /* The node's agent is told when to speak. */
 void core_set_heartbeat(const struct core *core, struct message_welcome *welcome);
 void core_run_loss(struct core *core);

@@ -33,18 +33,6 @@ size_t core_queue_position(const struct core *core, uint64_t id)
     return sched_look(core->sched, id, core->last_ms, &look) ? look.position : 0;
 }
 
-void core_each_node(
-    const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg)
-{
-    for (size_t i = 0; i < core->n_nodes; i++)
-        visit(arg, &core->nodes[i]);
-}
-
-const struct core_node *core_node(const struct core *core, const char *name)
-{
-    return core_find_node(core, name);
-}
-
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
 {

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of an attempt: back to the queue, or the end of its job. A statement about an attempt counts only
+ * when it names the job's present attempt by its token; any other attempt is one that nobody wants any more,
+ * and the agent is told to forget it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core/private.h"
+
+#define EXIT_TIME_LIMIT 124 // as timeout(1)
+#define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up
+
+/* What the end of a job that did not use its GPUs says; the caller frees it. */
+static char *idle_text(const struct core *core, const struct job *job)
+{
+    char end[32];
+    format_duration(idle_end_ms(&core->options.idle, job), end, sizeof(end));
+    return xasprintf("it used none of its GPUs for %s", end);
+}
+
+/* The node's wall clock need not be right, or was set while the job ran: of its word counts what lies between
+ * the last time that the job was queued, and when its start was heard or, by its run time, happened. */
+static void bound_start(const struct core *core, const struct job *job, struct job_event *event)
+{
+    int64_t earliest_ms = job->queued_ms != 0 ? job->queued_ms : job->submitted_ms;
+    int64_t latest_ms = core->now_ms - event->run_ms;
+    if (event->started_wall_ms == 0)
+        return;
+    if (job->started_ms != 0 && job->started_ms < latest_ms)
+        latest_ms = job->started_ms;
+    if (event->started_wall_ms > latest_ms)
+        event->started_wall_ms = latest_ms;
+    if (event->started_wall_ms < earliest_ms)
+        event->started_wall_ms = earliest_ms;
+}
+
+/* The attempt is over. A job that gave way goes back to the queue, unless the end was its own; so does one
+ * that asked to go on after such an end. */
+static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+{
+    const struct job *job = entry->job;
+    bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
+    bool has_own_text = event->end == END_IDLE_TIMEOUT; // of its shepherd, about the terminal
+    if (is_stopped && job->stop_reason != END_NONE)
+        event->end = job->stop_reason;
+    if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
+        event->exit_code = EXIT_TIME_LIMIT;
+    _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT && !has_own_text ? idle_text(core, job) : NULL;
+    char *text = event->text;
+    event->text = idle != NULL ? idle : text;
+    event->wall_ms = core->now_ms;
+    bound_start(core, job, event);
+    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
+                      event->end != END_NODE_LOST;
+    bool goes_back = job->is_requeued && !is_own_end;
+    uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
+    if (goes_back)
+        event->cause = job_run(job)->requeue_cause;
+    event->type = goes_back || job_goes_on_after(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
+    core_change(core, entry, event, NULL);
+    event->text = text;
+    core_drop_usage(entry);
+}
+
+void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text)
+{
+    struct job_event event = {
+        .attempt = entry->job->attempt,
+        .end = end,
+        .exit_code = 125,
+        .text = xstrdup(text),
+    };
+    if (entry->job->started_ms != 0) // nobody saw its end: the most that it can be
+        event.run_ms = core->now_ms - entry->job->started_ms;
+    end_attempt(core, entry, &event);
+    job_event_clear(&event);
+}
+
+/* A command that failed after an error of the driver on one of its GPUs: that is why. */
+static void take_fault(struct job_event *event)
+{
+    const struct job_usage *usage = event->usage.items;
+    bool has_failed = (event->end == END_EXIT && event->exit_code != 0) || event->end == END_SIGNAL;
+    if (!has_failed || usage == NULL || xid_class_of(usage->xid) == XID_INFO || usage->fault == NULL)
+        return;
+    event->end = END_GPU_FAULT;
+    if (event->text == NULL)
+        event->text = usage->fault;
+}
+
+void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+{
+    take_fault(event);
+    end_attempt(core, entry, event);
+}
+
+/* When that happens too often the job ends. */
+void core_give_back(struct core *core, struct core_job *entry, const char *text)
+{
+    struct job *job = entry->job;
+    if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
+        _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
+            job->attempt, text != NULL ? text : "no reason");
+        core_end_attempt(core, entry, END_START_FAILED, sentence);
+        return;
+    }
+    struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+/* --- what nodes say of attempts --- */
+
+void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement)
+{
+    struct message_forget forget = {
+        .job = statement->job,
+        .attempt = statement->attempt,
+        .step = statement->step,
+        .task = statement->task,
+        .token = statement->token,
+    };
+    core_forget_attempt(core, node->link, &forget);
+    core_settle_unwanted(core, core_find_node(core, node->name), &forget);
+}
+
+struct core_job *core_find_current(
+    struct core *core, const struct core_node *node, const struct statement *statement)
+{
+    struct core_job *entry = core_find(core, statement->job);
+    bool is_current = entry != NULL && entry->job->token == statement->token &&
+                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
+                      (int)statement->task == job_rank_on(entry->job, node->name);
+    if (is_current)
+        return entry;
+    if (statement->job <= core->last_job)
+        core_forget_stated(core, node, statement);
+    return NULL;
+}

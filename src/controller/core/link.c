@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The line to a node's agent: its HELLO, its end, and what comes on it. A node is known by its name; the
+ * newest link with that name is the node's link, and what an older one still says is refused.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+#define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
+
+/*
+ * Words of a connection that the node has given up can arrive after those of the next one, and two machines
+ * may have one name: a copied disk. Believing either would end attempts that run. A machine that has started
+ * anew while its old connection still looks alive is let in as soon as that one is found to be silent.
+ */
+static int check_order(const struct core *core, const struct core_node *node,
+    const struct message_hello *hello, struct error *err)
+{
+    const struct message_hello *last = &node->hello;
+    if (last->boot_id == NULL)
+        return 0;
+    if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
+        if (hello->said_ms != 0 && hello->said_ms < last->said_ms)
+            return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+        if (text_equal(last->boot_id, hello->boot_id) || !node->is_up || core->options.loss.timeout_ms == 0)
+            return 0;
+        (void)error_set(err, -EBUSY, "node %s is up, with another spool", node->name);
+        return error_hint(err,
+            "two agents of one machine, perhaps in containers, have one key: give each its own "
+            "--state-dir, and join one of them anew");
+    }
+    bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
+    if (is_recent && core_is_same_boot(node->boot_before, hello->boot_id))
+        return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
+    if (!node->is_up || core->options.loss.timeout_ms == 0)
+        return 0;
+    (void)error_set(err, -EBUSY, "node %s is up, with another boot id", node->name);
+    return error_hint(err, "if it has started anew, it is let in when its old connection has been silent for "
+                           "--node-timeout; else two machines have one key: join one of them anew");
+}
+
+/* Its HELLO is believed. */
+static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
+{
+    if (node->hello.boot_id != NULL && !core_is_same_boot(node->hello.boot_id, hello->boot_id)) {
+        free(node->boot_before);
+        node->boot_before = xstrdup(node->hello.boot_id);
+        node->restarted_ms = core->boot_ms;
+    }
+    record_clear(&message_hello_record, &node->hello);
+    record_copy(&message_hello_record, &node->hello, hello);
+}
+
+int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
+    const struct message_hello *hello, struct error *err)
+{
+    if (hello->protocol != LINK_PROTOCOL)
+        return error_set(
+            err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
+    if (hello->node == NULL || hello->boot_id == NULL)
+        return error_set(err, -EPROTO, "HELLO names no node or no boot");
+    core_begin(core, boot_ms, wall_ms);
+    struct core_node *node = core_add_node(core, hello->node);
+    int r = check_order(core, node, hello, err);
+    if (r < 0)
+        return r;
+    bool was_up = node->is_up;
+    uint32_t old_link = node->link;
+    node->left_ms = node->heard_ms;
+    core_hear(core, node);
+    take_hello(core, node, hello);
+    core_check_store(core, hello);
+    core_hold_node(core, node);
+    node->is_up = true;
+    node->link = link;
+    node->n_telling = 0;
+    if (was_up)
+        core_stop_telling(core, old_link, core->now_ms);
+    struct message_welcome welcome = {
+        .epoch = core->epoch,
+        .said_ms = hello->said_ms,
+        .last_order = core->last_order,
+        .began_ms = core->began_ms,
+        .event = core->last_durable_event,
+    };
+    core_set_heartbeat(core, &welcome);
+    core_acknowledge(core, node);
+    core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
+    core_stop_unwanted(core, node);
+    if (!was_up && node->n_unwanted > 0)
+        core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
+    core_tell_released(core, node);
+    core_watch_gpus(core, node);
+    core_check_health(core, node);
+    core_node_changed(core, node);
+    struct core_job *after = NULL;
+    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+        after = core_extra(entry)->active_after;
+        if (job_rank_on(entry->job, node->name) < 0)
+            continue;
+        if (job_is_wide(entry->job))
+            core_parts_reconcile(core, entry, node);
+        else
+            core_reconcile(core, entry, node);
+    }
+    core_resume_leases(core, node);
+    core_run_notices(core, core->now_ms);
+    return 0;
+}
+
+void core_drop_link(struct core *core, struct core_node *node)
+{
+    node->is_up = false;
+    core_clear_unwanted(node);
+    core_fail_questions(core, node->link);
+    core_stop_telling(core, node->link, core->now_ms);
+    core_run_notices(core, core->now_ms);
+    core_parts_away(core, node);
+    core_node_down(core, node);
+}
+
+void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link)
+{
+    struct core_node *node = core_find_link(core, link);
+    if (node == NULL)
+        return;
+    core_begin(core, boot_ms, wall_ms);
+    core_drop_link(core, node);
+}
+
+/* Each instead of the one of its name. */
+static void take_features(struct message_hello *hello, const struct message_gpus *gpus)
+{
+    struct message_hello fresh = { .gpu_backend = gpus->gpu_backend, .features = gpus->features }, copy;
+    if (gpus->features.count == 0)
+        return;
+    record_copy(&message_hello_record, &copy, &fresh);
+    struct node_feature *new_ones = copy.features.items, *features = hello->features.items;
+    for (size_t i = 0; i < copy.features.count; i++)
+        for (size_t k = 0; k < hello->features.count; k++)
+            if (text_equal(features[k].name, new_ones[i].name)) {
+                struct node_feature old = features[k];
+                features[k] = new_ones[i];
+                new_ones[i] = old;
+                break;
+            }
+    if (copy.gpu_backend != NULL) {
+        char *old = hello->gpu_backend;
+        hello->gpu_backend = copy.gpu_backend;
+        copy.gpu_backend = old;
+    }
+    record_clear(&message_hello_record, &copy);
+}
+
+static void on_gpus(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_gpus *gpus = message;
+    struct core_node *known = core_find_node(core, node->name);
+    struct message_gpus seen = { .gpus = gpus->gpus }, copy;
+    record_copy(&message_gpus_record, &copy, &seen);
+    core_take_usages(core, &gpus->usages);
+    struct message_gpus old = { .gpus = known->hello.gpus };
+    known->hello.gpus = copy.gpus;
+    record_clear(&message_gpus_record, &old);
+    take_features(&known->hello, gpus);
+    core_tell_released(core, known);
+    core_watch_gpus(core, known);
+    core_check_health(core, known);
+    core_node_changed(core, known);
+}
+
+static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_heartbeat *heartbeat = message;
+    const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
+        .event = core->last_durable_event };
+    core_acknowledge(core, core_find_node(core, node->name));
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, &heard);
+}
+
+static const struct {
+    uint16_t id;
+    void (*handle)(struct core *core, const struct core_node *node, const void *message);
+} handlers[] = {
+    { MESSAGE_READY, core_on_ready },
+    { MESSAGE_STARTED, core_on_started },
+    { MESSAGE_EXITED, core_on_exited },
+    { MESSAGE_RETURNED, core_on_returned },
+    { MESSAGE_GPUS, on_gpus },
+    { MESSAGE_PROCESS, core_on_process },
+    { MESSAGE_TOLD, core_on_told },
+    { MESSAGE_HEARTBEAT, on_heartbeat },
+};
+
+int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
+    const void *message, struct error *err)
+{
+    struct core_node *node = core_find_link(core, link);
+    if (node == NULL)
+        return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
+    core_begin(core, boot_ms, wall_ms);
+    core_hear(core, node);
+    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
+        if (handlers[i].id == id) {
+            handlers[i].handle(core, node, message);
+            return 0;
+        }
+    }
+    return error_set(err, -EPROTO, "an agent may not send message %u", id);
+}

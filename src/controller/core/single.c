@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Attempts on one node: what its agent says of them. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+#define NO_RECORD "its node has no record of it any more"
+
+static bool is_listed(const struct message_hello *hello, const struct job *job)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        if (attempts[i].job == job->id && attempts[i].token == job->token)
+            return true;
+    return false;
+}
+
+void core_reconcile(struct core *core, struct core_job *entry, const struct core_node *node)
+{
+    const struct message_hello *hello = &node->hello;
+    const struct job *job = entry->job;
+    bool is_same_spool = text_equal(job_run(job)->boot_id, hello->boot_id);
+    bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
+    bool is_gone = !is_listed(hello, job);
+    if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
+        core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
+    else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
+        core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
+    else
+        core_act(core, entry);
+}
+
+/* What becomes part of the job's record: what it made of its GPUs, and the last lines of its output. */
+static void take_usage(const struct launch_exit *record, struct record_list *ret)
+{
+    if (record->usage.count == 0 && record->tail == NULL)
+        return;
+    struct job_usage *usage =
+        record->usage.count > 0 ? job_usage_copy(record->usage.items) : xcalloc(1, sizeof(struct job_usage));
+    if (record->tail != NULL) {
+        free(usage->tail);
+        usage->tail = xstrdup(record->tail);
+    }
+    *ret = (struct record_list){ usage, 1 };
+}
+
+void core_on_started(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct launch_started *started = message;
+    struct core_job *entry = core_find(core, started->job);
+    if (core_is_part(entry, node, started->task, started->token)) {
+        core_part_started(core, entry, started->task, started);
+        return;
+    }
+    /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
+    if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
+        entry->job->started_ms != 0 ||
+        (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
+        return;
+    struct job_event event = { .type = EVENT_STARTED,
+        .attempt = started->attempt,
+        .log_path = started->log_path,
+        .text = started->text };
+    core_change(core, entry, &event, NULL);
+}
+
+void core_on_exited(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct launch_exit *record = message;
+    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
+    struct core_job *entry = core_find_current(core, node, &statement);
+    if (entry == NULL)
+        return;
+    if (job_is_wide(entry->job) && !core_part_is_lost(entry, record->task)) {
+        core_part_exited(core, entry, record->task, record);
+        return; // it is forgotten with the others
+    }
+    if (job_is_wide(entry->job)) {
+        core_forget_stated(core, node, &statement);
+        return;
+    }
+    if (record->is_executed == 0 && record->end == END_UNKNOWN) {
+        core_give_back(core, entry, record->text);
+    } else {
+        struct job_event event = {
+            .attempt = record->attempt,
+            .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,
+            .exit_code = record->exit_code,
+            .signal = record->signal,
+            .started_wall_ms = record->started_wall_ms,
+            .run_ms = record->run_ms,
+            .cpu_ms = record->cpu_ms,
+            .max_rss = record->max_rss,
+            .log_bytes = record->log_bytes,
+            .log_path = record->log_path,
+            .text = record->text,
+        };
+        take_usage(record, &event.usage);
+        core_close_attempt(core, entry, &event);
+        job_usage_free(event.usage.items);
+    }
+    core_forget_stated(core, node, &statement);
+}
+
+void core_on_returned(struct core *core, const struct core_node *node, const void *message)
+{
+    const struct message_returned *returned = message;
+    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
+        returned->token };
+    struct core_job *entry = core_find_current(core, node, &statement);
+    if (entry == NULL)
+        return;
+    bool is_wide = job_is_wide(entry->job);
+    bool has_started = is_wide ? core_part_has_started(entry, returned->task) : entry->job->started_ms != 0;
+    if (is_wide && !has_started && !core_part_is_lost(entry, returned->task)) {
+        core_part_returned(core, entry, returned->task, returned->text);
+        return; // it is forgotten with the others
+    }
+    /* What has started cannot have been returned: its agent has lost what it knew of it. */
+    if (is_wide && has_started)
+        core_part_lost(core, entry, returned->task, END_UNKNOWN, NO_RECORD);
+    else if (!is_wide && has_started)
+        core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
+    else if (!is_wide)
+        core_give_back(core, entry, returned->text);
+    core_forget_stated(core, node, &statement);
+}
