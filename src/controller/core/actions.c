@@ -2,269 +2,10 @@
 /*
  * From a job's durable state to what the agents must hear: starting wants LAUNCH, stopping wants STOP,
  * running wants TERMS when they are not those of its LAUNCH any more (of an attempt on several nodes:
- * core/parts.c). Messages may be lost with their link;
- * after the next HELLO the same function says them again, and agents take each of them twice without harm.
+ * core/parts.c). Messages may be lost with their link; after the next HELLO the same function says them
+ * again, and agents take each of them twice without harm.
  */
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
 #include "controller/core/private.h"
-#include "wire/address.h"
-
-#define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon
-
-static size_t kept_size(const struct kept_spec *spec)
-{
-    return sizeof(*spec) + spec->length;
-}
-
-static struct kept_spec *encode(const struct job_spec *spec)
-{
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_spec_record, spec, &bytes);
-    struct kept_spec *kept = xcalloc(1, sizeof(*kept) + bytes.length);
-    kept->length = bytes.length;
-    memcpy(kept->bytes, bytes.bytes, bytes.length);
-    return kept;
-}
-
-/* False for one that is over a limit, or that the store has lost: it is sent without its request, and the
- * agent refuses it. */
-static bool decode(const struct kept_spec *kept, struct job_spec *ret)
-{
-    *ret = (struct job_spec){ 0 };
-    return kept->length > 0 && record_decode(&job_spec_record, kept->bytes, kept->length, ret, NULL) == 0;
-}
-
-/* An element runs what its array was asked to run. */
-static struct core_job *spec_owner(struct core_job *entry)
-{
-    struct core_job *array = core_extra(entry)->array;
-    return array != NULL ? array : entry;
-}
-
-static bool is_starting(const struct core_job *entry)
-{
-    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
-         member = core_extra(member)->member_after)
-        if (member->job->state == JOB_STARTING)
-            return true;
-    return entry->job->state == JOB_STARTING;
-}
-
-/* Takes it over. */
-static void keep(struct core *core, struct core_job *entry, struct kept_spec *kept)
-{
-    core_drop_spec(core, entry);
-    bool has_room = core->resident_spec_bytes + kept_size(kept) <= RESIDENT_SPECS_MAX;
-    if (entry->job->state == JOB_DONE || (!has_room && !is_starting(entry))) {
-        free(kept);
-        return;
-    }
-    entry->spec = kept;
-    core->resident_spec_bytes += kept_size(kept);
-}
-
-void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
-{
-    keep(core, entry, encode(spec));
-    job_spec_free(spec);
-}
-
-void core_drop_spec(struct core *core, struct core_job *entry)
-{
-    if (entry->spec == NULL)
-        return;
-    core->resident_spec_bytes -= kept_size(entry->spec);
-    free(take_ptr(entry->spec));
-}
-
-void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
-{
-    struct core_job *entry = core_find(core, job);
-    if (entry == NULL) {
-        job_spec_free(spec);
-        return;
-    }
-    entry->is_fetching = false;
-    if (spec != NULL)
-        core_keep_spec(core, entry, spec);
-    else
-        keep(core, entry, xcalloc(1, sizeof(struct kept_spec)));
-    core_act(core, entry);
-    for (struct core_job *member = core_extra(entry)->members; member != NULL;
-         member = core_extra(member)->member_after)
-        core_act(core, member);
-}
-
-/* On the controller's own machine: it has no address, or one that means something there alone. */
-static bool is_local(const struct core_node *node)
-{
-    return node == NULL || node->address == NULL || address_host_is_loopback(node->address);
-}
-
-/* How the nodes of the job that are on other machines reach that of the controller; NULL: there are none. */
-static const char *local_address(const struct core *core, const struct job *job)
-{
-    for (size_t i = 0; i < job_node_count(job); i++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, i));
-        if (!is_local(node) && node->here != NULL && !address_host_is_loopback(node->here))
-            return node->here;
-    }
-    return NULL;
-}
-
-/* Where the others of a job reach this one of its nodes. A loopback address will do only when all of them are
- * on one machine. */
-static const char *peer_address(const struct core *core, const struct job *job, size_t rank)
-{
-    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-    if (!is_local(node))
-        return node->address;
-    const char *local = local_address(core, job);
-    if (local != NULL)
-        return local;
-    return node != NULL && node->address != NULL ? node->address : job_node_name(job, rank);
-}
-
-/* Two that have come by loopback are on one machine, or come through tunnels. */
-bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node)
-{
-    const char *boot_id = NULL, *by_loopback = NULL;
-    bool is_same = true;
-    for (size_t i = 0; i < job_node_count(job); i++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, i));
-        if (node == NULL || node->hello.boot_id == NULL || !is_local(node))
-            continue;
-        is_same = is_same && (boot_id == NULL || core_is_same_boot(boot_id, node->hello.boot_id));
-        boot_id = node->hello.boot_id;
-        by_loopback = node->address != NULL ? node->name : by_loopback;
-    }
-    *ret_node = by_loopback;
-    return is_same || by_loopback == NULL;
-}
-
-static void add_peers(const struct core *core, const struct job *job, struct message_launch *launch)
-{
-    struct launch_peer *peers = xcalloc(job_node_count(job), sizeof(*peers));
-    for (size_t rank = 0; rank < job_node_count(job); rank++) {
-        peers[rank] = (struct launch_peer){
-            .name = xstrdup(job_node_name(job, rank)),
-            .address = xstrdup(peer_address(core, job, rank)),
-            .gpus = (uint32_t)job_node_gpus(job, rank),
-        };
-    }
-    launch->peers = (struct record_list){ peers, job_node_count(job) };
-    launch->port = MEETING_PORT_FIRST + (uint32_t)((job->id + job->attempt * 101ULL) % MEETING_PORTS);
-}
-
-static void free_peers(struct record_list *list)
-{
-    struct launch_peer *peers = list->items;
-    for (size_t i = 0; i < list->count; i++)
-        record_clear(&launch_peer_record, &peers[i]);
-    free(peers);
-}
-
-/* What it was given on the node of this rank; the names and UUIDs stay the job's. */
-static struct record_list grants_on(const struct job *job, uint32_t rank)
-{
-    const struct gpu_grant *all = job->grants.items;
-    struct gpu_grant *grants = xcalloc(job->grants.count + 1, sizeof(*grants));
-    struct record_list list = { .items = grants };
-    for (size_t i = 0; i < job->grants.count; i++)
-        if (text_equal(all[i].node != NULL ? all[i].node : job->node, job_node_name(job, rank)))
-            grants[list.count++] = all[i];
-    return list;
-}
-
-char *core_user_name(struct core *core, uint32_t uid)
-{
-    return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;
-}
-
-bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
-{
-    const struct job *job = entry->job;
-    struct core_job *owner = spec_owner(entry);
-    if (owner->spec == NULL) {
-        if (!owner->is_fetching)
-            core->effects.fetch_spec(core->effects.arg, owner->job->id);
-        owner->is_fetching = true;
-        return false;
-    }
-    struct job_spec submitted;
-    bool is_whole = decode(owner->spec, &submitted);
-    struct job_spec spec = submitted; // borrowed; edits since the submit count
-    spec.ask = *job->ask;
-    spec.name = job->name;
-    spec.ask.grace_ms = core_grace_ms(core, job->ask);
-    const char *name = core_owner_name(core, job);
-    struct message_launch launch = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
-        .token = job->token,
-        .uid = job->uid,
-        .gid = job->gid,
-        .user = name != NULL ? xstrdup(name) : core_user_name(core, job->uid),
-        .gpus = grants_on(job, rank),
-        .array_job = job->array_job,
-        .array_index = job->array_index,
-        .lease_ms = job_run(job)->node_lease_ms,
-        .spec = { .items = &spec, .count = is_whole ? 1 : 0 },
-    };
-    launch.order = ++core->last_order;
-    launch.event = core->last_durable_event;
-    if (job_is_wide(job))
-        add_peers(core, job, &launch);
-    core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
-    free_peers(&launch.peers);
-    free(launch.gpus.items);
-    free(launch.user);
-    job_spec_clear(&submitted);
-    return true;
-}
-
-int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
-{
-    return ask->grace_ms > 0 ? ask->grace_ms : core->options.grace_ms;
-}
-
-/* What differs from what LAUNCH said. */
-void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
-{
-    struct message_terms terms = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
-        .token = job->token,
-        .time_limit_ms = job->ask->time_limit_ms,
-        .is_suspended = job_run(job)->suspended_ms != 0,
-        .number = job_run(job)->terms,
-    };
-    core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
-}
-
-void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link)
-{
-    const struct job *job = entry->job;
-    struct message_stop stop = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
-        .token = job->token,
-        .signal = SIGTERM,
-        .grace_ms = core_stop_grace_ms(core, job),
-    };
-    if (job->ask->lease_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
-        stop.signal |= STOP_LEASED;
-    if (core_is_checkpointing(job))
-        stop.signal |= STOP_CHECKPOINT;
-    core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
-}
 
 void core_act(struct core *core, struct core_job *entry)
 {
@@ -286,6 +27,21 @@ void core_act(struct core *core, struct core_job *entry)
         core_send_stop(core, entry, 0, node->link);
     else if (job_run(job)->terms > 0)
         core_send_terms(core, job, 0, node->link);
-    else if (core_extra(entry)->array == NULL || core->resident_spec_bytes > RESIDENT_SPECS_MAX)
-        core_drop_spec(core, spec_owner(entry));
+    else if (core_extra(entry)->array == NULL || !core_has_room_for_specs(core))
+        core_drop_spec(core, core_spec_owner(entry));
+}
+
+void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
+{
+    struct core_job *entry = core_find(core, job);
+    if (entry == NULL) {
+        job_spec_free(spec);
+        return;
+    }
+    entry->is_fetching = false;
+    core_keep_spec(core, entry, spec);
+    core_act(core, entry);
+    for (struct core_job *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
+        core_act(core, member);
 }

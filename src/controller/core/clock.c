@@ -89,3 +89,57 @@ void core_clock_load(struct core *core, const uint8_t *bytes, size_t length)
     core->clock =
         (struct core_clock){ .is_set = true, .is_kept = true, .offset_ms = offset_ms, .kept_ms = offset_ms };
 }
+
+/* --- the turn --- */
+
+void core_pass_at(struct core *core, int64_t now_ms)
+{
+    core->now_ms = now_ms;
+    sched_pass(core->sched, now_ms);
+    core->last_ms = now_ms;
+    core->now_ms = 0;
+}
+
+/* What the scheduler had to do before this time, each at its own time. */
+static void catch_up(struct core *core, int64_t now_ms)
+{
+    int64_t due_ms = sched_next_ms(core->sched);
+    while (due_ms < now_ms) {
+        int64_t at_ms = due_ms > core->last_ms ? due_ms : core->last_ms + 1;
+        if (at_ms >= now_ms)
+            return;
+        core_pass_at(core, at_ms);
+        due_ms = sched_next_ms(core->sched);
+    }
+}
+
+void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    core->boot_ms = boot_ms;
+    if (core->now_ms != 0)
+        return;
+    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
+    now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
+    catch_up(core, now_ms);
+    core->now_ms = now_ms;
+    core_clock_keep(core);
+    if (core->clock.has_stepped)
+        core_renew_deadlines(core);
+    core->clock.has_stepped = false;
+}
+
+int64_t core_look_ms(const struct core *core, int64_t wall_ms)
+{
+    if (core->now_ms != 0)
+        return core->now_ms;
+    int64_t now_ms = wall_ms + core->clock.lead_ms;
+    return now_ms > core->last_ms ? now_ms : core->last_ms;
+}
+
+void core_arm(struct core *core, int64_t boot_ms)
+{
+    if (core->armed_ms != 0 && core->armed_ms <= boot_ms)
+        return;
+    core->armed_ms = boot_ms;
+    core->effects.arm(core->effects.arg, boot_ms);
+}

@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 #include "controller/core/private.h"
+#include "job/array.h"
 
 struct control {
     const char *done; // completes "cannot be"
@@ -181,4 +183,56 @@ void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     if (answer.code == -EALREADY)
         (void)error_hint(&answer.err, "mgpu retry %" PRIu64 " submits a copy of it", id);
     core_reply(core, request, &answer);
+}
+
+/* --- elements of arrays --- */
+
+static bool is_left(const struct job *array, uint32_t index)
+{
+    _cleanup_free_ char *rest = array->state == JOB_QUEUED ? array_without(array->array_left, index) : NULL;
+    return rest != NULL;
+}
+
+/* What the scheduler has heard of those for which the array waits. They may have left memory since: it is not
+ * to wait for them anew until the store has said the same. */
+static void read_settled(const struct core *core, const struct job *array, struct core_facts *ret)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0;
+    struct error err;
+    *ret = (struct core_facts){ .may_lack = true };
+    if (array->ask->after == NULL || parse_after(array->ask->after, &named, &count, &err) < 0)
+        return;
+    ret->items = xcalloc(count, sizeof(*ret->items));
+    for (size_t i = 0; i < count; i++) {
+        enum sched_wait wait = sched_wait_of(core->sched, array->id, named[i].job);
+        bool is_true = wait == SCHED_WAIT_TRUE;
+        if (wait != SCHED_WAIT_OPEN)
+            ret->items[ret->count++] =
+                (struct core_fact){ named[i].job, is_true == (named[i].kind != AFTER_FAIL) };
+    }
+}
+
+uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
+    bool is_split, bool *ret_waits)
+{
+    struct core_job *entry = core_find(core, array);
+    *ret_waits = false;
+    if (entry == NULL || !job_is_array(entry->job))
+        return 0;
+    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
+        if (member->job->array_index == index)
+            return member->job->id;
+    *ret_waits = is_left(entry->job, index);
+    if (!*ret_waits || !is_split)
+        return 0;
+    core_begin(core, boot_ms, wall_ms);
+    struct core_facts facts;
+    read_settled(core, entry->job, &facts);
+    struct core_job *element = core_split(core, entry, index);
+    core_enqueue(core, entry, &facts, true);
+    core_enqueue(core, element, &facts, false);
+    free(facts.items);
+    return element->job->id;
 }

@@ -10,60 +10,6 @@
 #include "base/parse.h"
 #include "controller/core/private.h"
 
-#define KEPT_AS "gpu-fault"
-
-static struct cluster_change *find_fault(const struct core *core, const char *node, const char *uuid)
-{
-    for (size_t i = 0; i < core->n_faults; i++)
-        if (text_equal(core->faults[i].node, node) && text_equal(core->faults[i].uuid, uuid))
-            return &core->faults[i];
-    return NULL;
-}
-
-const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
-{
-    return find_fault(core, node, uuid);
-}
-
-const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
-{
-    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return find_fault(core, node->name, node->gpus[gpu->gpu].uuid);
-}
-
-void core_keep_fault(struct core *core, const struct cluster_change *change)
-{
-    struct cluster_change *known = find_fault(core, change->node, change->uuid);
-    if (known == NULL) {
-        core->faults = xreallocarray(core->faults, core->n_faults + 1, sizeof(*core->faults));
-        known = &core->faults[core->n_faults++];
-    } else {
-        cluster_change_clear(known);
-    }
-    record_copy(&cluster_change_record, known, change);
-}
-
-void core_clear_faults(struct core *core)
-{
-    for (size_t i = 0; i < core->n_faults; i++)
-        cluster_change_clear(&core->faults[i]);
-    free(core->faults);
-    core->faults = NULL;
-    core->n_faults = 0;
-}
-
-bool core_end_fault(struct core *core, const char *node, const char *uuid)
-{
-    struct cluster_change *known = find_fault(core, node, uuid);
-    if (known == NULL)
-        return false;
-    _cleanup_free_ char *key = xasprintf("%s/%s", node, uuid);
-    cluster_change_clear(known);
-    *known = core->faults[--core->n_faults];
-    store_batch_remove(core_batch(core)->changes, KEPT_AS, key);
-    return true;
-}
-
 /* What the driver wants, as the rest of a sentence. */
 static const char *recovery_words(uint32_t recovery)
 {
@@ -109,7 +55,7 @@ static void drain(struct core *core, const struct core_node *node, const struct 
     };
     core_keep_fault(core, &change);
     core_change_cluster(core, &change);
-    core_put_change(core, KEPT_AS, key, &change);
+    core_put_change(core, CORE_KEPT_FAULT, key, &change);
     cluster_change_clear(&change);
 }
 
@@ -130,7 +76,7 @@ static void put_back(struct core *core, const struct core_node *node, const stru
 static struct gpu_trouble present_trouble(
     const struct core *core, const struct core_node *node, const char *uuid)
 {
-    const struct cluster_change *fault = find_fault(core, node->name, uuid);
+    const struct cluster_change *fault = core_fault(core, node->name, uuid);
     if (fault == NULL)
         return (struct gpu_trouble){ 0 };
     return (struct gpu_trouble){ (enum gpu_fault)fault->fault, fault->xid, fault->energy_mj };

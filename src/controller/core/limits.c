@@ -107,14 +107,6 @@ int64_t core_next_due(const struct core *core)
     return core->timers.count > 0 ? due_ms(core->timers.heap[0]) : TIME_NEVER;
 }
 
-void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason)
-{
-    struct job_event event = {
-        .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = uid, .reason = reason
-    };
-    core_change(core, entry, &event, NULL);
-}
-
 /* As its shepherd would have said it. */
 static void end_at_limit(struct core *core, struct core_job *entry)
 {

@@ -223,7 +223,8 @@ void core_forget_replies(struct core *core, const void *request); // the asker i
 /* Tells the agent that it may drop an attempt, when that is durable. */
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
 
-/* --- core/turn.c: time --- */
+/* --- core/clock.c: time --- */
+void core_pass_at(struct core *core, int64_t now_ms); // of the scheduler; ends the turn
 
 /* Something happens: takes the clocks, and does first what was due before. Then core->now_ms is the time of
  * it. */
@@ -251,6 +252,7 @@ bool core_is_ok(const struct job *job); // it is done, with exit status 0
 /* --- core/schedule.c --- */
 extern const struct sched_callbacks core_callbacks;
 /* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
+void core_await_retry(struct core *core, const struct job *job);
 void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known);
 /* Those that heard that what they wait for can never come true, and asked to be given up then. */
 void core_run_never(struct core *core);
@@ -336,12 +338,15 @@ void core_clear_policies(struct core *core);
 void core_check_health(struct core *core, struct core_node *node); // after core_watch_gpus()
 
 /* core/release.c */
+bool core_is_release_wished(
+    const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
 bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
 int core_check_release(
     const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err);
 void core_tell_released(struct core *core, const struct core_node *node); // when it shows other ones; or NULL
 void core_run_health(struct core *core);                                  // what is due by itself
 int64_t core_next_health(const struct core *core);                        // wall clock; TIME_NEVER
+#define CORE_KEPT_FAULT "gpu-fault"                                       // kind of its row
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 void core_clear_faults(struct core *core);
@@ -381,7 +386,14 @@ char *core_user_name(struct core *core, uint32_t uid);
 bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link);
 void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link);
 void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
-void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over
+/* False for one that is over a limit, or that the store has lost: it is sent without its request, and the
+ * agent refuses it. */
+bool core_decode_spec(const struct kept_spec *kept, struct job_spec *ret);
+/* An element runs what its array was asked to run. */
+struct core_job *core_spec_owner(struct core_job *entry);
+bool core_has_room_for_specs(const struct core *core);
+void core_keep_spec(
+    struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over; NULL: lost
 void core_drop_spec(struct core *core, struct core_job *entry);
 
 /* --- core/usage.c --- */

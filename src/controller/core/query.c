@@ -7,11 +7,6 @@
 #include "base/memory.h"
 #include "controller/core/private.h"
 
-struct core_job *core_find(const struct core *core, uint64_t id)
-{
-    return job_table_find(&core->jobs, id);
-}
-
 const struct job *core_job(const struct core *core, uint64_t id)
 {
     const struct core_job *entry = core_find(core, id);

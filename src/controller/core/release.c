@@ -10,17 +10,6 @@
 #include "base/memory.h"
 #include "controller/core/private.h"
 
-static bool is_wished(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
-{
-    const struct cluster_change *mark = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL;
-    return mark != NULL && mark->is_released;
-}
-
-bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
-{
-    return gpu->is_released != 0 || is_wished(core, node, gpu);
-}
-
 int core_check_release(
     const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
 {
@@ -40,7 +29,7 @@ void core_tell_released(struct core *core, const struct core_node *node)
         return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        bool is_wanted = is_wished(core, node, &gpus[i]);
+        bool is_wanted = core_is_release_wished(core, node, &gpus[i]);
         is_news = is_news || is_wanted != (gpus[i].is_released != 0);
         if (is_wanted)
             strings_add(&uuids, gpus[i].uuid);

@@ -80,9 +80,3 @@ void core_hold_node(struct core *core, struct core_node *node)
     core_make_mark(core, &held);
     cluster_change_clear(&held);
 }
-
-bool core_is_held(const struct core *core, const struct core_node *node)
-{
-    const struct cluster_change *mark = core_mark(core, node->name, NULL);
-    return mark != NULL && mark->is_held;
-}

@@ -4,9 +4,9 @@
  * is told to the scheduler by core_tell(), one function for each type, so that a log of events is all that
  * another scheduler needs to decide the same.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "controller/core/private.h"
 #include "job/array.h"
@@ -118,56 +118,6 @@ const struct sched_callbacks core_callbacks = {
 
 /* --- what it is told --- */
 
-/* It failed, and its next try has a time. */
-static void await_retry(struct core *core, const struct job *job)
-{
-    if (job->retry_ms > core->now_ms)
-        sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
-}
-
-void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
-{
-    struct description description;
-    struct error err = { 0 };
-    if (core_describe(core, entry->job, facts, &description, &err) < 0) {
-        log_error("a stored job cannot be read: %s", err.message);
-        abort(); // it was validated before it was stored
-    }
-    for (size_t i = 0; i < description.n_unknown; i++)
-        core->effects.fetch_end(core->effects.arg, description.unknown[i]);
-    if (is_known)
-        sched_edit(core->sched, core->now_ms, &description.spec);
-    else
-        sched_submit(core->sched, core->now_ms, &description.spec);
-    if (!is_known)
-        await_retry(core, entry->job); // at a start
-    /* It hears at once of what can never come true. */
-    for (size_t i = description.n_open; i < description.spec.n_after; i++)
-        sched_settle(
-            core->sched, core->now_ms, description.after[i].job, description.after[i].kind == AFTER_FAIL);
-    description_clear(&description);
-}
-
-void core_resume(struct core *core, struct core_job *entry)
-{
-    struct description description;
-    struct allocation allocation;
-    struct error err;
-    const struct core_facts none = { 0 };
-    struct job *job = entry->job;
-    struct job_ask ask = *job->ask;
-    ask.after = NULL; // it has started: nothing is waited for
-    struct job started = *job;
-    started.ask = &ask;
-    if (core_describe(core, &started, &none, &description, &err) < 0)
-        abort();
-    allocation_of_job(sched_cluster(core->sched), job, &allocation);
-    sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
-    sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
-    allocation_clear(&allocation);
-    description_clear(&description);
-}
-
 /* From which ends it is learnt how long such a job takes: those that were its own, or its limit's. */
 static int64_t learnt_run_ms(const struct job_event *event)
 {
@@ -231,7 +181,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
     stop_run(core, job);
-    await_retry(core, job);
+    core_await_retry(core, job);
 }
 
 static void on_ended(struct core *core, const struct job *job, const struct job_event *event)

@@ -144,3 +144,8 @@ void key_table_clear(struct key_table *table)
     free(table->rows);
     *table = (struct key_table){ 0 };
 }
+
+struct core_job *core_find(const struct core *core, uint64_t id)
+{
+    return job_table_find(&core->jobs, id);
+}

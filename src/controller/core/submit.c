@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What users ask for: submit and cancel. Each checks, changes, and answers when the change is durable. */
+/* Submits. A request is checked, becomes a job, and is answered when that is durable. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,11 +8,6 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core/private.h"
-
-bool core_may(const struct identity *who, enum action action, const struct job *job)
-{
-    return who->is_known && role_permits(who->role, action, job == NULL || core_owns(who, job));
-}
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. */
 bool core_answer_repeated(
@@ -201,81 +196,4 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 {
     core_begin(core, boot_ms, wall_ms);
     (void)core_accept(core, who, spec, facts, request);
-}
-
-int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
-    const struct core_job *entry, struct error *err)
-{
-    if (entry == NULL)
-        return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
-    if (!core_may(who, ACTION_CONTROL, entry->job)) {
-        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", id, entry->job->uid);
-        return error_hint(err, "only its owner or an operator may change it");
-    }
-    if (entry->job->state == JOB_DONE)
-        return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", id);
-    return 0;
-}
-
-/* A process that is to be ended is not let go by a later cancel. */
-static void cancel_one(
-    struct core *core, struct core_job *entry, const struct identity *who, const struct job_event *terms)
-{
-    const struct job *job = entry->job;
-    const struct job_run *run = job_run(job);
-    struct job_event event = *terms;
-    event.attempt = job->attempt;
-    if (!core_may(who, ACTION_KILL, job))
-        event.stop_terms &= ~STOP_TERMS_PROCESS;
-    event.stop_terms |= run->stop_terms & STOP_TERMS_PROCESS;
-    bool is_stopped = job->state == JOB_STOPPING && !job->is_requeued;
-    if (is_stopped && event.stop_terms == run->stop_terms && event.stop_grace_ms == run->stop_grace_ms)
-        core_act(core, entry); // it is told again
-    else if (!job_is_array(job) || job->stop_reason == END_NONE)
-        core_change(core, entry, &event, NULL);
-}
-
-static void cancel(
-    struct core *core, const struct identity *who, uint64_t id, const struct job_event *terms, void *request)
-{
-    struct core_job *entry = core_find(core, id), *after = NULL;
-    struct core_answer answer = { .job = id };
-    answer.code = core_check_control(core, who, id, entry, &answer.err);
-    if (answer.code < 0) {
-        core_reply(core, request, &answer);
-        return;
-    }
-    cancel_one(core, entry, who, terms);
-    for (struct core_job *member = core_extra(entry)->members; member != NULL; member = after) {
-        after = core_extra(member)->member_after;
-        if (member->job->state != JOB_DONE)
-            cancel_one(core, member, who, terms);
-    }
-    core_reply_ok(core, request, id);
-}
-
-static struct job_event stop_of(const struct identity *who, int64_t grace_ms)
-{
-    return (struct job_event){ .type = EVENT_STOP,
-        .uid = who->uid,
-        .reason = END_CANCELLED,
-        .stop_terms = grace_ms >= 0 ? STOP_TERMS_GRACE : 0,
-        .stop_grace_ms = grace_ms >= 0 ? grace_ms : 0 };
-}
-
-void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
-    int64_t grace_ms, void *request)
-{
-    const struct job_event terms = stop_of(who, grace_ms);
-    core_begin(core, boot_ms, wall_ms);
-    cancel(core, who, id, &terms, request);
-}
-
-void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t id, int64_t grace_ms, void *request)
-{
-    struct job_event terms = stop_of(who, grace_ms);
-    terms.stop_terms |= STOP_TERMS_PROCESS;
-    core_begin(core, boot_ms, wall_ms);
-    cancel(core, who, id, &terms, request);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Starts and stops that last. Stops of jobs that go on later and have promised to save their work first.
- * Their shepherd waits for the word of the job, at most for the grace; here it is known which they are, and
- * until when.
- */
+/* Starts and stops that last: until when a job that is stopped may save its work, and what is late. */
 #include <stdio.h>
 
 #include "base/parse.h"
@@ -11,17 +7,6 @@
 
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
-
-bool core_is_checkpointing(const struct job *job)
-{
-    return job->state == JOB_STOPPING && job->is_requeued && job->ask->checkpoint;
-}
-
-int64_t core_stop_grace_ms(const struct core *core, const struct job *job)
-{
-    const struct job_run *run = job_run(job);
-    return (run->stop_terms & STOP_TERMS_GRACE) != 0 ? run->stop_grace_ms : core_grace_ms(core, job->ask);
-}
 
 /* A stop may be followed by another one; what counts is the one that ends first. */
 void core_note_stop(const struct core *core, struct core_job *entry)

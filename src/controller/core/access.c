@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Who may do what, as a sentence for who may not. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "controller/core/private.h"
+
+bool core_may(const struct identity *who, enum action action, const struct job *job)
+{
+    return who->is_known && role_permits(who->role, action, job == NULL || core_owns(who, job));
+}
+
+int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
+    const struct core_job *entry, struct error *err)
+{
+    if (entry == NULL)
+        return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
+    if (!core_may(who, ACTION_CONTROL, entry->job)) {
+        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", id, entry->job->uid);
+        return error_hint(err, "only its owner or an operator may change it");
+    }
+    if (entry->job->state == JOB_DONE)
+        return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", id);
+    return 0;
+}
+
+int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
+    struct error *err)
+{
+    if (!core_may(who, ACTION_MANAGE, NULL)) {
+        (void)error_set(err, -EPERM, "only operators may %s", what);
+        return error_hint(err, CORE_ROLES_HINT);
+    }
+    if (until_ms != 0 && until_ms <= core->now_ms)
+        return error_set(err, -EINVAL, "the time until which to %s has passed already", what);
+    return 0;
+}

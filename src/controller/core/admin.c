@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* What administrators ask for: pauses, drains and policies, and marks that end at a time. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core/private.h"
+
+int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
+    const struct gpu_state **ret, struct error *err)
+{
+    const char *colon = strrchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
+    _cleanup_free_ char *name = colon != NULL ? xstrndup(text, (size_t)(colon - text)) : NULL;
+    int64_t index;
+    int r = parse_integer(digits, "GPU", 0, NODE_GPUS_MAX - 1, &index, err);
+    if (r < 0)
+        return r;
+    if (name == NULL && core->n_nodes != 1)
+        return error_set(err, -EINVAL, "GPU %s of which node? write NODE:%s", text, text);
+    struct core_node *node = name != NULL ? core_find_node(core, name) : &core->nodes[0];
+    if (node == NULL)
+        return error_set(err, -ENOENT, "there is no node %.100s", name);
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        if (gpus[i].index != (uint32_t)index || gpus[i].uuid == NULL)
+            continue;
+        *ret_node = node;
+        *ret = &gpus[i];
+        return 0;
+    }
+    return error_set(err, -ENOENT, "node %s has no GPU %u", node->name, (unsigned)index);
+}
+
+int64_t core_next_mark(const struct core *core)
+{
+    int64_t next_ms = TIME_NEVER;
+    for (size_t i = 0; i < core->n_marks; i++)
+        if (core->marks[i].until_ms != 0 && core->marks[i].until_ms < next_ms)
+            next_ms = core->marks[i].until_ms;
+    return next_ms;
+}
+
+void core_run_marks(struct core *core)
+{
+    for (size_t i = core->n_marks; i-- > 0;) {
+        const struct cluster_change *mark = &core->marks[i];
+        if (mark->until_ms == 0 || mark->until_ms > core->now_ms)
+            continue;
+        struct cluster_change over = {
+            .kind = mark->uuid != NULL ? CHANGE_GPU_RESUME : CHANGE_NODE_RESUME,
+            .uid = core->options.admin_uid,
+            .node = xstrdup(mark->node),
+            .uuid = xstrdup(mark->uuid),
+            .text = xstrdup("its time is over"),
+        };
+        core_make_mark(core, &over);
+        cluster_change_clear(&over);
+    }
+}
+
+void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
+    const char *name)
+{
+    _cleanup_free_ char *node = xstrdup(name);
+    const struct cluster_change change = { .kind = kind, .uid = uid, .node = node };
+    core_begin(core, boot_ms, wall_ms);
+    core_change_cluster(core, &change);
+}
+
+void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
+{
+    static const char *const deeds[] = { "resume GPUs", "pause GPUs", "release GPUs" };
+    struct core_answer answer = { 0 };
+    struct core_node *node = NULL;
+    bool is_resume = wish == GPU_WISH_RESUME;
+    const struct gpu_state *gpu = NULL;
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = core_check_admin(core, who, deeds[wish], until_ms, &answer.err);
+    if (answer.code == 0 && gpus->count == 0)
+        answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
+        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        if (answer.code == 0 && wish == GPU_WISH_RELEASE)
+            answer.code = core_check_release(core, node, gpu, &answer.err);
+    }
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
+        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        bool is_faulty = is_resume && core_end_fault(core, node->name, gpu->uuid);
+        if (is_resume && !is_faulty && core_mark(core, node->name, gpu->uuid) == NULL)
+            continue; // it is in use
+        struct cluster_change change = {
+            .kind = is_resume ? CHANGE_GPU_RESUME : CHANGE_GPU_PAUSE,
+            .uid = who->uid,
+            .node = xstrdup(node->name),
+            .uuid = xstrdup(gpu->uuid),
+            .text = xstrdup(reason),
+            .until_ms = until_ms,
+            .is_released = wish == GPU_WISH_RELEASE,
+        };
+        core_make_mark(core, &change);
+        cluster_change_clear(&change);
+        if (is_faulty && node->is_up)
+            core_node_changed(core, node);
+    }
+    core_reply(core, request, &answer);
+}
+
+void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *name, const char *reason, int64_t until_ms, bool is_resume, void *request)
+{
+    struct core_answer answer = { 0 };
+    core_begin(core, boot_ms, wall_ms);
+    struct core_node *node = core_find_node(core, name);
+    answer.code =
+        core_check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
+    if (answer.code == 0 && node == NULL)
+        answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
+    const struct cluster_change *mark = core_mark(core, name, NULL);
+    bool is_fenced = mark != NULL && mark->kind == CHANGE_NODE_FENCE; // more than drained
+    if (answer.code == 0 && (is_resume ? mark != NULL : !is_fenced)) {
+        struct cluster_change change = {
+            .kind = is_resume ? CHANGE_NODE_RESUME : CHANGE_NODE_DRAIN,
+            .uid = who->uid,
+            .node = xstrdup(name),
+            .text = xstrdup(reason),
+            .until_ms = until_ms,
+            .is_held = !is_resume && core_is_held(core, node),
+        };
+        core_make_mark(core, &change);
+        cluster_change_clear(&change);
+        if (is_resume)
+            core_release_unwanted(core, node);
+    }
+    core_reply(core, request, &answer);
+}
+
+void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const struct strings *gpus, const char *policy, void *request)
+{
+    struct core_answer answer = { 0 };
+    struct core_node *node = NULL;
+    const struct gpu_state *gpu = NULL;
+    core_begin(core, boot_ms, wall_ms);
+    bool is_known = text_equal(policy, "default") || foreign_policy_find(policy) != FOREIGN_POLICIES;
+    answer.code = core_check_admin(core, who, "set what others on a GPU mean", 0, &answer.err);
+    if (answer.code == 0 && !is_known) {
+        (void)error_set(&answer.err, -EINVAL, "there is no policy '%.40s'", policy != NULL ? policy : "");
+        answer.code = error_hint(&answer.err, "one of avoid, fit-around, ignore, default");
+    }
+    if (answer.code == 0 && gpus->count == 0)
+        answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
+        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+    for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
+        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        struct cluster_change change = {
+            .kind = CHANGE_GPU_POLICY,
+            .uid = who->uid,
+            .node = xstrdup(node->name),
+            .uuid = xstrdup(gpu->uuid),
+            .text = xstrdup(policy),
+        };
+        _cleanup_free_ char *key = xasprintf("%s/%s", change.node, change.uuid);
+        core_change_cluster(core, &change);
+        if (core_keep_policy(core, &change))
+            core_put_change(core, "gpu-policy", key, &change);
+        else
+            store_batch_remove(core_batch(core)->changes, "gpu-policy", key);
+        cluster_change_clear(&change);
+        if (node->is_up)
+            core_node_changed(core, node);
+    }
+    core_reply(core, request, &answer);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Cancels. A job that is being stopped may be told another grace. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "controller/core/private.h"
+
+/* A process that is to be ended is not let go by a later cancel. */
+static void cancel_one(
+    struct core *core, struct core_job *entry, const struct identity *who, const struct job_event *terms)
+{
+    const struct job *job = entry->job;
+    const struct job_run *run = job_run(job);
+    struct job_event event = *terms;
+    event.attempt = job->attempt;
+    if (!core_may(who, ACTION_KILL, job))
+        event.stop_terms &= ~STOP_TERMS_PROCESS;
+    event.stop_terms |= run->stop_terms & STOP_TERMS_PROCESS;
+    bool is_stopped = job->state == JOB_STOPPING && !job->is_requeued;
+    if (is_stopped && event.stop_terms == run->stop_terms && event.stop_grace_ms == run->stop_grace_ms)
+        core_act(core, entry); // it is told again
+    else if (!job_is_array(job) || job->stop_reason == END_NONE)
+        core_change(core, entry, &event, NULL);
+}
+
+static void cancel(
+    struct core *core, const struct identity *who, uint64_t id, const struct job_event *terms, void *request)
+{
+    struct core_job *entry = core_find(core, id), *after = NULL;
+    struct core_answer answer = { .job = id };
+    answer.code = core_check_control(core, who, id, entry, &answer.err);
+    if (answer.code < 0) {
+        core_reply(core, request, &answer);
+        return;
+    }
+    cancel_one(core, entry, who, terms);
+    for (struct core_job *member = core_extra(entry)->members; member != NULL; member = after) {
+        after = core_extra(member)->member_after;
+        if (member->job->state != JOB_DONE)
+            cancel_one(core, member, who, terms);
+    }
+    core_reply_ok(core, request, id);
+}
+
+static struct job_event stop_of(const struct identity *who, int64_t grace_ms)
+{
+    return (struct job_event){ .type = EVENT_STOP,
+        .uid = who->uid,
+        .reason = END_CANCELLED,
+        .stop_terms = grace_ms >= 0 ? STOP_TERMS_GRACE : 0,
+        .stop_grace_ms = grace_ms >= 0 ? grace_ms : 0 };
+}
+
+void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
+    int64_t grace_ms, void *request)
+{
+    const struct job_event terms = stop_of(who, grace_ms);
+    core_begin(core, boot_ms, wall_ms);
+    cancel(core, who, id, &terms, request);
+}
+
+void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t id, int64_t grace_ms, void *request)
+{
+    struct job_event terms = stop_of(who, grace_ms);
+    terms.stop_terms |= STOP_TERMS_PROCESS;
+    core_begin(core, boot_ms, wall_ms);
+    cancel(core, who, id, &terms, request);
+}

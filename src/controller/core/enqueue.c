@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Hands jobs to the scheduler: those that wait, and at a start those that hold resources already. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "controller/core/private.h"
+#include "job/idle.h"
+#include "sched/from_record.h"
+
+/* It failed, and its next try has a time. */
+void core_await_retry(struct core *core, const struct job *job)
+{
+    if (job->retry_ms > core->now_ms)
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
+}
+
+void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
+{
+    struct description description;
+    struct error err = { 0 };
+    if (core_describe(core, entry->job, facts, &description, &err) < 0) {
+        log_error("a stored job cannot be read: %s", err.message);
+        abort(); // it was validated before it was stored
+    }
+    for (size_t i = 0; i < description.n_unknown; i++)
+        core->effects.fetch_end(core->effects.arg, description.unknown[i]);
+    if (is_known)
+        sched_edit(core->sched, core->now_ms, &description.spec);
+    else
+        sched_submit(core->sched, core->now_ms, &description.spec);
+    if (!is_known)
+        core_await_retry(core, entry->job); // at a start
+    /* It hears at once of what can never come true. */
+    for (size_t i = description.n_open; i < description.spec.n_after; i++)
+        sched_settle(
+            core->sched, core->now_ms, description.after[i].job, description.after[i].kind == AFTER_FAIL);
+    description_clear(&description);
+}
+
+void core_resume(struct core *core, struct core_job *entry)
+{
+    struct description description;
+    struct allocation allocation;
+    struct error err;
+    const struct core_facts none = { 0 };
+    struct job *job = entry->job;
+    struct job_ask ask = *job->ask;
+    ask.after = NULL; // it has started: nothing is waited for
+    struct job started = *job;
+    started.ask = &ask;
+    if (core_describe(core, &started, &none, &description, &err) < 0)
+        abort();
+    allocation_of_job(sched_cluster(core->sched), job, &allocation);
+    sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
+    sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
+    allocation_clear(&allocation);
+    description_clear(&description);
+}

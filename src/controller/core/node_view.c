@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the scheduler is told of a node: what it says that it has, less what is closed. It is an event when it
+ * has changed, and a row of the store, so that what was there counts for what may be asked for.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+#include "sched/from_record.h"
+
+static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    struct cluster_device *devices = xcalloc(node->hello.gpus.count + 1, sizeof(*devices));
+    size_t count = 0;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        if (gpus[i].uuid == NULL)
+            continue;
+        devices[count] = (struct cluster_device){
+            .index = gpus[i].index,
+            .uuid = xstrdup(gpus[i].uuid),
+            .model = xstrdup(gpus[i].model),
+            .memory_bytes = gpus[i].memory_bytes,
+            .numa = gpus[i].numa,
+            .pcie_switch = gpus[i].pcie_switch,
+            .links = gpus[i].links,
+            .is_lost = gpus[i].is_lost != 0,
+        };
+        core_close_device(core, node, &devices[count++]);
+    }
+    *ret = (struct cluster_change){
+        .kind = CHANGE_NODE_UP,
+        .node = xstrdup(node->name),
+        .cpu_milli = node->hello.cpus * 1000,
+        .memory = node->hello.memory_bytes,
+        .devices = { .items = devices, .count = count },
+    };
+}
+
+static void apply_node(struct core *core, const struct cluster_change *change)
+{
+    struct cluster *cluster = sched_cluster(core->sched);
+    struct cluster_node *node = cluster_take_node(cluster, change);
+    const struct cluster_device *devices = change->devices.items;
+    for (size_t i = 0; i < change->devices.count; i++)
+        cluster_find_gpu(node, devices[i].uuid)->is_paused =
+            core_mark(core, change->node, devices[i].uuid) != NULL;
+    node->is_drained = core_mark(core, change->node, NULL) != NULL;
+    cluster_touch(cluster, node);
+    core_keep_size(core, change);
+}
+
+void core_keep_size(struct core *core, const struct cluster_change *change)
+{
+    (void)cluster_take_node(sched_known(core->sched), change);
+}
+
+void core_node_changed(struct core *core, struct core_node *node)
+{
+    struct cluster_change change;
+    struct buffer bytes = { 0 };
+    if (node->n_unwanted > 0)
+        return; // it is told of when these have ended
+    describe_node(core, node, &change);
+    record_encode(&cluster_change_record, &change, &bytes);
+    if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {
+        buffer_clear(&bytes);
+    } else {
+        change.has_come = node->told.length == 0;
+        buffer_clear(&node->told);
+        node->told = bytes;
+        apply_node(core, &change);
+        core_change_cluster(core, &change);
+        core_put_change(core, CORE_NODE_SIZE, change.node, &change);
+    }
+    cluster_change_clear(&change);
+}
+
+void core_node_down(struct core *core, struct core_node *node)
+{
+    struct cluster *cluster = sched_cluster(core->sched);
+    struct cluster_node *ledger = cluster_find(cluster, node->name);
+    struct cluster_change change = { .kind = CHANGE_NODE_DOWN, .node = node->name };
+    buffer_clear(&node->told);
+    if (ledger != NULL) {
+        ledger->is_up = false;
+        cluster_touch(cluster, ledger);
+    }
+    core_change_cluster(core, &change);
+}
+
+const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)
+{
+    const struct cluster_node *place = &sched_cluster(core->sched)->nodes[gpu->node];
+    const struct core_node *node = core_find_node(core, place->name);
+    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
+    for (size_t i = 0; node != NULL && i < node->hello.gpus.count; i++)
+        if (text_equal(gpus[i].uuid, place->gpus[gpu->gpu].uuid))
+            return &gpus[i];
+    return NULL;
+}

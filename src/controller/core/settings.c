@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings, when the controller starts and when they change. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+void core_configure_accounts(struct core *core)
+{
+    struct fairshare *fairshare = sched_fairshare(core->sched);
+    for (size_t i = 0; i < core->options.n_accounts; i++) {
+        const struct core_account *given = &core->options.accounts[i];
+        struct account *account = fairshare_account(fairshare, given->id, given->is_group);
+        account->shares = given->shares;
+        account->limits = given->limits;
+    }
+}
+
+static void write_settings(const struct sched_settings *settings, struct buffer *text)
+{
+    const struct account_limits *user = &settings->user_limits, *group = &settings->group_limits;
+    buffer_printf(text,
+        "policy=%s\nplacement=%s\nreservations=%" PRIu32 "\nhalf_life_ms=%" PRId64 "\nage_cap_ms=%" PRId64
+        "\ndefault_run_ms=%" PRId64 "\nnode_jobs=%" PRIu32 "\nunused_ms=%" PRId64
+        "\npreempt_grace_ms=%" PRId64 "\npreempt_cost_ms=%" PRId64 "\npreempt_cost_wide_ms=%" PRId64
+        "\nquantum_ms=%" PRId64 "\nuser_max_jobs=%" PRIu32 "\nuser_max_gpu_milli=%" PRIu32
+        "\nuser_max_gpu_seconds=%.3f\ngroup_max_jobs=%" PRIu32 "\ngroup_max_gpu_milli=%" PRIu32
+        "\ngroup_max_gpu_seconds=%.3f\n",
+        settings->policy->name, settings->placement->name, settings->reservations, settings->half_life_ms,
+        settings->age_cap_ms, settings->default_run_ms, settings->node_jobs, settings->unused_ms,
+        settings->preempt_grace_ms, settings->preempt_cost_ms, settings->preempt_cost_wide_ms,
+        settings->quantum_ms, user->jobs, user->gpu_milli, user->gpu_seconds, group->jobs, group->gpu_milli,
+        group->gpu_seconds);
+}
+
+/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
+char *core_settings_text(const struct core *core)
+{
+    struct buffer text = { 0 };
+    write_settings(&core->options.sched, &text);
+    for (size_t i = 0; i < core->options.n_accounts; i++) {
+        const struct core_account *account = &core->options.accounts[i];
+        buffer_printf(&text, "account=%c:%" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g\n",
+            account->is_group ? 'g' : 'u', account->id, account->shares, account->limits.jobs,
+            account->limits.gpu_milli, account->limits.gpu_seconds);
+    }
+    return buffer_take(&text);
+}
+
+void core_note_settings(struct core *core, bool is_live)
+{
+    _cleanup_free_ char *text = core_settings_text(core);
+    _cleanup_free_ char *marked = xasprintf("%s%s", is_live ? SETTINGS_LIVE : "", text);
+    struct cluster_change settings = {
+        .kind = CHANGE_SETTINGS, .uid = core->options.admin_uid, .text = marked
+    };
+    core_change_cluster(core, &settings);
+}
+
+void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct core_options *options)
+{
+    struct fairshare *fairshare = sched_fairshare(core->sched);
+    uint32_t admin_uid = core->options.admin_uid;
+    core_begin(core, boot_ms, wall_ms);
+    core->options = *options;
+    core->options.admin_uid = admin_uid;
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        account->shares = 1;
+    /* The order of the queue follows from the shares; the usual limits take the place of all others. */
+    core_configure_accounts(core);
+    sched_configure(core->sched, core->now_ms, &options->sched);
+    core_configure_accounts(core);
+    core_note_settings(core, true);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* An element leaves its array, and is a job of its own from then on. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/private.h"
+
+/* What the element's record begins with; its own event makes it an element. */
+static struct job *make_element(uint64_t id, const struct job *array)
+{
+    struct job_spec shell = { .ask = *array->ask, .name = array->name }; // borrowed: nothing of it is freed
+    struct job *job = job_new(id, &shell);
+    free(job->summary);
+    job->summary = xstrdup(array->summary);
+    return job;
+}
+
+struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index)
+{
+    uint64_t id = ++core->last_job;
+    struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
+    core_change(core, array, &split, NULL);
+    struct core_job *entry = job_table_add(&core->jobs, make_element(id, array->job));
+    core_count_open(core, array->job->uid);
+    core_pass_waiters(core, array->job->id, index, id);
+    struct job_ask ask;
+    job_ask_copy(&ask, array->job->ask);
+    free(take_ptr(ask.array));
+    struct job_event event = {
+        .type = EVENT_SUBMITTED,
+        .uid = array->job->uid,
+        .gid = array->job->gid,
+        .array_job = array->job->id,
+        .array_index = index,
+        .hold = array->job->hold,
+        .name = array->job->name,
+        .ask = { .items = &ask, .count = 1 },
+    };
+    core_change(core, entry, &event, NULL);
+    job_ask_clear(&ask);
+    core_link_member(core, entry);
+    return entry;
+}

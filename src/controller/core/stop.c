@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Stops: who asks for one, and how long the job has. */
+#include "controller/core/private.h"
+
+int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
+{
+    return ask->grace_ms > 0 ? ask->grace_ms : core->options.grace_ms;
+}
+
+bool core_is_checkpointing(const struct job *job)
+{
+    return job->state == JOB_STOPPING && job->is_requeued && job->ask->checkpoint;
+}
+
+int64_t core_stop_grace_ms(const struct core *core, const struct job *job)
+{
+    const struct job_run *run = job_run(job);
+    return (run->stop_terms & STOP_TERMS_GRACE) != 0 ? run->stop_grace_ms : core_grace_ms(core, job->ask);
+}
+
+void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason)
+{
+    struct job_event event = {
+        .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = uid, .reason = reason
+    };
+    core_change(core, entry, &event, NULL);
+}
