@@ -118,7 +118,7 @@ static void on_wrong_fence(void *arg, uint64_t number, void *object)
     struct place *place = arg;
     struct box *box = place->box;
     struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
-    const struct core_node *known = box->core != NULL ? core_node(box->core, place->node.name) : NULL;
+    const struct core_node *known = box->core != NULL ? core_node_named(box->core, place->node.name) : NULL;
     int64_t now = box->world.now_ms;
     if (known == NULL || known->is_up || place->node.is_off || has_fence(place))
         return;
@@ -161,7 +161,7 @@ static void leave_for_ever(struct place *place)
 static const struct core_node *known_node(const struct place *place)
 {
     const struct core *core = place->box->core;
-    return core != NULL ? core_node(core, place->node.name) : NULL;
+    return core != NULL ? core_node_named(core, place->node.name) : NULL;
 }
 
 /* An administrator who errs: a node that is up is not fenced. */

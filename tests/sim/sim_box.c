@@ -208,7 +208,7 @@ static void hear_of_end(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     struct ask *ask = object;
-    const struct core_job *entry = box->core != NULL ? core_find(box->core, ask->job) : NULL;
+    const struct core_entry *entry = box->core != NULL ? core_find(box->core, ask->job) : NULL;
     bool is_open = entry != NULL && entry->job->state != JOB_DONE;
     if (is_open)
         release(box, 0, ask);

@@ -99,7 +99,7 @@ static void add_absent(void *arg, const struct registered_node *node)
     struct listing *listing = arg;
     const struct core *core = listing->serve->controller->core;
     const struct message_hello nothing = { 0 };
-    if (core_node(core, node->name) != NULL)
+    if (core_node_named(core, node->name) != NULL)
         return;
     struct json_node_view view = {
         .name = node->name, .hello = &nothing, .drain = core_mark(core, node->name, NULL)

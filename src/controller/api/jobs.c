@@ -79,7 +79,7 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
 static int64_t unreachable_ms(const struct core *core, const struct job *job, size_t rank)
 {
     bool is_active = job_state_is_active(job->state);
-    const struct core_node *node = is_active ? core_node(core, job_node_name(job, rank)) : NULL;
+    const struct core_node *node = is_active ? core_node_named(core, job_node_name(job, rank)) : NULL;
     return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
 }
 

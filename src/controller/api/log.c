@@ -284,7 +284,7 @@ static void open_log(struct request *request, const struct job *job)
     struct controller *controller = request->serve->controller;
     const char *name = job_node_name(job, log->rank);
     char *path = core_log_path(controller->core, job, log->rank);
-    const struct core_node *node = name != NULL ? core_node(controller->core, name) : NULL;
+    const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
         (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is away",

@@ -204,7 +204,7 @@ static const struct core_node *find_node(
     const struct core *core = request->serve->controller->core;
     const struct terminal_client *client = request->work;
     const char *name = job_node_name(job, client->rank);
-    const struct core_node *node = name != NULL ? core_node(core, name) : NULL;
+    const struct core_node *node = name != NULL ? core_node_named(core, name) : NULL;
     if (node != NULL && node->is_up)
         return node;
     if (name == NULL)

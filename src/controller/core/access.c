@@ -11,7 +11,7 @@ bool core_may(const struct identity *who, enum action action, const struct job *
 }
 
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
-    const struct core_job *entry, struct error *err)
+    const struct core_entry *entry, struct error *err)
 {
     if (entry == NULL)
         return error_set(err, -ENOENT, "there is no job %" PRIu64, id);

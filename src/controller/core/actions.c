@@ -7,7 +7,7 @@
  */
 #include "controller/core/private.h"
 
-void core_act(struct core *core, struct core_job *entry)
+void core_act(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (job->state == JOB_QUEUED && job->ask->lease_pid != 0)
@@ -33,7 +33,7 @@ void core_act(struct core *core, struct core_job *entry)
 
 void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
 {
-    struct core_job *entry = core_find(core, job);
+    struct core_entry *entry = core_find(core, job);
     if (entry == NULL) {
         job_spec_free(spec);
         return;
@@ -41,7 +41,7 @@ void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
     entry->is_fetching = false;
     core_keep_spec(core, entry, spec);
     core_act(core, entry);
-    for (struct core_job *member = core_extra(entry)->members; member != NULL;
+    for (struct core_entry *member = core_extra(entry)->members; member != NULL;
          member = core_extra(member)->member_after)
         core_act(core, member);
 }

@@ -11,9 +11,9 @@
 #include "controller/core/private.h"
 #include "job/array.h"
 
-void core_link_member(struct core *core, struct core_job *entry)
+void core_link_member(struct core *core, struct core_entry *entry)
 {
-    struct core_job *array = entry->job->array_job != 0 ? core_find(core, entry->job->array_job) : NULL;
+    struct core_entry *array = entry->job->array_job != 0 ? core_find(core, entry->job->array_job) : NULL;
     if (array == NULL)
         return;
     struct core_extra *extra = core_make_extra(entry), *all = core_make_extra(array);
@@ -25,10 +25,11 @@ void core_link_member(struct core *core, struct core_job *entry)
 }
 
 /* Before it leaves memory: an element from its array, and an array from its elements. */
-void core_unlink_member(struct core_job *entry)
+void core_unlink_member(struct core_entry *entry)
 {
     const struct core_extra *extra = core_extra(entry);
-    for (struct core_job *member = extra->members; member != NULL; member = core_extra(member)->member_after)
+    for (struct core_entry *member = extra->members; member != NULL;
+         member = core_extra(member)->member_after)
         core_make_extra(member)->array = NULL;
     if (extra->array == NULL)
         return;
@@ -39,10 +40,10 @@ void core_unlink_member(struct core_job *entry)
     core_make_extra(entry)->array = NULL;
 }
 
-void core_member_done(struct core *core, const struct core_job *entry)
+void core_member_done(struct core *core, const struct core_entry *entry)
 {
     const struct job *job = entry->job;
-    struct core_job *array = core_find(core, job->array_job);
+    struct core_entry *array = core_find(core, job->array_job);
     if (array == NULL || array->job->state != JOB_QUEUED || array->job->array_open == 0)
         return;
     struct job_event event = {

@@ -40,7 +40,7 @@ static void bound_start(const struct core *core, const struct job *job, struct j
 
 /* The attempt is over. A job that gave way goes back to the queue, unless the end was its own; so does one
  * that asked to go on after such an end. */
-static void end_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
     bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
@@ -66,7 +66,7 @@ static void end_attempt(struct core *core, struct core_job *entry, struct job_ev
     core_drop_usage(entry);
 }
 
-void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text)
+void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text)
 {
     struct job_event event = {
         .attempt = entry->job->attempt,
@@ -92,14 +92,14 @@ static void take_fault(struct job_event *event)
         event->text = usage->fault;
 }
 
-void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event)
+void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     take_fault(event);
     end_attempt(core, entry, event);
 }
 
 /* When that happens too often the job ends. */
-void core_give_back(struct core *core, struct core_job *entry, const char *text)
+void core_give_back(struct core *core, struct core_entry *entry, const char *text)
 {
     struct job *job = entry->job;
     if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
@@ -128,10 +128,10 @@ void core_forget_stated(struct core *core, const struct core_node *node, const s
     core_settle_unwanted(core, core_find_node(core, node->name), &forget);
 }
 
-struct core_job *core_find_current(
+struct core_entry *core_find_current(
     struct core *core, const struct core_node *node, const struct statement *statement)
 {
-    struct core_job *entry = core_find(core, statement->job);
+    struct core_entry *entry = core_find(core, statement->job);
     bool is_current = entry != NULL && entry->job->token == statement->token &&
                       entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
                       (int)statement->task == job_rank_on(entry->job, node->name);

@@ -57,7 +57,7 @@ static void send_signal(struct core *core, const struct held *held)
 
 static void let_go(struct core *core, struct held *held)
 {
-    struct core_job *entry = NULL;
+    struct core_entry *entry = NULL;
     switch (held->kind) {
     case HELD_REPLY:
         if (held->request != NULL)
@@ -109,7 +109,7 @@ void core_batch_durable(struct core *core, struct batch *batch)
 }
 
 /* The newest batch is the open one, else the one under way, else all is durable. */
-void core_act_later(struct core *core, struct core_job *entry)
+void core_act_later(struct core *core, struct core_entry *entry)
 {
     bool is_held = entry->changed_in == core->last_batch && core->durable_batch < core->last_batch;
     entry->changed_in = core->last_batch;

@@ -10,7 +10,7 @@
 
 /* A process that is to be ended is not let go by a later cancel. */
 static void cancel_one(
-    struct core *core, struct core_job *entry, const struct identity *who, const struct job_event *terms)
+    struct core *core, struct core_entry *entry, const struct identity *who, const struct job_event *terms)
 {
     const struct job *job = entry->job;
     const struct job_run *run = job_run(job);
@@ -29,7 +29,7 @@ static void cancel_one(
 static void cancel(
     struct core *core, const struct identity *who, uint64_t id, const struct job_event *terms, void *request)
 {
-    struct core_job *entry = core_find(core, id), *after = NULL;
+    struct core_entry *entry = core_find(core, id), *after = NULL;
     struct core_answer answer = { .job = id };
     answer.code = core_check_control(core, who, id, entry, &answer.err);
     if (answer.code < 0) {
@@ -37,7 +37,7 @@ static void cancel(
         return;
     }
     cancel_one(core, entry, who, terms);
-    for (struct core_job *member = core_extra(entry)->members; member != NULL; member = after) {
+    for (struct core_entry *member = core_extra(entry)->members; member != NULL; member = after) {
         after = core_extra(member)->member_after;
         if (member->job->state != JOB_DONE)
             cancel_one(core, member, who, terms);

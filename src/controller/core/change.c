@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "controller/core/private.h"
 
-void core_note_done(struct core *core, struct core_job *entry)
+void core_note_done(struct core *core, struct core_entry *entry)
 {
     *(core->done_last != NULL ? &core_make_extra(core->done_last)->done_after : &core->done_first) = entry;
     core->done_last = entry;
@@ -21,7 +21,7 @@ void core_trim_done(struct core *core)
 {
     while (
         core->n_done > core->options.recent_done_max && core->done_first->changed_in <= core->durable_batch) {
-        struct core_job *entry = core->done_first;
+        struct core_entry *entry = core->done_first;
         core->done_first = core_extra(entry)->done_after;
         if (core->done_first == NULL)
             core->done_last = NULL;
@@ -31,7 +31,7 @@ void core_trim_done(struct core *core)
     }
 }
 
-void core_activate(struct core *core, struct core_job *entry)
+void core_activate(struct core *core, struct core_entry *entry)
 {
     core_make_extra(entry)->active_after = core->active_first;
     core_make_extra(entry)->active_ms = core->now_ms;
@@ -40,16 +40,16 @@ void core_activate(struct core *core, struct core_job *entry)
     core->active_first = entry;
 }
 
-static void deactivate(struct core *core, struct core_job *entry)
+static void deactivate(struct core *core, struct core_entry *entry)
 {
     struct core_extra *extra = core_make_extra(entry);
-    struct core_job *before = take_ptr(extra->active_before), *after = take_ptr(extra->active_after);
+    struct core_entry *before = take_ptr(extra->active_before), *after = take_ptr(extra->active_after);
     *(before != NULL ? &core_make_extra(before)->active_after : &core->active_first) = after;
     if (after != NULL)
         core_make_extra(after)->active_before = before;
 }
 
-static void apply(struct core *core, struct core_job *entry, const struct job_event *event)
+static void apply(struct core *core, struct core_entry *entry, const struct job_event *event)
 {
     struct job *job = entry->job;
     struct error err = { 0 };
@@ -79,7 +79,7 @@ static void record_event(
 }
 
 void core_change(
-    struct core *core, struct core_job *entry, struct job_event *event, const struct job_spec *spec)
+    struct core *core, struct core_entry *entry, struct job_event *event, const struct job_spec *spec)
 {
     struct job *job = entry->job;
     enum job_state before = job->state;

@@ -18,7 +18,7 @@ struct control {
     const char *done; // completes "cannot be"
     bool needs_node;  // its node must be there to hear of it
     bool (*is_possible)(const struct job *job);
-    void (*act)(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument);
+    void (*act)(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument);
 };
 
 static int check_job(
@@ -47,13 +47,13 @@ static int check_job(
 }
 
 /* All elements that can; the array is refused when none can. */
-static int act_on_elements(struct core *core, const struct control *control, struct core_job *array,
+static int act_on_elements(struct core *core, const struct control *control, struct core_entry *array,
     const struct identity *who, int64_t argument, struct error *err)
 {
     size_t count = 0;
     struct error ignored;
-    struct core_job *after = NULL;
-    for (struct core_job *member = core_extra(array)->members; member != NULL; member = after) {
+    struct core_entry *after = NULL;
+    for (struct core_entry *member = core_extra(array)->members; member != NULL; member = after) {
         after = core_extra(member)->member_after;
         if (check_job(core, control, member->job, &ignored) < 0)
             continue;
@@ -69,7 +69,7 @@ static int act_on_elements(struct core *core, const struct control *control, str
 static void control_job(struct core *core, const struct control *control, const struct identity *who,
     uint64_t id, int64_t argument, void *request)
 {
-    struct core_job *entry = core_find(core, id);
+    struct core_entry *entry = core_find(core, id);
     struct core_answer answer = { .job = id };
     answer.code = core_check_control(core, who, id, entry, &answer.err);
     if (answer.code == 0 && job_is_array(entry->job))
@@ -84,7 +84,8 @@ static bool is_running(const struct job *job)
     return job->state == JOB_RUNNING;
 }
 
-static void send_signal(struct core *core, struct core_job *entry, const struct identity *who, int64_t signal)
+static void send_signal(
+    struct core *core, struct core_entry *entry, const struct identity *who, int64_t signal)
 {
     const struct job *job = entry->job;
     struct job_event event = {
@@ -100,7 +101,7 @@ static void send_signal(struct core *core, struct core_job *entry, const struct 
 
 /* --- suspend, continue --- */
 
-static void suspend(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument)
+static void suspend(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     struct job_event event = {
         .type = EVENT_SUSPENDED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGSTOP
@@ -110,7 +111,7 @@ static void suspend(struct core *core, struct core_job *entry, const struct iden
 }
 
 /* What others stopped goes on by the signal alone. */
-static void go_on(struct core *core, struct core_job *entry, const struct identity *who, int64_t argument)
+static void go_on(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     struct job_event event = {
         .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
@@ -152,7 +153,7 @@ static bool is_started(const struct job *job)
     return job->state == JOB_STARTING || job->state == JOB_RUNNING;
 }
 
-static void requeue(struct core *core, struct core_job *entry, const struct identity *who, int64_t grace_ms)
+static void requeue(struct core *core, struct core_entry *entry, const struct identity *who, int64_t grace_ms)
 {
     char text[] = "it was put back into the queue";
     struct job_event event = { .type = EVENT_PREEMPTED,
@@ -172,7 +173,7 @@ static const struct control requeueing = { "put back into the queue", false, is_
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t id, int64_t grace_ms, void *request)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     core_begin(core, boot_ms, wall_ms);
     if (entry == NULL || entry->job->state != JOB_DONE) {
         control_job(core, &requeueing, who, id, grace_ms, request);
@@ -216,11 +217,11 @@ static void read_settled(const struct core *core, const struct job *array, struc
 uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
     bool is_split, bool *ret_waits)
 {
-    struct core_job *entry = core_find(core, array);
+    struct core_entry *entry = core_find(core, array);
     *ret_waits = false;
     if (entry == NULL || !job_is_array(entry->job))
         return 0;
-    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
+    for (const struct core_entry *member = core_extra(entry)->members; member != NULL;
          member = core_extra(member)->member_after)
         if (member->job->array_index == index)
             return member->job->id;
@@ -230,7 +231,7 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
     core_begin(core, boot_ms, wall_ms);
     struct core_facts facts;
     read_settled(core, entry->job, &facts);
-    struct core_job *element = core_split(core, entry, index);
+    struct core_entry *element = core_split(core, entry, index);
     core_enqueue(core, entry, &facts, true);
     core_enqueue(core, element, &facts, false);
     free(facts.items);

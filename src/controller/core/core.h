@@ -364,7 +364,8 @@ struct core_node {
 bool core_has_attempts_on(const struct core *core, const char *node);
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);
-const struct core_node *core_node(const struct core *core, const char *name);
+const struct core_node *core_node_named(
+    const struct core *core, const char *name); // NULL: it was never heard of
 /* What is known of others on a GPU, NULL: it has not been looked at. */
 const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid);
 /* Ids of the jobs on this GPU of this node; writes at most `max` and returns how many there are. */

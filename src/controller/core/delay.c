@@ -9,7 +9,7 @@
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
 
 /* A stop may be followed by another one; what counts is the one that ends first. */
-void core_note_stop(const struct core *core, struct core_job *entry)
+void core_note_stop(const struct core *core, struct core_entry *entry)
 {
     int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry->job);
     const struct core_extra *extra = core_extra(entry);
@@ -22,14 +22,14 @@ void core_note_stop(const struct core *core, struct core_job *entry)
 
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop_ends_ms : 0;
 }
 
 const char *core_delay(
     const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size)
 {
-    const struct core_job *entry = core_find(core, job->id);
+    const struct core_entry *entry = core_find(core, job->id);
     const struct core_extra *extra = entry != NULL ? core_extra(entry) : NULL;
     const struct core_node *node = job->node != NULL ? core_find_node(core, job->node) : NULL;
     bool is_starting = job->state == JOB_STARTING;

@@ -19,7 +19,7 @@ enum outcome { OUTCOME_OPEN, OUTCOME_OK, OUTCOME_BAD, OUTCOME_UNKNOWN };
 
 static enum outcome outcome_of(const struct core *core, const struct core_facts *facts, uint64_t id)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     if (entry != NULL && entry->job->state != JOB_DONE)
         return OUTCOME_OPEN;
     if (entry != NULL)
@@ -96,7 +96,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
     struct description *ret, struct error *err)
 {
     const struct job_ask *ask = job->ask;
-    const struct core_job *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
+    const struct core_entry *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
     int64_t submit_ms =
         array != NULL ? array->job->submitted_ms : job->submitted_ms; // an element has waited as long
     *ret = (struct description){ .spec = {

@@ -9,7 +9,7 @@
 #include "job/array.h"
 
 static int check_waiting(const struct core *core, const struct identity *who, uint64_t id,
-    const struct core_job *entry, const char *what, struct error *err)
+    const struct core_entry *entry, const char *what, struct error *err)
 {
     int r = core_check_control(core, who, id, entry, err);
     if (r < 0)
@@ -39,7 +39,7 @@ static int find_hold(const struct core *core, const struct identity *who, const 
 void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     bool is_release, void *request)
 {
-    struct core_job *entry = core_find(core, id);
+    struct core_entry *entry = core_find(core, id);
     struct core_answer answer = { .job = id };
     uint32_t hold = 0;
     core_begin(core, boot_ms, wall_ms);
@@ -134,7 +134,7 @@ static int check_running(const struct core *core, const struct identity *who, co
     return error_hint(err, "operators may make it longer");
 }
 
-static void edit_running(struct core *core, struct core_job *entry, const struct identity *who,
+static void edit_running(struct core *core, struct core_entry *entry, const struct identity *who,
     const struct job_ask *ask, const char *name, void *request)
 {
     struct core_answer answer = { .job = entry->job->id };
@@ -158,7 +158,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request)
 {
     static const struct core_facts none = { 0 };
-    struct core_job *entry = core_find(core, id);
+    struct core_entry *entry = core_find(core, id);
     struct core_answer answer = { .job = id };
     uint32_t gpus = 0;
     core_begin(core, boot_ms, wall_ms);

@@ -14,7 +14,7 @@ void core_await_retry(struct core *core, const struct job *job)
         sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
 }
 
-void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known)
+void core_enqueue(struct core *core, struct core_entry *entry, const struct core_facts *facts, bool is_known)
 {
     struct description description;
     struct error err = { 0 };
@@ -37,7 +37,7 @@ void core_enqueue(struct core *core, struct core_job *entry, const struct core_f
     description_clear(&description);
 }
 
-void core_resume(struct core *core, struct core_job *entry)
+void core_resume(struct core *core, struct core_entry *entry)
 {
     struct description description;
     struct allocation allocation;

@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "controller/core/private.h"
 
-static void note_level(struct core *core, struct core_job *entry, enum idle_level level, int64_t idle_ms)
+static void note_level(struct core *core, struct core_entry *entry, enum idle_level level, int64_t idle_ms)
 {
     const struct job *job = entry->job;
     char idle[32], end[32];
@@ -30,7 +30,7 @@ static void note_level(struct core *core, struct core_job *entry, enum idle_leve
     job_event_clear(&event);
 }
 
-void core_judge_idleness(struct core *core, struct core_job *entry)
+void core_judge_idleness(struct core *core, struct core_entry *entry)
 {
     bool is_over = false;
     bool is_still = job_run(entry->job)->suspended_ms != 0; // what it cannot use is not held against it
@@ -47,7 +47,7 @@ void core_judge_idleness(struct core *core, struct core_job *entry)
 
 int64_t core_idle_ms(const struct core *core, uint64_t id)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     const struct job_usage *usage = core_usage(core, id);
     return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
 }
@@ -59,7 +59,7 @@ int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     const struct job_usage *usage = core_usage(core, id);
     if (usage == NULL || uuid == NULL || entry->job->state != JOB_RUNNING)
         return 0;

@@ -131,7 +131,7 @@ static int check_owner(const struct identity *who, const struct message_process 
 /* Its node knows of leases that wait only since it heard of them. */
 static int check_others(const struct core *core, const struct message_process *process, struct error *err)
 {
-    for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+    for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         const struct job *job = entry->job;
         if (job->state == JOB_DONE || job->ask->lease_pid != process->pid ||
             job->ask->lease_start != process->start)
@@ -266,7 +266,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct le
 }
 
 /* The process of a lease that waits is over. */
-static void on_over(struct core *core, struct core_job *entry, const char *text)
+static void on_over(struct core *core, struct core_entry *entry, const char *text)
 {
     if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask->lease_pid == 0)
         return;
@@ -281,7 +281,7 @@ void core_on_process(struct core *core, const struct core_node *node, const void
 {
     const struct message_process *process = message;
     if (process->question == 0) {
-        struct core_job *entry = core_find(core, process->job);
+        struct core_entry *entry = core_find(core, process->job);
         if (entry != NULL && entry->job->ask->lease_pid == process->pid)
             on_over(core, entry, process->text);
         return;
@@ -328,7 +328,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 
 const struct job *core_lessee(const struct core *core, const struct gpu_process *process)
 {
-    const struct core_job *entry = process->job != 0 ? core_find(core, process->job) : NULL;
+    const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
     bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0;
     return is_waiting ? entry->job : NULL;
 }
@@ -341,15 +341,15 @@ static void send_look(struct core *core, const struct job *job, uint32_t pid)
         core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
 }
 
-void core_send_await(struct core *core, const struct core_job *entry)
+void core_send_await(struct core *core, const struct core_entry *entry)
 {
     send_look(core, entry->job, entry->job->ask->lease_pid);
 }
 
 void core_resume_leases(struct core *core, const struct core_node *node)
 {
-    struct core_job *after = NULL;
-    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = after) {
+    struct core_entry *after = NULL;
+    for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = after) {
         const struct job *job = entry->job;
         bool is_waiting = job->state == JOB_QUEUED && job->ask->lease_pid != 0;
         const struct core_node *where = is_waiting ? find_node(core, job->ask, NULL) : NULL;
@@ -363,7 +363,7 @@ void core_resume_leases(struct core *core, const struct core_node *node)
     }
 }
 
-void core_lease_changed(struct core *core, const struct core_job *entry, enum job_state before)
+void core_lease_changed(struct core *core, const struct core_entry *entry, enum job_state before)
 {
     const struct job *job = entry->job;
     struct core_node *node = core_find_node(core, job->node);

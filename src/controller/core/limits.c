@@ -12,25 +12,25 @@
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
-static void place(struct job_timers *timers, size_t at, struct core_job *entry)
+static void place(struct job_timers *timers, size_t at, struct core_entry *entry)
 {
     timers->heap[at] = entry;
     core_make_extra(entry)->timer = at + 1;
 }
 
-static int64_t due_ms(const struct core_job *entry)
+static int64_t due_ms(const struct core_entry *entry)
 {
     return core_extra(entry)->due_ms;
 }
 
-static void sift_up(struct job_timers *timers, size_t at, struct core_job *entry)
+static void sift_up(struct job_timers *timers, size_t at, struct core_entry *entry)
 {
     for (; at > 0 && due_ms(entry) < due_ms(timers->heap[(at - 1) / 2]); at = (at - 1) / 2)
         place(timers, at, timers->heap[(at - 1) / 2]);
     place(timers, at, entry);
 }
 
-static void sift_down(struct job_timers *timers, size_t at, struct core_job *entry)
+static void sift_down(struct job_timers *timers, size_t at, struct core_entry *entry)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -44,21 +44,21 @@ static void sift_down(struct job_timers *timers, size_t at, struct core_job *ent
     place(timers, at, entry);
 }
 
-void core_clear_due(struct core *core, struct core_job *entry)
+void core_clear_due(struct core *core, struct core_entry *entry)
 {
     struct job_timers *timers = &core->timers;
     size_t at = core_extra(entry)->timer;
     if (at-- == 0)
         return;
     core_make_extra(entry)->timer = 0;
-    struct core_job *last = timers->heap[--timers->count];
+    struct core_entry *last = timers->heap[--timers->count];
     if (last == entry)
         return;
     sift_up(timers, at, last);
     sift_down(timers, core_extra(last)->timer - 1, last);
 }
 
-static void set(struct core *core, struct core_job *entry, int64_t at_ms)
+static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
 {
     struct job_timers *timers = &core->timers;
     core_clear_due(core, entry);
@@ -84,7 +84,7 @@ static bool has_deadline(const struct job *job)
            (!job_is_array(job) || job->array_left[0] != '\0');
 }
 
-void core_set_due(struct core *core, struct core_job *entry)
+void core_set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (has_deadline(job))
@@ -97,7 +97,7 @@ void core_set_due(struct core *core, struct core_job *entry)
 
 void core_renew_deadlines(struct core *core)
 {
-    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after)
+    for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after)
         if (has_deadline(entry->job))
             core_set_due(core, entry);
 }
@@ -108,7 +108,7 @@ int64_t core_next_due(const struct core *core)
 }
 
 /* As its shepherd would have said it. */
-static void end_at_limit(struct core *core, struct core_job *entry)
+static void end_at_limit(struct core *core, struct core_entry *entry)
 {
     struct job_event event = { .attempt = entry->job->attempt,
         .end = END_TIME_LIMIT,
@@ -123,7 +123,7 @@ static void end_at_limit(struct core *core, struct core_job *entry)
 void core_run_due(struct core *core)
 {
     while (core_next_due(core) <= core->boot_ms) {
-        struct core_job *entry = core->timers.heap[0];
+        struct core_entry *entry = core->timers.heap[0];
         core_clear_due(core, entry);
         if (!has_deadline(entry->job)) {
             end_at_limit(core, entry);

@@ -99,8 +99,8 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     core_watch_gpus(core, node);
     core_check_health(core, node);
     core_node_changed(core, node);
-    struct core_job *after = NULL;
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+    struct core_entry *after = NULL;
+    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
         after = core_extra(entry)->active_after;
         if (job_rank_on(entry->job, node->name) < 0)
             continue;

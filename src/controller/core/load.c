@@ -90,7 +90,7 @@ void core_load_job(struct core *core, struct job *job)
 {
     const int64_t times[] = { job->submitted_ms, job->queued_ms, job->ended_ms,
         job->state != JOB_DONE ? job->started_ms : 0 }; // afterwards older stores have the node's word there
-    struct core_job *entry = job_table_add(&core->jobs, job);
+    struct core_entry *entry = job_table_add(&core->jobs, job);
     ask_shelf_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;
@@ -121,7 +121,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
     core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
     core_clock_keep(core);
-    for (struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+    for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_set_due(core, entry);
         core_note_stop(core, entry);
         if (entry->job->state == JOB_QUEUED)

@@ -56,7 +56,8 @@ void core_set_heartbeat(const struct core *core, struct message_welcome *welcome
 
 void core_await_nodes(struct core *core)
 {
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = core_extra(entry)->active_after)
+    for (struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
     for (size_t i = 0; i < core->n_marks; i++)
@@ -74,14 +75,14 @@ static int64_t lease_over_ms(const struct core_node *node, const struct job *job
     return node->acked_ms + lease_ms + lease_ms / LEASE_DRIFT + margin_ms;
 }
 
-static bool is_on(const struct core_job *entry, const struct core_node *node)
+static bool is_on(const struct core_entry *entry, const struct core_node *node)
 {
     return job_rank_on(entry->job, node->name) >= 0;
 }
 
 /* Of a job on several nodes the part there, and with it perhaps the attempt. */
 static void end_there(
-    struct core *core, struct core_job *entry, const struct core_node *node, const char *text)
+    struct core *core, struct core_entry *entry, const struct core_node *node, const char *text)
 {
     if (job_is_wide(entry->job))
         core_part_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
@@ -89,7 +90,7 @@ static void end_there(
         core_end_attempt(core, entry, END_NODE_LOST, text);
 }
 
-static void end_lease(struct core *core, struct core_job *entry, const struct core_node *node)
+static void end_lease(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     char lease[32];
     format_duration(job_run(entry->job)->node_lease_ms, lease, sizeof(lease));
@@ -100,8 +101,8 @@ static void end_lease(struct core *core, struct core_job *entry, const struct co
 
 static void look_at_leases(struct core *core, const struct core_node *node)
 {
-    struct core_job *after = NULL;
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+    struct core_entry *after = NULL;
+    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
         after = core_extra(entry)->active_after;
         if (!is_on(entry, node) || job_run(entry->job)->node_lease_ms == 0)
             continue;
@@ -132,11 +133,11 @@ static void lose(struct core *core, struct core_node *node)
 
 static void end_all(struct core *core, const struct core_node *node, const char *reason)
 {
-    struct core_job *after = NULL;
+    struct core_entry *after = NULL;
     _cleanup_free_ char *text = reason != NULL
                                     ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
                                     : xasprintf("its node %s was fenced", node->name);
-    for (struct core_job *entry = core->active_first; entry != NULL; entry = after) {
+    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
         after = core_extra(entry)->active_after;
         if (is_on(entry, node))
             end_there(core, entry, node, text);
@@ -182,7 +183,7 @@ void core_run_loss(struct core *core)
 
 bool core_has_attempts_on(const struct core *core, const char *node)
 {
-    for (struct core_job *entry = core->active_first; entry != NULL;
+    for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         int rank = job_rank_on(entry->job, node);
         if (rank >= 0 && !core_part_is_lost(entry, (uint32_t)rank))

@@ -81,7 +81,7 @@ void core_each_node(
         visit(arg, &core->nodes[i]);
 }
 
-const struct core_node *core_node(const struct core *core, const char *name)
+const struct core_node *core_node_named(const struct core *core, const char *name)
 {
     return core_find_node(core, name);
 }

@@ -46,7 +46,7 @@ static void part_clear(struct core_part *part)
     job_usage_free(part->usage);
 }
 
-void core_parts_drop(struct core_job *entry)
+void core_parts_drop(struct core_entry *entry)
 {
     struct core_parts *parts = core_extra(entry)->parts;
     if (parts == NULL)
@@ -57,7 +57,7 @@ void core_parts_drop(struct core_job *entry)
     core_make_extra(entry)->parts = NULL;
 }
 
-struct core_parts *core_parts(struct core_job *entry)
+struct core_parts *core_parts(struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (!job_is_wide(job) || !job_state_is_active(job->state))
@@ -74,7 +74,7 @@ struct core_parts *core_parts(struct core_job *entry)
     return parts;
 }
 
-void core_parts_load(struct core_job *entry)
+void core_parts_load(struct core_entry *entry)
 {
     struct core_parts *parts = core_parts(entry);
     if (parts != NULL)
@@ -96,7 +96,7 @@ static bool has_failed(const struct core_parts *parts)
     return false;
 }
 
-static bool may_go(const struct core_job *entry)
+static bool may_go(const struct core_entry *entry)
 {
     const struct core_parts *parts = core_extra(entry)->parts;
     bool are_all_ready = true;
@@ -116,7 +116,7 @@ static bool is_port_known(const struct core_parts *parts)
 
 /* --- what is said to a node --- */
 
-static void say_go(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
+static void say_go(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
     struct core_parts *parts = core_extra(entry)->parts;
@@ -130,7 +130,7 @@ static void say_go(struct core *core, struct core_job *entry, uint32_t rank, uin
 }
 
 static void act_on_part(
-    struct core *core, struct core_job *entry, uint32_t rank, bool must_stop, bool is_released)
+    struct core *core, struct core_entry *entry, uint32_t rank, bool must_stop, bool is_released)
 {
     struct core_part *part = &core_extra(entry)->parts->items[rank];
     const struct job *job = entry->job;
@@ -166,7 +166,7 @@ static bool is_untouched(const struct core_parts *parts)
     return is_unheard;
 }
 
-void core_parts_act(struct core *core, struct core_job *entry)
+void core_parts_act(struct core *core, struct core_entry *entry)
 {
     struct core_parts *parts = core_parts(entry);
     const char *node = NULL;
@@ -192,7 +192,7 @@ void core_parts_act(struct core *core, struct core_job *entry)
 /* --- the end of a part --- */
 
 /* When the node of a lost part spoke last before it was away. */
-static int64_t last_word_ms(const struct core *core, const struct core_job *entry, uint32_t rank)
+static int64_t last_word_ms(const struct core *core, const struct core_entry *entry, uint32_t rank)
 {
     const struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
     const struct core_part *part = &core_extra(entry)->parts->items[rank];
@@ -214,7 +214,7 @@ static bool has_cause(const struct core_parts *parts)
 }
 
 /* A part is over, and with it perhaps the attempt. */
-static void settle(struct core *core, struct core_job *entry, struct core_part *part, enum part_state state)
+static void settle(struct core *core, struct core_entry *entry, struct core_part *part, enum part_state state)
 {
     struct core_parts *parts = core_extra(entry)->parts;
     part->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(parts);
@@ -232,14 +232,14 @@ static void settle(struct core *core, struct core_job *entry, struct core_part *
 
 /* --- what nodes say --- */
 
-static struct core_part *find_open(struct core_job *entry, uint32_t rank)
+static struct core_part *find_open(struct core_entry *entry, uint32_t rank)
 {
     struct core_parts *parts = core_parts(entry);
     return parts != NULL && rank < parts->count && !is_over(&parts->items[rank]) ? &parts->items[rank] : NULL;
 }
 
 void core_part_ready(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct message_ready *ready)
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct message_ready *ready)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL || part->state == PART_STARTED)
@@ -251,7 +251,7 @@ void core_part_ready(
 }
 
 /* The job runs when its first part does, or has run. */
-static void note_start(struct core *core, struct core_job *entry, const char *log_path, const char *text)
+static void note_start(struct core *core, struct core_entry *entry, const char *log_path, const char *text)
 {
     const struct job *job = entry->job;
     if (job->started_ms != 0 || (job->state != JOB_STARTING && job->state != JOB_STOPPING))
@@ -264,7 +264,7 @@ static void note_start(struct core *core, struct core_job *entry, const char *lo
 }
 
 void core_part_started(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_started *started)
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_started *started)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL || part->state == PART_STARTED)
@@ -279,7 +279,7 @@ void core_part_started(
 }
 
 void core_part_exited(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_exit *record)
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_exit *record)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL)
@@ -299,7 +299,7 @@ void core_part_exited(
     settle(core, entry, part, PART_ENDED);
 }
 
-void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank, const char *text)
+void core_part_returned(struct core *core, struct core_entry *entry, uint32_t rank, const char *text)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL)
@@ -310,7 +310,7 @@ void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank
 }
 
 void core_part_lost(
-    struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text)
+    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
 {
     struct core_part *part = find_open(entry, rank);
     if (part == NULL)
@@ -321,19 +321,19 @@ void core_part_lost(
     settle(core, entry, part, PART_LOST);
 }
 
-bool core_part_has_started(struct core_job *entry, uint32_t rank)
+bool core_part_has_started(struct core_entry *entry, uint32_t rank)
 {
     const struct core_part *part = find_open(entry, rank);
     return part != NULL && part->state == PART_STARTED;
 }
 
-bool core_part_is_lost(struct core_job *entry, uint32_t rank)
+bool core_part_is_lost(struct core_entry *entry, uint32_t rank)
 {
     const struct core_parts *parts = core_parts(entry);
     return parts != NULL && rank < parts->count && parts->items[rank].state == PART_LOST;
 }
 
-void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage)
+void core_part_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     struct core_part *part = find_open(entry, usage->task);
     if (part == NULL)
@@ -361,7 +361,7 @@ static const struct known_attempt *find_listed(
     return NULL;
 }
 
-void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node)
+void core_parts_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     struct job *job = entry->job;
     uint32_t rank = (uint32_t)job_rank_on(job, node->name);
@@ -389,7 +389,7 @@ void core_parts_reconcile(struct core *core, struct core_job *entry, const struc
 
 void core_parts_away(struct core *core, const struct core_node *node)
 {
-    for (struct core_job *entry = core->active_first; entry != NULL;
+    for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         int rank = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
         struct core_part *part = rank >= 0 ? find_open(entry, (uint32_t)rank) : NULL;
@@ -402,7 +402,7 @@ void core_parts_away(struct core *core, const struct core_node *node)
 
 static const struct core_parts *find_parts(const struct core *core, uint64_t job)
 {
-    const struct core_job *entry = core_find(core, job);
+    const struct core_entry *entry = core_find(core, job);
     bool is_present = entry != NULL && core_extra(entry)->parts != NULL &&
                       core_extra(entry)->parts->token == entry->job->token;
     return is_present && job_is_wide(entry->job) ? core_extra(entry)->parts : NULL;
@@ -441,7 +441,7 @@ char *core_log_path(const struct core *core, const struct job *job, uint32_t ran
 /* --- messages --- */
 
 /* Is this the part of a present attempt on several nodes that this node has? */
-bool core_is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token)
+bool core_is_part(const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token)
 {
     return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
            entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
@@ -450,7 +450,7 @@ bool core_is_part(const struct core_job *entry, const struct core_node *node, ui
 void core_on_ready(struct core *core, const struct core_node *node, const void *message)
 {
     const struct message_ready *ready = message;
-    struct core_job *entry = core_find(core, ready->job);
+    struct core_entry *entry = core_find(core, ready->job);
     if (core_is_part(entry, node, ready->task, ready->token))
         core_part_ready(core, entry, ready->task, ready);
 }

@@ -42,36 +42,36 @@ struct core_parts {
     struct core_part items[];
 };
 
-struct core_job;
+struct core_entry;
 
 /* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
  * an attempt that was there at a start of the controller are made by core_parts_load(). */
-struct core_parts *core_parts(struct core_job *entry);
-void core_parts_load(struct core_job *entry);
-void core_parts_drop(struct core_job *entry);
+struct core_parts *core_parts(struct core_entry *entry);
+void core_parts_load(struct core_entry *entry);
+void core_parts_drop(struct core_entry *entry);
 
 /* Says to each node what its part is due to hear. */
-void core_parts_act(struct core *core, struct core_job *entry);
+void core_parts_act(struct core *core, struct core_entry *entry);
 
 /* --- what a node said of its part; the caller has checked that the part is this node's --- */
 void core_part_ready(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct message_ready *ready);
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct message_ready *ready);
 void core_part_started(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_started *started);
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_started *started);
 void core_part_exited(
-    struct core *core, struct core_job *entry, uint32_t rank, const struct launch_exit *record);
-void core_part_returned(struct core *core, struct core_job *entry, uint32_t rank, const char *text);
-void core_part_usage(struct core *core, struct core_job *entry, const struct attempt_usage *usage);
+    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_exit *record);
+void core_part_returned(struct core *core, struct core_entry *entry, uint32_t rank, const char *text);
+void core_part_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
 
 /* It is proven that this part is over, and nobody knows how it ended. Should its node come back with it
  * nevertheless, it is stopped there. */
 void core_part_lost(
-    struct core *core, struct core_job *entry, uint32_t rank, enum job_end end, const char *text);
-bool core_part_is_lost(struct core_job *entry, uint32_t rank);
-bool core_part_has_started(struct core_job *entry, uint32_t rank); // and is not over
+    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
+bool core_part_is_lost(struct core_entry *entry, uint32_t rank);
+bool core_part_has_started(struct core_entry *entry, uint32_t rank); // and is not over
 
 /* After the HELLO of a node on which it has a part, and when that node's link is gone. */
-void core_parts_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
+void core_parts_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
 void core_parts_away(struct core *core, const struct core_node *node);
 
 /* --- core/parts_end.c --- */
@@ -79,4 +79,4 @@ bool core_part_has_ended_well(const struct core_part *part);
 bool core_part_has_run(const struct core_part *part); // its command was executed
 bool core_part_is_loss(const struct core_part *part); // it is over because its node went down under it
 /* All parts are over, and with them the attempt. */
-void core_parts_end(struct core *core, struct core_job *entry);
+void core_parts_end(struct core *core, struct core_entry *entry);

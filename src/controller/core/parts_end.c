@@ -57,7 +57,7 @@ static enum weight weight_of(const struct core_part *part, int64_t loss_ms, bool
     return (part->state == PART_RETURNED) != is_stopping ? GIVEN_UP : ENDED_FOR_OTHERS;
 }
 
-static uint32_t find_deciding(const struct core_job *entry)
+static uint32_t find_deciding(const struct core_entry *entry)
 {
     const struct core_parts *parts = core_extra(entry)->parts;
     bool is_stopping = entry->job->state == JOB_STOPPING;
@@ -104,7 +104,7 @@ static void add_up(const struct core_parts *parts, struct job_event *event)
 }
 
 /* What all made of their GPUs, and the last lines of the one that decides. */
-static struct job_usage *merge_usage(const struct core_job *entry, const struct core_part *deciding)
+static struct job_usage *merge_usage(const struct core_entry *entry, const struct core_part *deciding)
 {
     const struct core_parts *parts = core_extra(entry)->parts;
     struct usage_part *each = xcalloc(parts->count, sizeof(*each));
@@ -143,7 +143,7 @@ static struct record_list describe_nodes(const struct job *job, const struct cor
     return (struct record_list){ nodes, parts->count };
 }
 
-static void set_end(const struct core_job *entry, const struct core_part *part, struct job_event *event)
+static void set_end(const struct core_entry *entry, const struct core_part *part, struct job_event *event)
 {
     event->exit_code = EXIT_CODE_LOST;
     if (part->state == PART_LOST) {
@@ -171,7 +171,7 @@ static void forget_all(struct core *core, const struct job *job, const struct co
     }
 }
 
-void core_parts_end(struct core *core, struct core_job *entry)
+void core_parts_end(struct core *core, struct core_entry *entry)
 {
     struct core_parts *parts = core_extra(entry)->parts;
     const struct job *job = entry->job;

@@ -14,48 +14,48 @@ struct kept_spec {
 };
 
 /* A job with what the controller needs around it. */
-struct core_job {
+struct core_entry {
     struct job *job;
     struct core_extra *extra; // NULL: nothing of it was ever set; see core_extra()
     struct kept_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
     uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
-    struct core_job *before, *after; // all jobs, in order of id
-    struct core_job *chain;          // in its bucket
-    bool is_fetching;                // its spec was asked for
+    struct core_entry *before, *after; // all jobs, in order of id
+    struct core_entry *chain;          // in its bucket
+    bool is_fetching;                  // its spec was asked for
 };
 
 /* What only jobs have that have a deadline, have got resources, have ended, or are arrays or elements: few of
  * those in memory when many wait. */
 struct core_extra {
-    int64_t due_ms;                   // boot clock: its deadline while it waits, its time limit while it runs
-    int64_t limit_ms;                 // the time limit that due_ms follows from
-    size_t timer;                     // its place in the heap of those plus 1; 0: none is set
-    int64_t active_ms;                // wall clock: since when it has resources, or mgpud runs
-    int64_t stop_ends_ms;             // wall clock: when what is being stopped is killed at the latest
-    uint64_t stop_token;              // of the attempt that this is about
-    struct job_usage *usage;          // while it runs: what its agent said last; else NULL
-    uint64_t usage_token;             // of the attempt that this is about
-    struct core_parts *parts;         // of an attempt on several nodes; else NULL
-    struct core_job *array, *members; // an element's array, while in memory; an array's elements
-    struct core_job *member_before, *member_after; // elements of the same array
-    struct core_job *active_before, *active_after; // jobs that hold resources
-    struct core_job *done_after;                   // ended jobs still in memory, in order of their end
+    int64_t due_ms;           // boot clock: its deadline while it waits, its time limit while it runs
+    int64_t limit_ms;         // the time limit that due_ms follows from
+    size_t timer;             // its place in the heap of those plus 1; 0: none is set
+    int64_t active_ms;        // wall clock: since when it has resources, or mgpud runs
+    int64_t stop_ends_ms;     // wall clock: when what is being stopped is killed at the latest
+    uint64_t stop_token;      // of the attempt that this is about
+    struct job_usage *usage;  // while it runs: what its agent said last; else NULL
+    uint64_t usage_token;     // of the attempt that this is about
+    struct core_parts *parts; // of an attempt on several nodes; else NULL
+    struct core_entry *array, *members; // an element's array, while in memory; an array's elements
+    struct core_entry *member_before, *member_after; // elements of the same array
+    struct core_entry *active_before, *active_after; // jobs that hold resources
+    struct core_entry *done_after;                   // ended jobs still in memory, in order of their end
 };
 
 /* To be read: what the job has, or what it begins with. */
-const struct core_extra *core_extra(const struct core_job *entry);
+const struct core_extra *core_extra(const struct core_entry *entry);
 /* To be written: made when the job has none. */
-struct core_extra *core_make_extra(struct core_job *entry);
+struct core_extra *core_make_extra(struct core_entry *entry);
 
 struct job_table {
-    struct core_job **buckets;
+    struct core_entry **buckets;
     size_t n_buckets, count;
-    struct core_job *first, *last;
+    struct core_entry *first, *last;
 };
 
-struct core_job *job_table_find(const struct job_table *table, uint64_t id);
-struct core_job *job_table_add(struct job_table *table, struct job *job); // takes the job over
-void job_table_remove(struct job_table *table, struct core_job *entry);   // and frees it
+struct core_entry *job_table_find(const struct job_table *table, uint64_t id);
+struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes the job over
+void job_table_remove(struct job_table *table, struct core_entry *entry);   // and frees it
 void job_table_clear(struct job_table *table);
 
 /* (uid, submit key) -> job, by hash. */
@@ -107,7 +107,7 @@ struct waiter {
 
 /* Jobs whose deadline or time limit comes, the earliest first. */
 struct job_timers {
-    struct core_job **heap;
+    struct core_entry **heap;
     size_t count, capacity;
 };
 
@@ -140,8 +140,8 @@ struct core {
     size_t n_undone; // jobs not done
     struct core_quota *quotas[CORE_QUOTA_CHAINS];
     size_t n_done; // done and still in memory
-    struct core_job *active_first;
-    struct core_job *done_first, *done_last;
+    struct core_entry *active_first;
+    struct core_entry *done_first, *done_last;
     size_t resident_spec_bytes;
     struct sched *sched;
     struct core_node *nodes;
@@ -184,20 +184,20 @@ struct core {
 void core_trim_done(struct core *core);
 
 /* The job is done: it stays in memory until enough later ones have ended. */
-void core_note_done(struct core *core, struct core_job *entry);
+void core_note_done(struct core *core, struct core_entry *entry);
 
 /* Into the list of jobs that hold resources, and out of it. */
-void core_activate(struct core *core, struct core_job *entry);
+void core_activate(struct core *core, struct core_entry *entry);
 
 /* Applies an event to its job, puts both into the open batch and tells the scheduler; `spec` only with
  * EVENT_SUBMITTED. Aborts on an event that the transition table refuses: callers check first. */
 void core_change(
-    struct core *core, struct core_job *entry, struct job_event *event, const struct job_spec *spec);
+    struct core *core, struct core_entry *entry, struct job_event *event, const struct job_spec *spec);
 
 /* The same for a change of the cluster, which was made already. */
 void core_change_cluster(struct core *core, const struct cluster_change *change);
 
-struct core_job *core_find(const struct core *core, uint64_t id);
+struct core_entry *core_find(const struct core *core, uint64_t id);
 
 /* --- core/waiters.c --- */
 /* Who waits for this element of the array waits for this job from now on. */
@@ -213,7 +213,7 @@ void core_hold_back(struct core *core, struct held held);
 void core_batch_durable(struct core *core, struct batch *batch); // frees it
 
 /* Acts on the job when what was applied so far is durable; once, however often it is asked for till then. */
-void core_act_later(struct core *core, struct core_job *entry);
+void core_act_later(struct core *core, struct core_entry *entry);
 
 /* Answers now, or when what was applied so far is durable. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);
@@ -253,21 +253,21 @@ bool core_is_ok(const struct job *job); // it is done, with exit status 0
 extern const struct sched_callbacks core_callbacks;
 /* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
 void core_await_retry(struct core *core, const struct job *job);
-void core_enqueue(struct core *core, struct core_job *entry, const struct core_facts *facts, bool is_known);
+void core_enqueue(struct core *core, struct core_entry *entry, const struct core_facts *facts, bool is_known);
 /* Those that heard that what they wait for can never come true, and asked to be given up then. */
 void core_run_never(struct core *core);
 /* It holds resources already, at a start. */
-void core_resume(struct core *core, struct core_job *entry);
+void core_resume(struct core *core, struct core_entry *entry);
 /* Keeps the scheduler in step with the job that this event has just changed. */
 void core_tell(
-    struct core *core, const struct core_job *entry, const struct job_event *event, enum job_state before);
+    struct core *core, const struct core_entry *entry, const struct job_event *event, enum job_state before);
 
 /* --- core/arrays.c --- */
 /* A new job for this element, linked to its array. */
-struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index);
-void core_link_member(struct core *core, struct core_job *entry);
-void core_unlink_member(struct core_job *entry);
-void core_member_done(struct core *core, const struct core_job *entry);
+struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index);
+void core_link_member(struct core *core, struct core_entry *entry);
+void core_unlink_member(struct core_entry *entry);
+void core_member_done(struct core *core, const struct core_entry *entry);
 
 /* --- core/clock.c --- */
 int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the time of the core
@@ -275,12 +275,12 @@ void core_clock_keep(struct core *core);                                      //
 void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
 
 /* --- core/limits.c: time limits and deadlines --- */
-void core_set_due(struct core *core, struct core_job *entry); // as its state and its request say
-void core_clear_due(struct core *core, struct core_job *entry);
+void core_set_due(struct core *core, struct core_entry *entry); // as its state and its request say
+void core_clear_due(struct core *core, struct core_entry *entry);
 void core_run_due(struct core *core);
 void core_renew_deadlines(struct core *core);   // the time has stepped
 int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
-void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason);
+void core_stop_job(struct core *core, struct core_entry *entry, uint32_t uid, enum job_end reason);
 
 /* --- core/requests.c --- */
 /* Answers a submit whose key was seen before. */
@@ -290,7 +290,7 @@ bool core_answer_repeated(
 uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *spec,
     const struct core_facts *facts, void *request);
 int core_check_control(const struct core *core, const struct identity *who, uint64_t id,
-    const struct core_job *entry, struct error *err);
+    const struct core_entry *entry, struct error *err);
 /* What it asks for, or what the site has for those that ask for nothing. */
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
 int core_check_ask(
@@ -377,28 +377,28 @@ void core_clear_quotas(struct core *core);
 void core_clear_outlook(struct core *core);
 
 /* --- core/actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
-void core_act(struct core *core, struct core_job *entry);
+void core_act(struct core *core, struct core_entry *entry);
 /* Is there for each node of the job an address that the others can reach? False with a node that has none. */
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
 /* To the node of this rank. False: its request is not in memory, and was asked for. */
 /* What the owner of a job is called on this machine; NULL: he has no name here. The caller frees it. */
 char *core_user_name(struct core *core, uint32_t uid);
-bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link);
-void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link);
+bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link);
+void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
 void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
 /* False for one that is over a limit, or that the store has lost: it is sent without its request, and the
  * agent refuses it. */
 bool core_decode_spec(const struct kept_spec *kept, struct job_spec *ret);
 /* An element runs what its array was asked to run. */
-struct core_job *core_spec_owner(struct core_job *entry);
+struct core_entry *core_spec_owner(struct core_entry *entry);
 bool core_has_room_for_specs(const struct core *core);
 void core_keep_spec(
-    struct core *core, struct core_job *entry, struct job_spec *spec); // takes it over; NULL: lost
-void core_drop_spec(struct core *core, struct core_job *entry);
+    struct core *core, struct core_entry *entry, struct job_spec *spec); // takes it over; NULL: lost
+void core_drop_spec(struct core *core, struct core_entry *entry);
 
 /* --- core/usage.c --- */
 void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
-void core_drop_usage(struct core_job *entry);
+void core_drop_usage(struct core_entry *entry);
 
 /* How long a job has between SIGTERM and SIGKILL when nobody says otherwise. */
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
@@ -406,11 +406,11 @@ int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 /* --- core/checkpoint.c --- */
 bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
 int64_t core_stop_grace_ms(const struct core *core, const struct job *job);
-void core_note_stop(const struct core *core, struct core_job *entry); // after each change of it
+void core_note_stop(const struct core *core, struct core_entry *entry); // after each change of it
 
 /* --- core/idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
-void core_judge_idleness(struct core *core, struct core_job *entry);
+void core_judge_idleness(struct core *core, struct core_entry *entry);
 
 /* --- core/notices.c --- */
 /* After an event, in its batch: what its job wants to tell of it. */
@@ -426,9 +426,9 @@ void core_clear_notices(struct core *core);
 /* --- core/lease.c --- */
 void core_on_process(struct core *core, const struct core_node *node, const void *message);
 void core_send_await(
-    struct core *core, const struct core_job *entry); // of a lease: its node watches the process
+    struct core *core, const struct core_entry *entry); // of a lease: its node watches the process
 void core_resume_leases(struct core *core, const struct core_node *node); // after a HELLO
-void core_lease_changed(struct core *core, const struct core_job *entry, enum job_state before);
+void core_lease_changed(struct core *core, const struct core_entry *entry, enum job_state before);
 void core_forget_question(struct core *core, const void *request);
 void core_fail_questions(struct core *core, uint32_t link); // its node has gone
 void core_clear_questions(struct core *core);
@@ -455,27 +455,28 @@ struct statement {
     uint64_t token;
 };
 /* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
-void core_close_attempt(struct core *core, struct core_job *entry, struct job_event *event);
+void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event);
 /* Its attempt is over, which nobody has seen: `text` says how that is known. */
-void core_end_attempt(struct core *core, struct core_job *entry, enum job_end end, const char *text);
+void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text);
 /* It is proven never to have run. */
-void core_give_back(struct core *core, struct core_job *entry, const char *text);
+void core_give_back(struct core *core, struct core_entry *entry, const char *text);
 /* The agent may drop this attempt as soon as what made it needless is durable. */
 void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement);
 /* The job when the statement is about its present attempt and can still change it; else the agent may forget.
  */
-struct core_job *core_find_current(
+struct core_entry *core_find_current(
     struct core *core, const struct core_node *node, const struct statement *statement);
 
 /* --- core/single.c: attempts on one node --- */
 /* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
  * again. */
-void core_reconcile(struct core *core, struct core_job *entry, const struct core_node *node);
+void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
 void core_on_started(struct core *core, const struct core_node *node, const void *message);
 void core_on_exited(struct core *core, const struct core_node *node, const void *message);
 void core_on_returned(struct core *core, const struct core_node *node, const void *message);
 void core_on_ready(struct core *core, const struct core_node *node, const void *message);
-bool core_is_part(const struct core_job *entry, const struct core_node *node, uint32_t task, uint64_t token);
+bool core_is_part(
+    const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token);
 
 /* --- core/unwanted.c: attempts that a node still has and no job wants --- */
 void core_stop_unwanted(struct core *core, struct core_node *node);    // after a HELLO

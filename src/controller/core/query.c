@@ -9,14 +9,14 @@
 
 const struct job *core_job(const struct core *core, uint64_t id)
 {
-    const struct core_job *entry = core_find(core, id);
+    const struct core_entry *entry = core_find(core, id);
     return entry != NULL ? entry->job : NULL;
 }
 
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg)
 {
-    const struct core_job *after = NULL;
-    for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = after) {
+    const struct core_entry *after = NULL;
+    for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = after) {
         after = entry->after;
         visit(arg, entry->job);
     }
@@ -32,7 +32,7 @@ size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
 {
     size_t found = 0;
-    for (const struct core_job *entry = core->active_first; entry != NULL;
+    for (const struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         const struct job *job = entry->job;
         const struct gpu_grant *grants = job->grants.items;
@@ -66,7 +66,7 @@ int64_t core_version(const struct core *core)
 char *core_awaited_jobs(const struct core *core)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
-    for (const struct core_job *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+    for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         struct ask_after *after = NULL;
         size_t count = 0;
         struct error err;

@@ -42,7 +42,7 @@ static void write_nodes(const struct core *core, const struct allocation *alloca
     }
 }
 
-static void allocate(struct core *core, struct core_job *entry, const struct allocation *allocation)
+static void allocate(struct core *core, struct core_entry *entry, const struct allocation *allocation)
 {
     const struct cluster *cluster = sched_cluster(core->sched);
     const struct alloc_node *first = &allocation->nodes[0];
@@ -67,7 +67,7 @@ static void allocate(struct core *core, struct core_job *entry, const struct all
 static uint64_t start(void *arg, uint64_t job, const struct allocation *allocation)
 {
     struct core *core = arg;
-    struct core_job *entry = core_find(core, job);
+    struct core_entry *entry = core_find(core, job);
     uint32_t index;
     if (job_is_array(entry->job) && array_first(entry->job->array_left, &index))
         entry = core_split(core, entry, index);
@@ -78,7 +78,7 @@ static uint64_t start(void *arg, uint64_t job, const struct allocation *allocati
 static void preempt(void *arg, uint64_t job, const char *why)
 {
     struct core *core = arg;
-    struct core_job *entry = core_find(core, job);
+    struct core_entry *entry = core_find(core, job);
     if (entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING)
         return; // it is being stopped already
     bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask->preemptible;
@@ -102,7 +102,7 @@ static void never(void *arg, uint64_t job)
 void core_run_never(struct core *core)
 {
     while (core->n_never > 0) {
-        struct core_job *entry = core_find(core, core->never[--core->n_never]);
+        struct core_entry *entry = core_find(core, core->never[--core->n_never]);
         struct sched_look look;
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
@@ -154,7 +154,7 @@ static void back_off(struct core *core, const struct job *job)
 static void stop_run(struct core *core, const struct job *job)
 {
     struct sched_look look;
-    struct core_job *entry = core_find(core, job->id);
+    struct core_entry *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
         (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
@@ -220,7 +220,7 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
 };
 
 void core_tell(
-    struct core *core, const struct core_job *entry, const struct job_event *event, enum job_state before)
+    struct core *core, const struct core_entry *entry, const struct job_event *event, enum job_state before)
 {
     const struct job *job = entry->job;
     if (tellers[event->type] != NULL)

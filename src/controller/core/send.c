@@ -94,10 +94,10 @@ char *core_user_name(struct core *core, uint32_t uid)
     return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;
 }
 
-bool core_send_launch(struct core *core, struct core_job *entry, uint32_t rank, uint32_t link)
+bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
-    struct core_job *owner = core_spec_owner(entry);
+    struct core_entry *owner = core_spec_owner(entry);
     if (owner->spec == NULL) {
         if (!owner->is_fetching)
             core->effects.fetch_spec(core->effects.arg, owner->job->id);
@@ -152,7 +152,7 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
     core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
 }
 
-void core_send_stop(struct core *core, const struct core_job *entry, uint32_t rank, uint32_t link)
+void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;
     struct message_stop stop = {

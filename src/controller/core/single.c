@@ -16,7 +16,7 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
     return false;
 }
 
-void core_reconcile(struct core *core, struct core_job *entry, const struct core_node *node)
+void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     const struct message_hello *hello = &node->hello;
     const struct job *job = entry->job;
@@ -48,7 +48,7 @@ static void take_usage(const struct launch_exit *record, struct record_list *ret
 void core_on_started(struct core *core, const struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
-    struct core_job *entry = core_find(core, started->job);
+    struct core_entry *entry = core_find(core, started->job);
     if (core_is_part(entry, node, started->task, started->token)) {
         core_part_started(core, entry, started->task, started);
         return;
@@ -69,7 +69,7 @@ void core_on_exited(struct core *core, const struct core_node *node, const void 
 {
     const struct launch_exit *record = message;
     struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
-    struct core_job *entry = core_find_current(core, node, &statement);
+    struct core_entry *entry = core_find_current(core, node, &statement);
     if (entry == NULL)
         return;
     if (job_is_wide(entry->job) && !core_part_is_lost(entry, record->task)) {
@@ -108,7 +108,7 @@ void core_on_returned(struct core *core, const struct core_node *node, const voi
     const struct message_returned *returned = message;
     struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
         returned->token };
-    struct core_job *entry = core_find_current(core, node, &statement);
+    struct core_entry *entry = core_find_current(core, node, &statement);
     if (entry == NULL)
         return;
     bool is_wide = job_is_wide(entry->job);

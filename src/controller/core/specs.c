@@ -29,15 +29,15 @@ bool core_decode_spec(const struct kept_spec *kept, struct job_spec *ret)
     return kept->length > 0 && record_decode(&job_spec_record, kept->bytes, kept->length, ret, NULL) == 0;
 }
 
-struct core_job *core_spec_owner(struct core_job *entry)
+struct core_entry *core_spec_owner(struct core_entry *entry)
 {
-    struct core_job *array = core_extra(entry)->array;
+    struct core_entry *array = core_extra(entry)->array;
     return array != NULL ? array : entry;
 }
 
-static bool is_starting(const struct core_job *entry)
+static bool is_starting(const struct core_entry *entry)
 {
-    for (const struct core_job *member = core_extra(entry)->members; member != NULL;
+    for (const struct core_entry *member = core_extra(entry)->members; member != NULL;
          member = core_extra(member)->member_after)
         if (member->job->state == JOB_STARTING)
             return true;
@@ -45,7 +45,7 @@ static bool is_starting(const struct core_job *entry)
 }
 
 /* Takes it over. */
-static void keep(struct core *core, struct core_job *entry, struct kept_spec *kept)
+static void keep(struct core *core, struct core_entry *entry, struct kept_spec *kept)
 {
     core_drop_spec(core, entry);
     bool has_room = core->resident_spec_bytes + kept_size(kept) <= RESIDENT_SPECS_MAX;
@@ -57,13 +57,13 @@ static void keep(struct core *core, struct core_job *entry, struct kept_spec *ke
     core->resident_spec_bytes += kept_size(kept);
 }
 
-void core_keep_spec(struct core *core, struct core_job *entry, struct job_spec *spec)
+void core_keep_spec(struct core *core, struct core_entry *entry, struct job_spec *spec)
 {
     keep(core, entry, spec != NULL ? encode(spec) : xcalloc(1, sizeof(struct kept_spec)));
     job_spec_free(spec);
 }
 
-void core_drop_spec(struct core *core, struct core_job *entry)
+void core_drop_spec(struct core *core, struct core_entry *entry)
 {
     if (entry->spec == NULL)
         return;

@@ -15,12 +15,12 @@ static struct job *make_element(uint64_t id, const struct job *array)
     return job;
 }
 
-struct core_job *core_split(struct core *core, struct core_job *array, uint32_t index)
+struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index)
 {
     uint64_t id = ++core->last_job;
     struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
     core_change(core, array, &split, NULL);
-    struct core_job *entry = job_table_add(&core->jobs, make_element(id, array->job));
+    struct core_entry *entry = job_table_add(&core->jobs, make_element(id, array->job));
     core_count_open(core, array->job->uid);
     core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;

@@ -18,7 +18,7 @@ int64_t core_stop_grace_ms(const struct core *core, const struct job *job)
     return (run->stop_terms & STOP_TERMS_GRACE) != 0 ? run->stop_grace_ms : core_grace_ms(core, job->ask);
 }
 
-void core_stop_job(struct core *core, struct core_job *entry, uint32_t uid, enum job_end reason)
+void core_stop_job(struct core *core, struct core_entry *entry, uint32_t uid, enum job_end reason)
 {
     struct job_event event = {
         .type = EVENT_STOP, .attempt = entry->job->attempt, .uid = uid, .reason = reason

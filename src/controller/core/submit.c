@@ -19,7 +19,7 @@ bool core_answer_repeated(
     if (row == NULL)
         return false;
     struct core_answer answer = { .job = row->job, .is_repeated = true };
-    const struct core_job *entry = core_find(core, row->job);
+    const struct core_entry *entry = core_find(core, row->job);
     bool is_foreign = entry != NULL && entry->job->uid != who->uid;
     if (row->spec_hash != job_spec_hash(spec) || is_foreign) {
         answer = (struct core_answer){ .job = is_foreign ? 0 : row->job };
@@ -167,7 +167,7 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
         return 0;
     }
     description_clear(&description);
-    struct core_job *entry = job_table_add(&core->jobs, job);
+    struct core_entry *entry = job_table_add(&core->jobs, job);
     core->last_job = job->id;
     core_count_open(core, who->uid);
     core_charge_quota(core, who->uid, spec);

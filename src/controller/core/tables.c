@@ -15,12 +15,12 @@ static size_t bucket_of(uint64_t id, size_t n_buckets)
 
 static const struct core_extra no_extra = { 0 };
 
-const struct core_extra *core_extra(const struct core_job *entry)
+const struct core_extra *core_extra(const struct core_entry *entry)
 {
     return entry->extra != NULL ? entry->extra : &no_extra;
 }
 
-struct core_extra *core_make_extra(struct core_job *entry)
+struct core_extra *core_make_extra(struct core_entry *entry)
 {
     if (entry->extra == NULL) {
         entry->extra = xcalloc(1, sizeof(*entry->extra));
@@ -29,11 +29,11 @@ struct core_extra *core_make_extra(struct core_job *entry)
     return entry->extra;
 }
 
-struct core_job *job_table_find(const struct job_table *table, uint64_t id)
+struct core_entry *job_table_find(const struct job_table *table, uint64_t id)
 {
     if (table->n_buckets == 0)
         return NULL;
-    struct core_job *entry = table->buckets[bucket_of(id, table->n_buckets)];
+    struct core_entry *entry = table->buckets[bucket_of(id, table->n_buckets)];
     while (entry != NULL && entry->job->id != id)
         entry = entry->chain;
     return entry;
@@ -43,35 +43,35 @@ static void rehash(struct job_table *table)
 {
     free(table->buckets);
     table->n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : table->n_buckets * 2;
-    table->buckets = xcalloc(table->n_buckets, sizeof(struct core_job *));
-    for (struct core_job *entry = table->first; entry != NULL; entry = entry->after) {
-        struct core_job **bucket = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
+    table->buckets = xcalloc(table->n_buckets, sizeof(struct core_entry *));
+    for (struct core_entry *entry = table->first; entry != NULL; entry = entry->after) {
+        struct core_entry **bucket = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
         entry->chain = *bucket;
         *bucket = entry;
     }
 }
 
-struct core_job *job_table_add(struct job_table *table, struct job *job)
+struct core_entry *job_table_add(struct job_table *table, struct job *job)
 {
     if (table->count >= table->n_buckets)
         rehash(table);
-    struct core_job *entry = xcalloc(1, sizeof(*entry));
+    struct core_entry *entry = xcalloc(1, sizeof(*entry));
     entry->job = job;
-    struct core_job *before = table->last;
+    struct core_entry *before = table->last;
     while (before != NULL && before->job->id > job->id)
         before = before->before;
     entry->before = before;
     entry->after = before != NULL ? before->after : table->first;
     *(before != NULL ? &before->after : &table->first) = entry;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry;
-    struct core_job **bucket = &table->buckets[bucket_of(job->id, table->n_buckets)];
+    struct core_entry **bucket = &table->buckets[bucket_of(job->id, table->n_buckets)];
     entry->chain = *bucket;
     *bucket = entry;
     table->count++;
     return entry;
 }
 
-static void entry_free(struct core_job *entry)
+static void entry_free(struct core_entry *entry)
 {
     job_free(entry->job);
     free(entry->spec);
@@ -81,9 +81,9 @@ static void entry_free(struct core_job *entry)
     free(entry);
 }
 
-void job_table_remove(struct job_table *table, struct core_job *entry)
+void job_table_remove(struct job_table *table, struct core_entry *entry)
 {
-    struct core_job **chain = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
+    struct core_entry **chain = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
     while (*chain != entry)
         chain = &(*chain)->chain;
     *chain = entry->chain;
@@ -95,9 +95,9 @@ void job_table_remove(struct job_table *table, struct core_job *entry)
 
 void job_table_clear(struct job_table *table)
 {
-    struct core_job *entry = table->first;
+    struct core_entry *entry = table->first;
     while (entry != NULL) {
-        struct core_job *after = entry->after;
+        struct core_entry *after = entry->after;
         entry_free(entry);
         entry = after;
     }
@@ -145,7 +145,7 @@ void key_table_clear(struct key_table *table)
     *table = (struct key_table){ 0 };
 }
 
-struct core_job *core_find(const struct core *core, uint64_t id)
+struct core_entry *core_find(const struct core *core, uint64_t id)
 {
     return job_table_find(&core->jobs, id);
 }

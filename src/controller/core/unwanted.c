@@ -17,7 +17,7 @@
 static bool is_wanted(
     const struct core *core, const struct core_node *node, const struct known_attempt *known)
 {
-    struct core_job *entry = core_find(core, known->job);
+    struct core_entry *entry = core_find(core, known->job);
     if (entry == NULL || !job_state_is_active(entry->job->state) ||
         (int)known->task != job_rank_on(entry->job, node->name) || core_part_is_lost(entry, known->task))
         return false;

@@ -8,7 +8,7 @@
 
 #include "job/usage.h"
 
-static bool is_live(const struct core_job *entry)
+static bool is_live(const struct core_entry *entry)
 {
     const struct core_extra *extra = core_extra(entry);
     return extra->usage != NULL && job_state_is_active(entry->job->state) &&
@@ -19,7 +19,7 @@ void core_take_usages(struct core *core, const struct record_list *usages)
 {
     const struct attempt_usage *items = usages->items;
     for (size_t i = 0; i < usages->count; i++) {
-        struct core_job *entry = core_find(core, items[i].job);
+        struct core_entry *entry = core_find(core, items[i].job);
         /* A late word on an attempt that was given up says nothing about the present one. */
         if (entry == NULL || entry->job->token != items[i].token || items[i].usage.count != 1 ||
             !job_state_is_active(entry->job->state))
@@ -35,7 +35,7 @@ void core_take_usages(struct core *core, const struct record_list *usages)
     }
 }
 
-void core_drop_usage(struct core_job *entry)
+void core_drop_usage(struct core_entry *entry)
 {
     if (core_extra(entry)->usage == NULL)
         return;
@@ -46,7 +46,7 @@ void core_drop_usage(struct core_job *entry)
 
 const struct job_usage *core_usage(const struct core *core, uint64_t job)
 {
-    const struct core_job *entry = core_find(core, job);
+    const struct core_entry *entry = core_find(core, job);
     if (entry == NULL)
         return NULL;
     if (job_state_is_active(entry->job->state))

@@ -27,7 +27,7 @@ void core_answer_waiters(struct core *core, const struct job *job)
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
-    const struct core_job *entry = core_find(core, job);
+    const struct core_entry *entry = core_find(core, job);
     if (entry == NULL) {
         struct core_answer answer = { .job = job };
         answer.code = error_set(&answer.err, -ENOENT, "there is no job %" PRIu64, job);

@@ -330,7 +330,7 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request)
 {
     struct core_answer answer = { 0 };
-    if (core_node(core, node) == NULL)
+    if (core_node_named(core, node) == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", node);
     reply_later(request, &answer);
 }
@@ -339,7 +339,7 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     const char *node, const char *reason, void *request)
 {
     struct core_answer answer = { 0 };
-    if (core_node(core, node) == NULL)
+    if (core_node_named(core, node) == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", node);
     reply_later(request, &answer);
 }
@@ -418,7 +418,7 @@ void core_each_node(
     visit(arg, &core->node);
 }
 
-const struct core_node *core_node(const struct core *core, const char *name)
+const struct core_node *core_node_named(const struct core *core, const char *name)
 {
     return strcmp(core->node.name, name) == 0 ? &core->node : NULL;
 }

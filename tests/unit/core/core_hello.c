@@ -72,7 +72,7 @@ static void words_of_an_older_connection_are_not_believed(void **state)
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
-    assert_int_equal(core_node(b->core, "box")->link, 1);
+    assert_int_equal(core_node_named(b->core, "box")->link, 1);
 }
 
 static void they_are_not_believed_while_the_node_is_away_either(void **state)
@@ -82,7 +82,7 @@ static void they_are_not_believed_while_the_node_is_away_either(void **state)
     run_one(b);
     lose(b, 1);
     assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
-    assert_false(core_node(b->core, "box")->is_up);
+    assert_false(core_node_named(b->core, "box")->is_up);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
@@ -91,7 +91,7 @@ static void a_newer_connection_takes_the_place_of_one_that_looks_alive(void **st
     struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     assert_int_equal(hello(b, 2, "box", "boot", 600), 0);
-    assert_int_equal(core_node(b->core, "box")->link, 2);
+    assert_int_equal(core_node_named(b->core, "box")->link, 2);
 }
 
 static void an_agent_that_tells_no_time_is_believed(void **state)
@@ -108,7 +108,7 @@ static void another_machine_with_the_name_of_one_that_is_up_stays_out(void **sta
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot of a copy", 10), -EBUSY);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
-    assert_int_equal(core_node(b->core, "box")->link, 1);
+    assert_int_equal(core_node_named(b->core, "box")->link, 1);
 }
 
 /* Two containers on one host have its boot id, and each its spool. */
@@ -132,7 +132,7 @@ static void a_node_that_started_anew_is_let_in_when_its_silence_is_noticed(void 
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), -EBUSY);
-    while (core_node(b->core, "box")->is_up) {
+    while (core_node_named(b->core, "box")->is_up) {
         b->now_ms = b->armed_ms;
         core_timer(b->core, b->now_ms, b->now_ms);
         bench_settle(b);

@@ -25,7 +25,7 @@ static int open_watching(void **state)
 
 static const struct core_node *box(const struct bench *b)
 {
-    return core_node(b->core, "box");
+    return core_node_named(b->core, "box");
 }
 
 /* The timer fires on time. */

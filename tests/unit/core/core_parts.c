@@ -368,7 +368,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
 {
     struct bench *b = *state;
     run_both(b);
-    struct core_job *entry = core_find(b->core, JOB);
+    struct core_entry *entry = core_find(b->core, JOB);
     size_t before = count_sent(b, MESSAGE_GO);
     core_parts_drop(entry);
     core_parts_load(entry);
