@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 static void keep_account(struct core *core, uint32_t id, bool is_group)
@@ -22,7 +23,7 @@ static void keep_history(void *arg, const char *name, const struct buffer *bytes
     store_batch_put(core_batch(core)->changes, "history", name, bytes);
 }
 
-void core_keep_accounts(struct core *core, const struct job *job)
+static void keep_accounts(struct core *core, const struct job *job)
 {
     struct description description;
     struct history_key key;
@@ -38,3 +39,35 @@ void core_keep_accounts(struct core *core, const struct job *job)
     history_each_of(sched_history(core->sched), &key, keep_history, core);
     description_clear(&description);
 }
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    if (job_state_is_active(news->before) && !job_state_is_active(entry->job->state))
+        keep_accounts(core, entry->job);
+}
+
+static int load_account(
+    struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
+{
+    return account_decode(sched_fairshare(core->sched), bytes, length, err);
+}
+
+/* What was learnt is advice: of an older form, or torn, it is learnt anew. */
+static int load_history(
+    struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
+{
+    (void)history_decode(sched_history(core->sched), key, bytes, length, err);
+    return 0;
+}
+
+static const struct core_kind kinds[] = {
+    { .kind = "usage", .load = load_account },
+    { .kind = "history", .load = load_history },
+    { 0 },
+};
+
+const struct core_concern core_concern_accounts = {
+    .name = "accounts",
+    .kinds = kinds,
+    .event = on_event,
+};

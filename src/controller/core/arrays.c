@@ -4,14 +4,10 @@
  * when the scheduler starts it, or earlier when somebody cancels, holds or edits it alone. An array hears of
  * the end of each of its elements, and is done with the last.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
-#include "job/array.h"
 
-void core_link_member(struct core *core, struct core_entry *entry)
+static void link_member(struct core *core, struct core_entry *entry)
 {
     struct core_entry *array = entry->job->array_job != 0 ? core_find(core, entry->job->array_job) : NULL;
     if (array == NULL)
@@ -25,7 +21,7 @@ void core_link_member(struct core *core, struct core_entry *entry)
 }
 
 /* Before it leaves memory: an element from its array, and an array from its elements. */
-void core_unlink_member(struct core_entry *entry)
+static void unlink_member(struct core *core, struct core_entry *entry)
 {
     const struct core_extra *extra = core_extra(entry);
     for (struct core_entry *member = extra->members; member != NULL;
@@ -40,7 +36,7 @@ void core_unlink_member(struct core_entry *entry)
     core_make_extra(entry)->array = NULL;
 }
 
-void core_member_done(struct core *core, const struct core_entry *entry)
+static void member_done(struct core *core, const struct core_entry *entry)
 {
     const struct job *job = entry->job;
     struct core_entry *array = core_find(core, job->array_job);
@@ -55,3 +51,20 @@ void core_member_done(struct core *core, const struct core_entry *entry)
     };
     core_change(core, array, &event, NULL);
 }
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    if (entry->job->array_job == 0)
+        return;
+    if (news->event->type == EVENT_SUBMITTED)
+        link_member(core, entry);
+    if (entry->job->state == JOB_DONE)
+        member_done(core, entry);
+}
+
+const struct core_concern core_concern_arrays = {
+    .name = "arrays",
+    .load = link_member,
+    .event = on_event,
+    .gone = unlink_member,
+};

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 void core_note_done(struct core *core, struct core_entry *entry)
@@ -25,7 +26,7 @@ void core_trim_done(struct core *core)
         core->done_first = core_extra(entry)->done_after;
         if (core->done_first == NULL)
             core->done_last = NULL;
-        core_unlink_member(entry);
+        core_tell_gone(core, entry);
         job_table_remove(&core->jobs, entry);
         core->n_done--;
     }
@@ -92,18 +93,11 @@ void core_change(
         ask_shelf_share(&core->asks, &job->ask);
     record_event(core, event, job, spec);
     core_act_later(core, entry);
-    core_set_due(core, entry);
-    core_make_notices(core, job, event, before);
-    core_note_stop(core, entry);
     if (job->state == JOB_DONE) {
-        core_count_done(core, job->uid);
         core_note_done(core, entry);
         core_drop_spec(core, entry);
     }
-    core_tell(core, entry, event, before);
-    core_answer_waiters(core, job);
-    if (job->state == JOB_DONE && job->array_job != 0)
-        core_member_done(core, entry);
+    core_tell_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
 }
 
 void core_change_cluster(struct core *core, const struct cluster_change *change)

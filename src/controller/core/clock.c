@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/strings.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define CLOCK_SMALL_MS  2000
@@ -124,7 +125,7 @@ void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = now_ms;
     core_clock_keep(core);
     if (core->clock.has_stepped)
-        core_renew_deadlines(core);
+        core_tell_stepped(core);
     core->clock.has_stepped = false;
 }
 
@@ -142,4 +143,9 @@ void core_arm(struct core *core, int64_t boot_ms)
         return;
     core->armed_ms = boot_ms;
     core->effects.arm(core->effects.arg, boot_ms);
+}
+
+int64_t core_boot_at(const struct core *core, int64_t at_ms)
+{
+    return at_ms != TIME_NEVER ? at_ms - core->clock.offset_ms : TIME_NEVER;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concerns.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects)
@@ -12,8 +14,11 @@ struct core *core_new(const struct core_options *options, const struct core_effe
     struct core *core = xcalloc(1, sizeof(*core));
     core->options = *options;
     core->effects = *effects;
+    core->concerns = core_concerns;
+    core_init_concerns(core);
     struct sched_callbacks callbacks = core_callbacks;
     callbacks.arg = core;
+    callbacks.unreserve = core_unreserved;
     core->sched = sched_new(&options->sched, &callbacks);
     core_configure_accounts(core);
     return core;
@@ -25,7 +30,9 @@ void core_free(struct core *core)
         return;
     core_batch_free(core->open);
     core_batch_free(core->flying);
-    core_clear_waiters(core);
+    for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after)
+        core_tell_gone(core, entry);
+    core_free_concerns(core);
     for (size_t i = 0; i < core->n_nodes; i++) {
         free(core->nodes[i].name);
         free(core->nodes[i].address);
@@ -39,7 +46,6 @@ void core_free(struct core *core)
     free(core->nodes);
     core_clear_questions(core);
     core_clear_outlook(core);
-    core_clear_quotas(core);
     core_clear_marks(core);
     core_clear_owners(core);
     core_clear_policies(core);
@@ -49,8 +55,6 @@ void core_free(struct core *core)
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
     ask_shelf_clear(&core->asks);
-    free(core->timers.heap);
-    free(core->never);
     free(core);
 }
 
@@ -63,7 +67,7 @@ void core_forget(struct core *core, void *request)
 {
     core_forget_replies(core, request);
     core_forget_question(core, request);
-    core_forget_waiter(core, request);
+    core_tell_forget(core, request);
 }
 
 void core_on_durable(struct core *core, uint64_t id)

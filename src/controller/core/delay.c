@@ -3,13 +3,14 @@
 #include <stdio.h>
 
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
 
 /* A stop may be followed by another one; what counts is the one that ends first. */
-void core_note_stop(const struct core *core, struct core_entry *entry)
+static void note_stop(struct core *core, struct core_entry *entry)
 {
     int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry->job);
     const struct core_extra *extra = core_extra(entry);
@@ -54,3 +55,14 @@ const char *core_delay(
             span, job->node);
     return text;
 }
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    note_stop(core, entry);
+}
+
+const struct core_concern core_concern_delays = {
+    .name = "delays",
+    .resume = note_stop,
+    .event = on_event,
+};

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 /* A request whose process is being looked at. */
@@ -363,9 +364,12 @@ void core_resume_leases(struct core *core, const struct core_node *node)
     }
 }
 
-void core_lease_changed(struct core *core, const struct core_entry *entry, enum job_state before)
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
+    enum job_state before = news->before;
+    if (job->ask->lease_pid == 0)
+        return;
     struct core_node *node = core_find_node(core, job->node);
     if (before == JOB_QUEUED && job->state == JOB_DONE)
         send_look(core, job, 0);
@@ -375,3 +379,8 @@ void core_lease_changed(struct core *core, const struct core_entry *entry, enum 
     mark_process(node, job->id, 0, 0);
     look_again(core, node);
 }
+
+const struct core_concern core_concern_leases = {
+    .name = "leases",
+    .event = on_event,
+};

@@ -8,11 +8,18 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
-static void place(struct job_timers *timers, size_t at, struct core_entry *entry)
+/* Jobs whose deadline or time limit comes, the earliest first. */
+struct core_limits {
+    struct core_entry **heap;
+    size_t count, capacity;
+};
+
+static void place(struct core_limits *timers, size_t at, struct core_entry *entry)
 {
     timers->heap[at] = entry;
     core_make_extra(entry)->timer = at + 1;
@@ -23,14 +30,14 @@ static int64_t due_ms(const struct core_entry *entry)
     return core_extra(entry)->due_ms;
 }
 
-static void sift_up(struct job_timers *timers, size_t at, struct core_entry *entry)
+static void sift_up(struct core_limits *timers, size_t at, struct core_entry *entry)
 {
     for (; at > 0 && due_ms(entry) < due_ms(timers->heap[(at - 1) / 2]); at = (at - 1) / 2)
         place(timers, at, timers->heap[(at - 1) / 2]);
     place(timers, at, entry);
 }
 
-static void sift_down(struct job_timers *timers, size_t at, struct core_entry *entry)
+static void sift_down(struct core_limits *timers, size_t at, struct core_entry *entry)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -44,9 +51,9 @@ static void sift_down(struct job_timers *timers, size_t at, struct core_entry *e
     place(timers, at, entry);
 }
 
-void core_clear_due(struct core *core, struct core_entry *entry)
+static void clear_due(struct core *core, struct core_entry *entry)
 {
-    struct job_timers *timers = &core->timers;
+    struct core_limits *timers = core->limits;
     size_t at = core_extra(entry)->timer;
     if (at-- == 0)
         return;
@@ -60,8 +67,8 @@ void core_clear_due(struct core *core, struct core_entry *entry)
 
 static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
 {
-    struct job_timers *timers = &core->timers;
-    core_clear_due(core, entry);
+    struct core_limits *timers = core->limits;
+    clear_due(core, entry);
     if (timers->count == timers->capacity) {
         timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
         timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
@@ -84,27 +91,28 @@ static bool has_deadline(const struct job *job)
            (!job_is_array(job) || job->array_left[0] != '\0');
 }
 
-void core_set_due(struct core *core, struct core_entry *entry)
+/* As its state and its request say. */
+static void set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (has_deadline(job))
         set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
     else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0)
-        core_clear_due(core, entry);
+        clear_due(core, entry);
     else if (core_extra(entry)->timer == 0 || core_extra(entry)->limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
 }
 
-void core_renew_deadlines(struct core *core)
+static void renew_deadlines(struct core *core)
 {
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after)
         if (has_deadline(entry->job))
-            core_set_due(core, entry);
+            set_due(core, entry);
 }
 
-int64_t core_next_due(const struct core *core)
+static int64_t next_ms(const struct core *core)
 {
-    return core->timers.count > 0 ? due_ms(core->timers.heap[0]) : TIME_NEVER;
+    return core->limits->count > 0 ? due_ms(core->limits->heap[0]) : TIME_NEVER;
 }
 
 /* As its shepherd would have said it. */
@@ -120,17 +128,44 @@ static void end_at_limit(struct core *core, struct core_entry *entry)
         core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);
 }
 
-void core_run_due(struct core *core)
+static void run_due(struct core *core)
 {
-    while (core_next_due(core) <= core->boot_ms) {
-        struct core_entry *entry = core->timers.heap[0];
-        core_clear_due(core, entry);
+    while (next_ms(core) <= core->boot_ms) {
+        struct core_entry *entry = core->limits->heap[0];
+        clear_due(core, entry);
         if (!has_deadline(entry->job)) {
             end_at_limit(core, entry);
         } else if (entry->job->ask->deadline_ms <= core->now_ms) {
             core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
         } else {
-            core_set_due(core, entry); // time runs slower while the wall clock is behind
+            set_due(core, entry); // time runs slower while the wall clock is behind
         }
     }
 }
+
+static void init(struct core *core)
+{
+    core->limits = xcalloc(1, sizeof(*core->limits));
+}
+
+static void clear(struct core *core)
+{
+    free(core->limits->heap);
+    free(core->limits);
+}
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    set_due(core, entry);
+}
+
+const struct core_concern core_concern_limits = {
+    .name = "limits",
+    .init = init,
+    .free = clear,
+    .resume = set_due,
+    .event = on_event,
+    .stepped = renew_deadlines,
+    .next_ms = next_ms,
+    .run = run_due,
+};

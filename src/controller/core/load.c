@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 void core_load_summary(struct core *core, const struct store_summary *summary)
@@ -61,6 +62,7 @@ static int load_change(struct core *core, const uint8_t *bytes, size_t length,
 int core_load_state(struct core *core, const char *kind, const char *key, const uint8_t *bytes, size_t length,
     struct error *err)
 {
+    const struct core_kind *known = core_find_kind(core, kind);
     int r = 0;
     if (strcmp(kind, "gpu") == 0 || strcmp(kind, "node") == 0)
         r = load_change(core, bytes, length, load_mark, err);
@@ -74,15 +76,14 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, core_load_reservation, err);
     else if (strcmp(kind, "notice") == 0)
         r = core_load_notice(core, bytes, length, err);
-    else if (strcmp(kind, "usage") == 0)
-        r = account_decode(sched_fairshare(core->sched), bytes, length, err);
     else if (strcmp(kind, CORE_OWNER) == 0)
         core_load_owners(core, key, bytes, length);
     else if (strcmp(kind, "clock") == 0)
         core_clock_load(core, bytes, length);
-    else if (strcmp(kind, "history") == 0)
-        /* What was learnt is advice: of an older form, or torn, it is learnt anew. */
-        (void)history_decode(sched_history(core->sched), key, bytes, length, err);
+    else if (known != NULL && known->load != NULL)
+        r = known->load(core, key, bytes, length, err);
+    else if (known != NULL)
+        r = load_change(core, bytes, length, known->load_change, err);
     return r < 0 ? error_wrap(err, "what is kept of %s %s", kind, key) : 0;
 }
 
@@ -94,13 +95,11 @@ void core_load_job(struct core *core, struct job *job)
     ask_shelf_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;
-    core_link_member(core, entry);
     if (job->state == JOB_DONE)
         core_note_done(core, entry);
-    else
-        core_count_open(core, job->uid);
     if (job_state_is_active(job->state))
         core_activate(core, entry);
+    core_tell_load(core, entry);
 }
 
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
@@ -122,12 +121,7 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
     core_clock_keep(core);
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
-        core_set_due(core, entry);
-        core_note_stop(core, entry);
-        if (entry->job->state == JOB_QUEUED)
-            core_enqueue(core, entry, NULL, false);
-        else if (job_state_is_active(entry->job->state))
-            core_resume(core, entry);
+        core_tell_resume(core, entry);
         core_parts_load(entry);
     }
     core_await_nodes(core);

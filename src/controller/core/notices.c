@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "controller/core/notice.h"
 #include "wire/json_job.h"
@@ -226,13 +227,14 @@ static char *why_dropped(const struct core *core, struct notice_user *user, int6
     return xasprintf("more than %u of this user within an hour", limit);
 }
 
-void core_make_notices(
-    struct core *core, const struct job *job, const struct job_event *event, enum job_state before)
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
+    const struct job *job = entry->job;
+    const struct job_event *event = news->event;
     uint32_t wishes;
     if (job->ask->notify.count == 0)
         return;
-    enum notify_event what = classify(job, event, before, &wishes);
+    enum notify_event what = classify(job, event, news->before, &wishes);
     if ((notify_events(job->ask) & wishes) == 0)
         return;
     _cleanup_free_ char *json =
@@ -419,3 +421,8 @@ void core_each_notice(const struct core *core, uint64_t job,
     for (size_t i = 0; i < notices->n_open; i++)
         visit_one(notices->open[i].notice, notices->open[i].is_telling, job, visit, arg);
 }
+
+const struct core_concern core_concern_notices = {
+    .name = "notices",
+    .event = on_event,
+};

@@ -95,30 +95,12 @@ struct batch {
     struct held *first, **last;
 };
 
-struct waiter {
-    void *request;
-    uint64_t job;
-    uint32_t states;
-    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
-    uint32_t element;
-    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
-    struct waiter *next;
-};
-
-/* Jobs whose deadline or time limit comes, the earliest first. */
-struct job_timers {
-    struct core_entry **heap;
-    size_t count, capacity;
-};
-
 /* What the lists show of the future, for a moment. */
 struct outlook {
     int64_t made_ms; // 0: none was made
     uint64_t event;  // the last one when it was made
     struct forecast likely, latest;
 };
-
-#define CORE_QUOTA_CHAINS 64U
 
 /* Where the time of the core is, see core/clock.c. */
 struct core_clock {
@@ -134,11 +116,14 @@ struct core_clock {
 struct core {
     struct core_options options;
     struct core_effects effects;
+    const struct core_concern *const *concerns; // see core/concern.h; what each keeps, and it alone:
+    struct core_limits *limits;
+    struct core_quotas *quotas;
+    struct core_schedule *schedule;
+    struct waiter *waiters;
     struct job_table jobs;
     struct ask_shelf asks;
     struct key_table keys;
-    size_t n_undone; // jobs not done
-    struct core_quota *quotas[CORE_QUOTA_CHAINS];
     size_t n_done; // done and still in memory
     struct core_entry *active_first;
     struct core_entry *done_first, *done_last;
@@ -154,19 +139,15 @@ struct core {
     size_t n_policies;
     struct cluster_change *faults; // of GPUs that mgpu has drained
     size_t n_faults;
-    struct job_timers timers;
     struct notices *notices; // NULL: there were none yet
-    uint64_t *never;         // jobs whose dependency can never come true, heard of in this turn
-    size_t n_never;
     struct outlook outlook;
     uint64_t last_order;  // of a LAUNCH; the epoch is above its low half
     uint64_t first_event; // events up to here are of runs before this one
     int64_t began_ms;     // wall clock: this run
     uint64_t epoch, last_job, last_event, last_durable_event, last_reservation;
     uint64_t last_batch, durable_batch;
-    struct batch *open;   // gathers changes
-    struct batch *flying; // handed to the store, NULL when none is
-    struct waiter *waiters;
+    struct batch *open;               // gathers changes
+    struct batch *flying;             // handed to the store, NULL when none is
     int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
@@ -199,13 +180,6 @@ void core_change_cluster(struct core *core, const struct cluster_change *change)
 
 struct core_entry *core_find(const struct core *core, uint64_t id);
 
-/* --- core/waiters.c --- */
-/* Who waits for this element of the array waits for this job from now on. */
-void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job);
-void core_answer_waiters(struct core *core, const struct job *job); // its state has changed
-void core_forget_waiter(struct core *core, const void *request);
-void core_clear_waiters(struct core *core);
-
 /* --- core/batch.c: what waits until it is durable --- */
 struct batch *core_batch(struct core *core); // the open one
 void core_batch_free(struct batch *batch);
@@ -224,6 +198,8 @@ void core_forget_replies(struct core *core, const void *request); // the asker i
 void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
 
 /* --- core/clock.c: time --- */
+/* When the core's time will be that, by the boot clock. */
+int64_t core_boot_at(const struct core *core, int64_t at_ms);
 void core_pass_at(struct core *core, int64_t now_ms); // of the scheduler; ends the turn
 
 /* Something happens: takes the clocks, and does first what was due before. Then core->now_ms is the time of
@@ -254,32 +230,19 @@ extern const struct sched_callbacks core_callbacks;
 /* Hands a queued job to the scheduler; `is_known`: it has it already, and it has changed. */
 void core_await_retry(struct core *core, const struct job *job);
 void core_enqueue(struct core *core, struct core_entry *entry, const struct core_facts *facts, bool is_known);
-/* Those that heard that what they wait for can never come true, and asked to be given up then. */
-void core_run_never(struct core *core);
 /* It holds resources already, at a start. */
 void core_resume(struct core *core, struct core_entry *entry);
-/* Keeps the scheduler in step with the job that this event has just changed. */
-void core_tell(
-    struct core *core, const struct core_entry *entry, const struct job_event *event, enum job_state before);
 
 /* --- core/arrays.c --- */
 /* A new job for this element, linked to its array. */
 struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index);
-void core_link_member(struct core *core, struct core_entry *entry);
-void core_unlink_member(struct core_entry *entry);
-void core_member_done(struct core *core, const struct core_entry *entry);
 
 /* --- core/clock.c --- */
 int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the time of the core
 void core_clock_keep(struct core *core);                                      // in the open batch
 void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
 
-/* --- core/limits.c: time limits and deadlines --- */
-void core_set_due(struct core *core, struct core_entry *entry); // as its state and its request say
-void core_clear_due(struct core *core, struct core_entry *entry);
-void core_run_due(struct core *core);
-void core_renew_deadlines(struct core *core);   // the time has stepped
-int64_t core_next_due(const struct core *core); // boot clock; TIME_NEVER
+/* --- core/stop.c --- */
 void core_stop_job(struct core *core, struct core_entry *entry, uint32_t uid, enum job_end reason);
 
 /* --- core/requests.c --- */
@@ -360,18 +323,8 @@ void core_clear_owners(struct core *core);
 void core_unreserved(void *core, uint64_t reservation);
 int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err);
 
-/* --- core/accounts.c: what is learnt and used, kept over restarts --- */
-void core_keep_accounts(struct core *core, const struct job *job);
 void core_configure_accounts(struct core *core);
 void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
-
-/* --- core/quota.c --- */
-int core_check_quota(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err);
-void core_charge_quota(struct core *core, uint32_t uid, const struct job_spec *spec); // it is stored
-void core_count_open(struct core *core, uint32_t uid); // one more job that is not done
-void core_count_done(struct core *core, uint32_t uid);
-void core_clear_quotas(struct core *core);
 
 /* --- core/outlook.c --- */
 void core_clear_outlook(struct core *core);
@@ -406,16 +359,12 @@ int64_t core_grace_ms(const struct core *core, const struct job_ask *ask);
 /* --- core/checkpoint.c --- */
 bool core_is_checkpointing(const struct job *job); // it saves its work, and goes on later
 int64_t core_stop_grace_ms(const struct core *core, const struct job *job);
-void core_note_stop(const struct core *core, struct core_entry *entry); // after each change of it
 
 /* --- core/idle.c --- */
 /* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
 void core_judge_idleness(struct core *core, struct core_entry *entry);
 
 /* --- core/notices.c --- */
-/* After an event, in its batch: what its job wants to tell of it. */
-void core_make_notices(
-    struct core *core, const struct job *job, const struct job_event *event, enum job_state before);
 int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err);
 void core_run_notices(struct core *core, int64_t now_ms);          // tells what can be told now
 int64_t core_next_notice(const struct core *core, int64_t now_ms); // wall clock; TIME_NEVER
@@ -428,7 +377,6 @@ void core_on_process(struct core *core, const struct core_node *node, const void
 void core_send_await(
     struct core *core, const struct core_entry *entry); // of a lease: its node watches the process
 void core_resume_leases(struct core *core, const struct core_node *node); // after a HELLO
-void core_lease_changed(struct core *core, const struct core_entry *entry, enum job_state before);
 void core_forget_question(struct core *core, const void *request);
 void core_fail_questions(struct core *core, uint32_t link); // its node has gone
 void core_clear_questions(struct core *core);

@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one user may have in the queue, and may have stored within a day. The requests of jobs are kept long
- * after their jobs have ended, so it is the flow of bytes that is bounded: a bucket that empties evenly
- * within a day and is empty when mgpud starts. Administrators may do both without limit.
+ * What all and one user may have in the queue, and may have stored within a day. The requests of jobs are
+ * kept long after their jobs have ended, so it is the flow of bytes that is bounded: a bucket that empties
+ * evenly within a day and is empty when mgpud starts. Administrators may do both without limit.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "job/spec.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
+#define CHAINS 64U
 
-struct core_quota {
-    struct core_quota *next;
+struct quota {
+    struct quota *next;
     uint32_t uid;
     size_t open;     // jobs not done
     uint64_t stored; // bytes in the bucket at `at_ms`
     int64_t at_ms;   // boot clock
 };
 
-static struct core_quota *find(const struct core *core, uint32_t uid)
+struct core_quotas {
+    size_t n_undone; // jobs not done, of all users
+    struct quota *chains[CHAINS];
+};
+
+static struct quota *find(const struct core *core, uint32_t uid)
 {
-    struct core_quota *quota = core->quotas[uid % CORE_QUOTA_CHAINS];
+    struct quota *quota = core->quotas->chains[uid % CHAINS];
     while (quota != NULL && quota->uid != uid)
         quota = quota->next;
     return quota;
 }
 
-static struct core_quota *make(struct core *core, uint32_t uid)
+static struct quota *make(struct core *core, uint32_t uid)
 {
-    struct core_quota *quota = find(core, uid), **chain = &core->quotas[uid % CORE_QUOTA_CHAINS];
+    struct quota *quota = find(core, uid), **chain = &core->quotas->chains[uid % CHAINS];
     if (quota == NULL) {
         quota = xcalloc(1, sizeof(*quota));
-        *quota = (struct core_quota){ .uid = uid, .next = *chain };
+        *quota = (struct quota){ .uid = uid, .next = *chain };
         *chain = quota;
     }
     return quota;
 }
 
-static uint64_t stored_now(const struct core *core, const struct core_quota *quota)
+static uint64_t stored_now(const struct core *core, const struct quota *quota)
 {
     double emptied = (double)core->options.user_day_bytes * (double)(core->boot_ms - quota->at_ms) / DAY_MS;
     return emptied < (double)quota->stored ? quota->stored - (uint64_t)emptied : 0;
@@ -54,12 +61,16 @@ static uint64_t size_of(const struct job_spec *spec)
     return bytes.length;
 }
 
-int core_check_quota(
+static int check(
     const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
 {
-    static const struct core_quota none;
+    static const struct quota none;
     const struct core_options *options = &core->options;
-    const struct core_quota *found = find(core, who->uid), *quota = found != NULL ? found : &none;
+    if (core->quotas->n_undone >= options->queue_max) {
+        (void)error_set(err, -EDQUOT, "the queue is full: %zu jobs wait or run", core->quotas->n_undone);
+        return error_hint(err, "try again when some have ended");
+    }
+    const struct quota *found = find(core, who->uid), *quota = found != NULL ? found : &none;
     if (who->role == ROLE_ADMIN)
         return 0;
     if (options->user_queue_max > 0 && quota->open >= options->user_queue_max) {
@@ -77,34 +88,61 @@ int core_check_quota(
     return error_hint(err, "most of it is often the environment: `--export minimal`, or submit again later");
 }
 
-void core_charge_quota(struct core *core, uint32_t uid, const struct job_spec *spec)
+static void charge(struct core *core, uint32_t uid, const struct job_spec *spec)
 {
-    struct core_quota *quota = make(core, uid);
+    struct quota *quota = make(core, uid);
     if (core->options.user_day_bytes == 0)
         return;
     quota->stored = stored_now(core, quota) + size_of(spec);
     quota->at_ms = core->boot_ms;
 }
 
-void core_count_open(struct core *core, uint32_t uid)
+static void count(struct core *core, uint32_t uid, bool is_done)
 {
-    core->n_undone++;
-    make(core, uid)->open++;
+    size_t step = is_done ? SIZE_MAX : 1;
+    core->quotas->n_undone += step;
+    make(core, uid)->open += step;
 }
 
-void core_count_done(struct core *core, uint32_t uid)
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    core->n_undone--;
-    make(core, uid)->open--;
+    const struct job *job = entry->job;
+    if (news->event->type == EVENT_SUBMITTED)
+        count(core, job->uid, false);
+    if (news->spec != NULL)
+        charge(core, job->uid, news->spec);
+    if (job->state == JOB_DONE)
+        count(core, job->uid, true);
 }
 
-void core_clear_quotas(struct core *core)
+static void on_load(struct core *core, struct core_entry *entry)
 {
-    for (size_t i = 0; i < CORE_QUOTA_CHAINS; i++) {
-        while (core->quotas[i] != NULL) {
-            struct core_quota *quota = core->quotas[i];
-            core->quotas[i] = quota->next;
+    if (entry->job->state != JOB_DONE)
+        count(core, entry->job->uid, false);
+}
+
+static void init(struct core *core)
+{
+    core->quotas = xcalloc(1, sizeof(*core->quotas));
+}
+
+static void clear(struct core *core)
+{
+    for (size_t i = 0; i < CHAINS; i++) {
+        while (core->quotas->chains[i] != NULL) {
+            struct quota *quota = core->quotas->chains[i];
+            core->quotas->chains[i] = quota->next;
             free(quota);
         }
     }
+    free(core->quotas);
 }
+
+const struct core_concern core_concern_quotas = {
+    .name = "quotas",
+    .init = init,
+    .free = clear,
+    .load = on_load,
+    .check = check,
+    .event = on_event,
+};

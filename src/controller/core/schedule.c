@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the scheduler and the jobs. What a pass decides becomes events (the callbacks); every other event
- * is told to the scheduler by core_tell(), one function for each type, so that a log of events is all that
+ * is told to the scheduler, by one function for each type, so that a log of events is all that
  * another scheduler needs to decide the same.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "job/array.h"
 #include "job/idle.h"
@@ -15,6 +16,11 @@
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000
+
+struct core_schedule {
+    uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
+    size_t n_never;
+};
 
 /* --- what the scheduler decides --- */
 
@@ -95,26 +101,12 @@ static void preempt(void *arg, uint64_t job, const char *why)
 static void never(void *arg, uint64_t job)
 {
     struct core *core = arg;
-    core->never = xreallocarray(core->never, core->n_never + 1, sizeof(*core->never));
-    core->never[core->n_never++] = job;
+    core->schedule->never =
+        xreallocarray(core->schedule->never, core->schedule->n_never + 1, sizeof(*core->schedule->never));
+    core->schedule->never[core->schedule->n_never++] = job;
 }
 
-void core_run_never(struct core *core)
-{
-    while (core->n_never > 0) {
-        struct core_entry *entry = core_find(core, core->never[--core->n_never]);
-        struct sched_look look;
-        bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
-                        sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
-                        (look.blockers & BLOCK_NEVER) != 0;
-        if (is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE)
-            core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
-    }
-}
-
-const struct sched_callbacks core_callbacks = {
-    .start = start, .preempt = preempt, .never = never, .unreserve = core_unreserved
-};
+const struct sched_callbacks core_callbacks = { .start = start, .preempt = preempt, .never = never };
 
 /* --- what it is told --- */
 
@@ -219,16 +211,53 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
     [EVENT_IDLE] = on_idle,
 };
 
-void core_tell(
-    struct core *core, const struct core_entry *entry, const struct job_event *event, enum job_state before)
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
-    if (tellers[event->type] != NULL)
-        tellers[event->type](core, job, event);
-    if (job_state_is_active(before) && !job_state_is_active(job->state))
-        core_keep_accounts(core, job);
-    if (job->ask->lease_pid != 0)
-        core_lease_changed(core, entry, before);
-    if (before != JOB_DONE && job->state == JOB_DONE)
+    if (tellers[news->event->type] != NULL)
+        tellers[news->event->type](core, job, news->event);
+    if (news->before != JOB_DONE && job->state == JOB_DONE)
         sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
 }
+
+static void on_resume(struct core *core, struct core_entry *entry)
+{
+    if (entry->job->state == JOB_QUEUED)
+        core_enqueue(core, entry, NULL, false);
+    else if (job_state_is_active(entry->job->state))
+        core_resume(core, entry);
+}
+
+/* Those that heard that what they wait for can never come true, and asked to be given up then. */
+static void run_never(struct core *core)
+{
+    while (core->schedule->n_never > 0) {
+        struct core_entry *entry = core_find(core, core->schedule->never[--core->schedule->n_never]);
+        struct sched_look look;
+        bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
+                        sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
+                        (look.blockers & BLOCK_NEVER) != 0;
+        if (is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE)
+            core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
+    }
+}
+
+static void init(struct core *core)
+{
+    core->schedule = xcalloc(1, sizeof(*core->schedule));
+}
+
+static void clear(struct core *core)
+{
+    free(core->schedule->never);
+    free(core->schedule);
+}
+
+const struct core_concern core_concern_schedule = {
+    .name = "schedule",
+    .init = init,
+    .free = clear,
+    .resume = on_resume,
+    .event = on_event,
+    .turn = run_never,
+};

@@ -21,8 +21,6 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     struct job_event split = { .type = EVENT_SPLIT, .array_index = index, .element = id };
     core_change(core, array, &split, NULL);
     struct core_entry *entry = job_table_add(&core->jobs, make_element(id, array->job));
-    core_count_open(core, array->job->uid);
-    core_pass_waiters(core, array->job->id, index, id);
     struct job_ask ask;
     job_ask_copy(&ask, array->job->ask);
     free(take_ptr(ask.array));
@@ -38,6 +36,5 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     };
     core_change(core, entry, &event, NULL);
     job_ask_clear(&ask);
-    core_link_member(core, entry);
     return entry;
 }

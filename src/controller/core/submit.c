@@ -7,6 +7,7 @@
 #include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. */
@@ -76,11 +77,7 @@ static int check_submit(
         r = core_check_ask(core, who, &spec->ask, err);
     if (r < 0)
         return r;
-    if (core->n_undone >= core->options.queue_max) {
-        (void)error_set(err, -EDQUOT, "the queue is full: %zu jobs wait or run", core->n_undone);
-        return error_hint(err, "try again when some have ended");
-    }
-    return core_check_quota(core, who, spec, err);
+    return core_check_concerns(core, who, spec, err);
 }
 
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
@@ -169,8 +166,6 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     description_clear(&description);
     struct core_entry *entry = job_table_add(&core->jobs, job);
     core->last_job = job->id;
-    core_count_open(core, who->uid);
-    core_charge_quota(core, who->uid, spec);
     core_note_owner(core, who->uid, job->id);
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));

@@ -11,6 +11,7 @@
  * never runs ahead.
  */
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
@@ -68,7 +69,7 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     if (sched_next_ms(core->sched) <= core_clock_read(core, boot_ms, wall_ms))
         core_begin(core, boot_ms, wall_ms);
-    core_run_never(core);
+    core_tell_turn(core);
     if (core->now_ms != 0)
         end_turn(core, boot_ms);
     arm_next(core, boot_ms, wall_ms);

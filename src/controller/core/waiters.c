@@ -6,24 +6,18 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
-void core_answer_waiters(struct core *core, const struct job *job)
-{
-    struct waiter **link = &core->waiters;
-    while (*link != NULL) {
-        struct waiter *waiter = *link;
-        uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
-        bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
-        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
-            link = &waiter->next;
-            continue;
-        }
-        *link = waiter->next;
-        core_reply_ok(core, waiter->request, job->id);
-        free(waiter);
-    }
-}
+struct waiter {
+    void *request;
+    uint64_t job;
+    uint32_t states;
+    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
+    uint32_t element;
+    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
+    struct waiter *next;
+};
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
@@ -61,7 +55,13 @@ void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32
     core->waiters = waiter;
 }
 
-void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64_t job)
+void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+{
+    core_wait_idle(core, job, states, IDLE_LEVELS, request);
+}
+
+/* Who waits for this element of the array waits for this job from now on. */
+static void pass_on(struct core *core, uint64_t array, uint32_t index, uint64_t job)
 {
     for (struct waiter *waiter = core->waiters; waiter != NULL; waiter = waiter->next)
         if (waiter->is_for_element && waiter->job == array && waiter->element == index) {
@@ -70,12 +70,32 @@ void core_pass_waiters(struct core *core, uint64_t array, uint32_t index, uint64
         }
 }
 
-void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
+static void answer(struct core *core, const struct job *job)
 {
-    core_wait_idle(core, job, states, IDLE_LEVELS, request);
+    struct waiter **link = &core->waiters;
+    while (*link != NULL) {
+        struct waiter *waiter = *link;
+        uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
+        bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
+        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
+            link = &waiter->next;
+            continue;
+        }
+        *link = waiter->next;
+        core_reply_ok(core, waiter->request, job->id);
+        free(waiter);
+    }
 }
 
-void core_forget_waiter(struct core *core, const void *request)
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    const struct job_event *event = news->event;
+    if (event->type == EVENT_SPLIT)
+        pass_on(core, entry->job->id, event->array_index, event->element);
+    answer(core, entry->job);
+}
+
+static void forget(struct core *core, const void *request)
 {
     struct waiter **link = &core->waiters;
     while (*link != NULL) {
@@ -89,7 +109,7 @@ void core_forget_waiter(struct core *core, const void *request)
     }
 }
 
-void core_clear_waiters(struct core *core)
+static void clear(struct core *core)
 {
     while (core->waiters != NULL) {
         struct waiter *next = core->waiters->next;
@@ -97,3 +117,10 @@ void core_clear_waiters(struct core *core)
         core->waiters = next;
     }
 }
+
+const struct core_concern core_concern_waiters = {
+    .name = "waiters",
+    .free = clear,
+    .event = on_event,
+    .forget = forget,
+};

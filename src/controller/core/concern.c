@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells the concerns, each hook in the order of their table. */
+#include "controller/core/concern.h"
+
+#include <string.h>
+
+#include "controller/core/private.h"
+
+void core_init_concerns(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->init != NULL)
+            (*row)->init(core);
+}
+
+void core_free_concerns(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->free != NULL)
+            (*row)->free(core);
+}
+
+void core_tell_load(struct core *core, struct core_entry *entry)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->load != NULL)
+            (*row)->load(core, entry);
+}
+
+void core_tell_resume(struct core *core, struct core_entry *entry)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->resume != NULL)
+            (*row)->resume(core, entry);
+}
+
+void core_tell_begin(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->begin != NULL)
+            (*row)->begin(core);
+}
+
+void core_tell_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->event != NULL)
+            (*row)->event(core, entry, news);
+}
+
+void core_act(struct core *core, struct core_entry *entry)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->act != NULL)
+            (*row)->act(core, entry);
+}
+
+void core_tell_gone(struct core *core, struct core_entry *entry)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->gone != NULL)
+            (*row)->gone(core, entry);
+}
+
+void core_tell_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->usage != NULL)
+            (*row)->usage(core, entry, usage);
+}
+
+void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->reconcile != NULL)
+            (*row)->reconcile(core, entry, node);
+}
+
+void core_tell_lost(
+    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->lost != NULL)
+            (*row)->lost(core, entry, rank, end, text);
+}
+
+void core_tell_over(struct core *core, struct core_node *node, const struct message_forget *attempt)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->over != NULL)
+            (*row)->over(core, node, attempt);
+}
+
+void core_tell_heard(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->heard != NULL)
+            (*row)->heard(core, node);
+}
+
+void core_tell_hello(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->hello != NULL)
+            (*row)->hello(core, node);
+}
+
+void core_tell_welcome(const struct core *core, struct message_welcome *welcome)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->welcome != NULL)
+            (*row)->welcome(core, welcome);
+}
+
+void core_tell_up(struct core *core, struct core_node *node, bool was_up)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->up != NULL)
+            (*row)->up(core, node, was_up);
+}
+
+void core_tell_sample(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->sample != NULL)
+            (*row)->sample(core, node);
+}
+
+void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->close != NULL)
+            (*row)->close(core, node, device);
+}
+
+void core_tell_back(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->back != NULL)
+            (*row)->back(core, node);
+}
+
+void core_tell_cut(struct core *core, struct core_node *node, uint32_t link)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->cut != NULL)
+            (*row)->cut(core, node, link);
+}
+
+void core_tell_down(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->down != NULL)
+            (*row)->down(core, node);
+}
+
+void core_tell_mark(struct core *core, const struct cluster_change *change)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->mark != NULL)
+            (*row)->mark(core, change);
+}
+
+void core_tell_processes(struct core *core, struct core_node *node)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->processes != NULL)
+            (*row)->processes(core, node);
+}
+
+void core_tell_forget(struct core *core, const void *request)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->forget != NULL)
+            (*row)->forget(core, request);
+}
+
+void core_tell_stepped(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->stepped != NULL)
+            (*row)->stepped(core);
+}
+
+void core_tell_durable(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->durable != NULL)
+            (*row)->durable(core);
+}
+
+void core_tell_turn(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->turn != NULL)
+            (*row)->turn(core);
+}
+
+void core_run_due(struct core *core)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->run != NULL)
+            (*row)->run(core);
+}
+
+int core_check_concerns(
+    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
+{
+    int r = 0;
+    for (const struct core_concern *const *row = core->concerns; r == 0 && *row != NULL; row++)
+        if ((*row)->check != NULL)
+            r = (*row)->check(core, who, spec, err);
+    return r;
+}
+
+bool core_is_rank_lost(const struct core *core, struct core_entry *entry, uint32_t rank)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->is_lost != NULL && (*row)->is_lost(entry, rank))
+            return true;
+    return false;
+}
+
+const struct core_kind *core_find_kind(const struct core *core, const char *kind)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        for (const struct core_kind *known = (*row)->kinds; known != NULL && known->kind != NULL; known++)
+            if (strcmp(known->kind, kind) == 0)
+                return known;
+    return NULL;
+}
+
+bool core_take_message(struct core *core, struct core_node *node, uint16_t id, const void *message)
+{
+    bool is_taken = false;
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        for (const struct core_message *at = (*row)->messages; at != NULL && at->take != NULL; at++)
+            if (at->id == id) {
+                at->take(core, node, message);
+                is_taken = true;
+            }
+    return is_taken;
+}
+
+int64_t core_next_due(const struct core *core)
+{
+    int64_t next_ms = TIME_NEVER;
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++) {
+        int64_t due_ms = (*row)->next_ms != NULL ? (*row)->next_ms(core) : TIME_NEVER;
+        next_ms = due_ms < next_ms ? due_ms : next_ms;
+    }
+    return next_ms;
+}

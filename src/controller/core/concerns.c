@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of concerns. The order counts for events: those that make a row of an event come first, what
+ * changes the cluster or further jobs last, so that everybody hears of events in the order of their numbers.
+ */
+#include "controller/core/concerns.h"
+
+#include <stddef.h>
+
+extern const struct core_concern core_concern_limits, core_concern_notices, core_concern_delays,
+    core_concern_quotas, core_concern_schedule, core_concern_accounts, core_concern_leases,
+    core_concern_waiters, core_concern_arrays;
+
+const struct core_concern *const core_concerns[] = {
+    &core_concern_limits,
+    &core_concern_notices,
+    &core_concern_delays,
+    &core_concern_quotas,
+    &core_concern_schedule,
+    &core_concern_accounts,
+    &core_concern_leases,
+    &core_concern_waiters,
+    &core_concern_arrays,
+    NULL,
+};
