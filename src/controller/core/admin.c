@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What administrators ask for: pauses, drains and policies, and marks that end at a time. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
-int core_find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
+static int find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
     const struct gpu_state **ret, struct error *err)
 {
     const char *colon = strrchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
@@ -34,16 +36,16 @@ int core_find_gpu(const struct core *core, const char *text, struct core_node **
     return error_set(err, -ENOENT, "node %s has no GPU %u", node->name, (unsigned)index);
 }
 
-int64_t core_next_mark(const struct core *core)
+static int64_t next_ms(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;
     for (size_t i = 0; i < core->n_marks; i++)
         if (core->marks[i].until_ms != 0 && core->marks[i].until_ms < next_ms)
             next_ms = core->marks[i].until_ms;
-    return next_ms;
+    return core_boot_at(core, next_ms);
 }
 
-void core_run_marks(struct core *core)
+static void run(struct core *core)
 {
     for (size_t i = core->n_marks; i-- > 0;) {
         const struct cluster_change *mark = &core->marks[i];
@@ -70,6 +72,17 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
     core_change_cluster(core, &change);
 }
 
+static int check_release(
+    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
+{
+    uint64_t job = 0;
+    if (core_gpu_jobs(core, node->name, gpu->index, &job, 1) == 0)
+        return 0;
+    (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
+    return error_hint(err, "mgpu gpu drain --wait %s:%" PRIu32 " returns when nothing runs there any more",
+        node->name, gpu->index);
+}
+
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
 {
@@ -83,12 +96,12 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     if (answer.code == 0 && gpus->count == 0)
         answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
-        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         if (answer.code == 0 && wish == GPU_WISH_RELEASE)
-            answer.code = core_check_release(core, node, gpu, &answer.err);
+            answer.code = check_release(core, node, gpu, &answer.err);
     }
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
-        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        (void)find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         bool is_faulty = is_resume && core_end_fault(core, node->name, gpu->uuid);
         if (is_resume && !is_faulty && core_mark(core, node->name, gpu->uuid) == NULL)
             continue; // it is in use
@@ -132,8 +145,6 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         };
         core_make_mark(core, &change);
         cluster_change_clear(&change);
-        if (is_resume)
-            core_release_unwanted(core, node);
     }
     core_reply(core, request, &answer);
 }
@@ -154,9 +165,9 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     if (answer.code == 0 && gpus->count == 0)
         answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
-        answer.code = core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
-        (void)core_find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
+        (void)find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         struct cluster_change change = {
             .kind = CHANGE_GPU_POLICY,
             .uid = who->uid,
@@ -176,3 +187,9 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     }
     core_reply(core, request, &answer);
 }
+
+const struct core_concern core_concern_marks = {
+    .name = "marks",
+    .next_ms = next_ms,
+    .run = run,
+};

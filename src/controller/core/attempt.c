@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define EXIT_TIME_LIMIT 124 // as timeout(1)
@@ -125,7 +126,7 @@ void core_forget_stated(struct core *core, const struct core_node *node, const s
         .token = statement->token,
     };
     core_forget_attempt(core, node->link, &forget);
-    core_settle_unwanted(core, core_find_node(core, node->name), &forget);
+    core_tell_over(core, core_find_node(core, node->name), &forget);
 }
 
 struct core_entry *core_find_current(

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 /* A process that is to be ended is not let go by a later cancel. */

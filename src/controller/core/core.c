@@ -41,16 +41,13 @@ void core_free(struct core *core)
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_watches(&core->nodes[i]);
-        core_clear_unwanted(&core->nodes[i]);
     }
     free(core->nodes);
-    core_clear_questions(core);
     core_clear_outlook(core);
     core_clear_marks(core);
     core_clear_owners(core);
     core_clear_policies(core);
     core_clear_faults(core);
-    core_clear_notices(core);
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
@@ -66,7 +63,6 @@ struct sched *core_sched(const struct core *core)
 void core_forget(struct core *core, void *request)
 {
     core_forget_replies(core, request);
-    core_forget_question(core, request);
     core_tell_forget(core, request);
 }
 
@@ -78,6 +74,6 @@ void core_on_durable(struct core *core, uint64_t id)
     core->flying = NULL;
     core->durable_batch = id;
     core_batch_durable(core, batch);
-    core_run_notices(core, core_look_ms(core, 0));
+    core_tell_durable(core);
     core_trim_done(core);
 }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 /* What the driver wants, as the rest of a sentence. */
@@ -107,7 +108,7 @@ static int64_t check_gpu(struct core *core, struct core_node *node, const struct
     }
 }
 
-void core_check_health(struct core *core, struct core_node *node)
+static void on_sample(struct core *core, struct core_node *node)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
     node->health_due_ms = TIME_NEVER;
@@ -118,22 +119,36 @@ void core_check_health(struct core *core, struct core_node *node)
     }
 }
 
-int64_t core_next_health(const struct core *core)
+static int64_t next_ms(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;
     for (size_t i = 0; i < core->n_nodes; i++)
         if (core->nodes[i].is_up && core->nodes[i].health_due_ms < next_ms)
             next_ms = core->nodes[i].health_due_ms;
-    return next_ms;
+    return core_boot_at(core, next_ms);
 }
 
-void core_run_health(struct core *core)
+static void run(struct core *core)
 {
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
         if (!node->is_up || node->health_due_ms > core->now_ms)
             continue;
-        core_check_health(core, node);
+        on_sample(core, node);
         core_node_changed(core, node);
     }
 }
+
+static void on_close(const struct core *core, const struct core_node *node, struct cluster_device *device)
+{
+    if (core_fault(core, node->name, device->uuid) != NULL)
+        device->closed |= DEVICE_UNHEALTHY;
+}
+
+const struct core_concern core_concern_health = {
+    .name = "health",
+    .sample = on_sample,
+    .close = on_close,
+    .next_ms = next_ms,
+    .run = run,
+};

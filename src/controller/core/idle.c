@@ -6,6 +6,7 @@
  */
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 static void note_level(struct core *core, struct core_entry *entry, enum idle_level level, int64_t idle_ms)
@@ -30,7 +31,7 @@ static void note_level(struct core *core, struct core_entry *entry, enum idle_le
     job_event_clear(&event);
 }
 
-void core_judge_idleness(struct core *core, struct core_entry *entry)
+static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     bool is_over = false;
     bool is_still = job_run(entry->job)->suspended_ms != 0; // what it cannot use is not held against it
@@ -87,3 +88,8 @@ bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
         return false;
     return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
 }
+
+const struct core_concern core_concern_idle = {
+    .name = "idle",
+    .usage = on_usage,
+};

@@ -7,7 +7,7 @@
  *
  * From then on it is a job. While it waits its node watches the process (LOOK for a job, again after each
  * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
- * uses, and it alone does not keep this lease off (core_lessee).
+ * uses, and it alone does not keep this lease off (core/outside.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static struct lease_question *take_question(struct core *core, uint64_t id)
     return NULL;
 }
 
-void core_forget_question(struct core *core, const void *request)
+static void forget(struct core *core, const void *request)
 {
     for (struct lease_question **link = &core->questions; *link != NULL;) {
         struct lease_question *question = *link;
@@ -69,7 +69,7 @@ static void fail(struct core *core, struct lease_question *question, const struc
     question_free(question);
 }
 
-void core_fail_questions(struct core *core, uint32_t link)
+static void on_cut(struct core *core, struct core_node *node, uint32_t link)
 {
     struct error err = { 0 };
     (void)error_set(&err, -EHOSTDOWN, "the node of the process went away before it said who that is");
@@ -84,7 +84,7 @@ void core_fail_questions(struct core *core, uint32_t link)
     }
 }
 
-void core_clear_questions(struct core *core)
+static void clear(struct core *core)
 {
     while (core->questions != NULL) {
         struct lease_question *next = core->questions->next;
@@ -230,7 +230,7 @@ static void mark_process(const struct core_node *node, uint64_t from, uint64_t t
 
 static void look_again(struct core *core, struct core_node *node)
 {
-    core_watch_gpus(core, node);
+    core_tell_processes(core, node);
     if (node->is_up)
         core_node_changed(core, node);
 }
@@ -278,7 +278,7 @@ static void on_over(struct core *core, struct core_entry *entry, const char *tex
     job_event_clear(&event);
 }
 
-void core_on_process(struct core *core, const struct core_node *node, const void *message)
+static void on_process(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_process *process = message;
     if (process->question == 0) {
@@ -327,13 +327,6 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 
 /* --- while it waits --- */
 
-const struct job *core_lessee(const struct core *core, const struct gpu_process *process)
-{
-    const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
-    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0;
-    return is_waiting ? entry->job : NULL;
-}
-
 static void send_look(struct core *core, const struct job *job, uint32_t pid)
 {
     struct message_look look = { .job = job->id, .pid = pid, .start = job->ask->lease_start };
@@ -342,12 +335,13 @@ static void send_look(struct core *core, const struct job *job, uint32_t pid)
         core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
 }
 
-void core_send_await(struct core *core, const struct core_entry *entry)
+static void on_act(struct core *core, struct core_entry *entry)
 {
-    send_look(core, entry->job, entry->job->ask->lease_pid);
+    if (entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0)
+        send_look(core, entry->job, entry->job->ask->lease_pid);
 }
 
-void core_resume_leases(struct core *core, const struct core_node *node)
+static void on_back(struct core *core, struct core_node *node)
 {
     struct core_entry *after = NULL;
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = after) {
@@ -380,7 +374,15 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     look_again(core, node);
 }
 
+static const struct core_message messages[] = { { MESSAGE_PROCESS, on_process }, { 0 } };
+
 const struct core_concern core_concern_leases = {
     .name = "leases",
+    .free = clear,
     .event = on_event,
+    .act = on_act,
+    .messages = messages,
+    .back = on_back,
+    .cut = on_cut,
+    .forget = forget,
 };

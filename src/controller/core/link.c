@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
@@ -75,13 +76,11 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->left_ms = node->heard_ms;
     core_hear(core, node);
     take_hello(core, node, hello);
-    core_check_store(core, hello);
-    core_hold_node(core, node);
+    core_tell_hello(core, node);
     node->is_up = true;
     node->link = link;
-    node->n_telling = 0;
     if (was_up)
-        core_stop_telling(core, old_link, core->now_ms);
+        core_tell_cut(core, node, old_link);
     struct message_welcome welcome = {
         .epoch = core->epoch,
         .said_ms = hello->said_ms,
@@ -89,39 +88,26 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         .began_ms = core->began_ms,
         .event = core->last_durable_event,
     };
-    core_set_heartbeat(core, &welcome);
+    core_tell_welcome(core, &welcome);
     core_acknowledge(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
-    core_stop_unwanted(core, node);
-    if (!was_up && node->n_unwanted > 0)
-        core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
-    core_tell_released(core, node);
-    core_watch_gpus(core, node);
-    core_check_health(core, node);
-    core_node_changed(core, node);
+    core_tell_up(core, node, was_up);
+    core_sampled(core, node);
     struct core_entry *after = NULL;
     for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
         after = core_extra(entry)->active_after;
-        if (job_rank_on(entry->job, node->name) < 0)
-            continue;
-        if (job_is_wide(entry->job))
-            core_parts_reconcile(core, entry, node);
-        else
+        if (job_rank_on(entry->job, node->name) >= 0)
             core_reconcile(core, entry, node);
     }
-    core_resume_leases(core, node);
-    core_run_notices(core, core->now_ms);
+    core_tell_back(core, node);
     return 0;
 }
 
 void core_drop_link(struct core *core, struct core_node *node)
 {
     node->is_up = false;
-    core_clear_unwanted(node);
-    core_fail_questions(core, node->link);
-    core_stop_telling(core, node->link, core->now_ms);
-    core_run_notices(core, core->now_ms);
-    core_parts_away(core, node);
+    core_tell_cut(core, node, node->link);
+    core_tell_down(core, node);
     core_node_down(core, node);
 }
 
@@ -158,45 +144,17 @@ static void take_features(struct message_hello *hello, const struct message_gpus
     record_clear(&message_hello_record, &copy);
 }
 
-static void on_gpus(struct core *core, const struct core_node *node, const void *message)
+static void on_gpus(struct core *core, struct core_node *node, const struct message_gpus *gpus)
 {
-    const struct message_gpus *gpus = message;
-    struct core_node *known = core_find_node(core, node->name);
     struct message_gpus seen = { .gpus = gpus->gpus }, copy;
     record_copy(&message_gpus_record, &copy, &seen);
     core_take_usages(core, &gpus->usages);
-    struct message_gpus old = { .gpus = known->hello.gpus };
-    known->hello.gpus = copy.gpus;
+    struct message_gpus old = { .gpus = node->hello.gpus };
+    node->hello.gpus = copy.gpus;
     record_clear(&message_gpus_record, &old);
-    take_features(&known->hello, gpus);
-    core_tell_released(core, known);
-    core_watch_gpus(core, known);
-    core_check_health(core, known);
-    core_node_changed(core, known);
+    take_features(&node->hello, gpus);
+    core_sampled(core, node);
 }
-
-static void on_heartbeat(struct core *core, const struct core_node *node, const void *message)
-{
-    const struct message_heartbeat *heartbeat = message;
-    const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
-        .event = core->last_durable_event };
-    core_acknowledge(core, core_find_node(core, node->name));
-    core->effects.send(core->effects.arg, node->link, &message_heard_record, &heard);
-}
-
-static const struct {
-    uint16_t id;
-    void (*handle)(struct core *core, const struct core_node *node, const void *message);
-} handlers[] = {
-    { MESSAGE_READY, core_on_ready },
-    { MESSAGE_STARTED, core_on_started },
-    { MESSAGE_EXITED, core_on_exited },
-    { MESSAGE_RETURNED, core_on_returned },
-    { MESSAGE_GPUS, on_gpus },
-    { MESSAGE_PROCESS, core_on_process },
-    { MESSAGE_TOLD, core_on_told },
-    { MESSAGE_HEARTBEAT, on_heartbeat },
-};
 
 int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link, uint16_t id,
     const void *message, struct error *err)
@@ -206,11 +164,9 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
         return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
     core_begin(core, boot_ms, wall_ms);
     core_hear(core, node);
-    for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
-        if (handlers[i].id == id) {
-            handlers[i].handle(core, node, message);
-            return 0;
-        }
-    }
-    return error_set(err, -EPROTO, "an agent may not send message %u", id);
+    if (id == MESSAGE_GPUS)
+        on_gpus(core, node, message);
+    else if (!core_take_message(core, node, id, message))
+        return error_set(err, -EPROTO, "an agent may not send message %u", id);
+    return 0;
 }

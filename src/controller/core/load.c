@@ -72,10 +72,6 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = load_change(core, bytes, length, load_fault, err);
     else if (strcmp(kind, CORE_NODE_SIZE) == 0)
         r = load_change(core, bytes, length, load_size, err);
-    else if (strcmp(kind, "reservation") == 0)
-        r = load_change(core, bytes, length, core_load_reservation, err);
-    else if (strcmp(kind, "notice") == 0)
-        r = core_load_notice(core, bytes, length, err);
     else if (strcmp(kind, CORE_OWNER) == 0)
         core_load_owners(core, key, bytes, length);
     else if (strcmp(kind, "clock") == 0)
@@ -122,12 +118,9 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core_clock_keep(core);
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_tell_resume(core, entry);
-        core_parts_load(entry);
     }
-    core_await_nodes(core);
     core_note_settings(core, false);
-    for (size_t i = 0; i < core->n_nodes; i++)
-        core_hold_node(core, &core->nodes[i]);
+    core_tell_begin(core);
 }
 
 void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)

@@ -15,9 +15,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define BEATS_PER_TIMEOUT 6U
@@ -27,6 +29,10 @@
 #define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
 #define LEASE_DRIFT       100   // one part in so many by which two clocks may differ
 
+struct core_loss {
+    int64_t look_ms; // boot clock: when to look for nodes that are silent; 0: nothing is to be looked at
+};
+
 static int64_t silent_at_ms(const struct core *core, const struct core_node *node)
 {
     return node->heard_ms + core->options.loss.timeout_ms;
@@ -34,17 +40,17 @@ static int64_t silent_at_ms(const struct core *core, const struct core_node *nod
 
 static void look_by(struct core *core, int64_t boot_ms)
 {
-    if (core->loss_ms == 0 || boot_ms < core->loss_ms)
-        core->loss_ms = boot_ms;
+    if (core->loss->look_ms == 0 || boot_ms < core->loss->look_ms)
+        core->loss->look_ms = boot_ms;
 }
 
-void core_watch_silence(struct core *core, const struct core_node *node)
+static void on_heard(struct core *core, struct core_node *node)
 {
     if (core->options.loss.timeout_ms > 0)
         look_by(core, silent_at_ms(core, node));
 }
 
-void core_set_heartbeat(const struct core *core, struct message_welcome *welcome)
+static void set_heartbeat(const struct core *core, struct message_welcome *welcome)
 {
     int64_t beat_ms = core->options.loss.timeout_ms / BEATS_PER_TIMEOUT;
     int64_t lease_beat_ms = core->options.loss.lease_ms / BEATS_PER_LEASE;
@@ -54,7 +60,7 @@ void core_set_heartbeat(const struct core *core, struct message_welcome *welcome
     welcome->heartbeat_ms = beat_ms > HEARTBEAT_MIN_MS ? beat_ms : HEARTBEAT_MIN_MS;
 }
 
-void core_await_nodes(struct core *core)
+static void await_nodes(struct core *core)
 {
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after)
@@ -84,10 +90,7 @@ static bool is_on(const struct core_entry *entry, const struct core_node *node)
 static void end_there(
     struct core *core, struct core_entry *entry, const struct core_node *node, const char *text)
 {
-    if (job_is_wide(entry->job))
-        core_part_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
-    else
-        core_end_attempt(core, entry, END_NODE_LOST, text);
+    core_tell_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
 }
 
 static void end_lease(struct core *core, struct core_entry *entry, const struct core_node *node)
@@ -113,9 +116,9 @@ static void look_at_leases(struct core *core, const struct core_node *node)
     }
 }
 
-int64_t core_next_loss(const struct core *core)
+static int64_t next_ms(const struct core *core)
 {
-    return core->loss_ms != 0 ? core->loss_ms : TIME_NEVER;
+    return core->loss->look_ms != 0 ? core->loss->look_ms : TIME_NEVER;
 }
 
 static void lose(struct core *core, struct core_node *node)
@@ -166,13 +169,13 @@ static void look(struct core *core, struct core_node *node)
     look_at_fence(core, node);
 }
 
-void core_run_loss(struct core *core)
+static void run(struct core *core)
 {
-    int64_t late_ms = core->boot_ms - core->loss_ms;
-    if (core->loss_ms == 0 || late_ms < 0)
+    int64_t late_ms = core->boot_ms - core->loss->look_ms;
+    if (core->loss->look_ms == 0 || late_ms < 0)
         return;
     bool were_we_away = late_ms > core->options.loss.timeout_ms / 4;
-    core->loss_ms = 0;
+    core->loss->look_ms = 0;
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
         if (were_we_away && !node->is_unreachable)
@@ -186,7 +189,7 @@ bool core_has_attempts_on(const struct core *core, const char *node)
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         int rank = job_rank_on(entry->job, node);
-        if (rank >= 0 && !core_part_is_lost(entry, (uint32_t)rank))
+        if (rank >= 0 && !core_is_rank_lost(core, entry, (uint32_t)rank))
             return true;
     }
     return false;
@@ -216,3 +219,36 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     }
     core_reply(core, request, &answer);
 }
+
+static void on_heartbeat(struct core *core, struct core_node *node, const void *message)
+{
+    const struct message_heartbeat *heartbeat = message;
+    const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
+        .event = core->last_durable_event };
+    core_acknowledge(core, node);
+    core->effects.send(core->effects.arg, node->link, &message_heard_record, &heard);
+}
+
+static void init(struct core *core)
+{
+    core->loss = xcalloc(1, sizeof(*core->loss));
+}
+
+static void clear(struct core *core)
+{
+    free(core->loss);
+}
+
+static const struct core_message messages[] = { { MESSAGE_HEARTBEAT, on_heartbeat }, { 0 } };
+
+const struct core_concern core_concern_loss = {
+    .name = "loss",
+    .init = init,
+    .free = clear,
+    .begin = await_nodes,
+    .messages = messages,
+    .heard = on_heard,
+    .welcome = set_heartbeat,
+    .next_ms = next_ms,
+    .run = run,
+};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 /* --- marks: what an administrator said --- */
@@ -104,7 +105,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
         change->uuid != NULL ? xasprintf("%s/%s", change->node, change->uuid) : xstrdup(change->node);
     core_set_mark(core, change);
     core_change_cluster(core, change);
-    core_tell_released(core, core_find_node(core, change->node));
+    core_tell_mark(core, change);
     if (find_mark(core, change->node, change->uuid) != NULL)
         core_put_change(core, kind, key, change);
     else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 struct core_node *core_find_node(const struct core *core, const char *name)
@@ -27,7 +28,7 @@ void core_hear(struct core *core, struct core_node *node)
     node->heard_ms = core->boot_ms;
     node->heard_wall_ms = core->now_ms;
     node->is_unreachable = false;
-    core_watch_silence(core, node);
+    core_tell_heard(core, node);
 }
 
 void core_acknowledge(struct core *core, struct core_node *node)

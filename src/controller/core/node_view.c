@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "sched/from_record.h"
 
@@ -100,4 +101,10 @@ const struct gpu_state *core_gpu_state(const struct core *core, const struct all
         if (text_equal(gpus[i].uuid, place->gpus[gpu->gpu].uuid))
             return &gpus[i];
     return NULL;
+}
+
+void core_sampled(struct core *core, struct core_node *node)
+{
+    core_tell_sample(core, node);
+    core_node_changed(core, node);
 }

@@ -59,6 +59,7 @@ struct notices {
     struct notice *over[KEPT_MAX]; // a ring, the oldest at `first`
     size_t first, n_over;
     struct notice_user *users;
+    int64_t looked_ms; // what was due by then waits for a node, a commit or a TOLD
 };
 
 static struct notices *notices_of(struct core *core)
@@ -66,25 +67,6 @@ static struct notices *notices_of(struct core *core)
     if (core->notices == NULL)
         core->notices = xcalloc(1, sizeof(*core->notices));
     return core->notices;
-}
-
-void core_clear_notices(struct core *core)
-{
-    struct notices *notices = core->notices;
-    if (notices == NULL)
-        return;
-    for (size_t i = 0; i < notices->n_open; i++)
-        notice_free(notices->open[i].notice);
-    for (size_t i = 0; i < notices->n_over; i++)
-        notice_free(notices->over[(notices->first + i) % KEPT_MAX]);
-    while (notices->users != NULL) {
-        struct notice_user *next = notices->users->next;
-        free(notices->users);
-        notices->users = next;
-    }
-    free(notices->open);
-    free(notices);
-    core->notices = NULL;
 }
 
 static struct notice_user *find_user(struct notices *notices, uint32_t uid)
@@ -169,25 +151,6 @@ static void end_notice(struct core *core, size_t i, enum notice_state state, int
     keep_over(core, notice);
 }
 
-int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err)
-{
-    struct notice *notice = xcalloc(1, sizeof(*notice));
-    int r = record_decode(&notice_record, bytes, length, notice, err);
-    if (r == 0 && notice->to == NULL)
-        r = error_set(err, -EBADMSG, "it names nobody to tell");
-    if (r < 0) {
-        notice_free(notice);
-        return r;
-    }
-    if (notice->state != NOTICE_DROPPED)
-        count_notice(find_user(notices_of(core), notice->uid), notice->made_ms);
-    if (notice->state == NOTICE_WAITING)
-        add_open(core, notice, 0);
-    else
-        keep_over(core, notice);
-    return 0;
-}
-
 /* --- making them --- */
 
 /* What this event is to those who are to hear of it, and under which wishes; 0: nothing. */
@@ -225,31 +188,6 @@ static char *why_dropped(const struct core *core, struct notice_user *user, int6
         return NULL;
     user->count = limit;
     return xasprintf("more than %u of this user within an hour", limit);
-}
-
-static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
-{
-    const struct job *job = entry->job;
-    const struct job_event *event = news->event;
-    uint32_t wishes;
-    if (job->ask->notify.count == 0)
-        return;
-    enum notify_event what = classify(job, event, news->before, &wishes);
-    if ((notify_events(job->ask) & wishes) == 0)
-        return;
-    _cleanup_free_ char *json =
-        core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
-    const char *owner = core_owner_name(core, job);
-    for (uint32_t i = 0; i < job->ask->notify.count; i++) {
-        struct notice *notice = notice_new(job, event, what, i, json);
-        notice->user = owner != NULL && strlen(owner) <= SPEC_NAME_MAX ? xstrdup(owner) : NULL;
-        notice->text = why_dropped(core, find_user(notices_of(core), job->uid), event->wall_ms);
-        add_open(core, notice, core_batch(core)->id);
-        if (notice->text != NULL)
-            end_notice(core, core->notices->n_open - 1, NOTICE_DROPPED, event->wall_ms);
-        else
-            put_row(core, notice);
-    }
 }
 
 /* --- telling --- */
@@ -338,9 +276,12 @@ static void note_failure(struct core *core, size_t i, int32_t error, const char 
     put_row(core, notice);
 }
 
-void core_run_notices(struct core *core, int64_t now_ms)
+/* What can be told now. */
+static void tell_due(struct core *core, int64_t now_ms)
 {
     struct notices *notices = core->notices;
+    if (notices != NULL)
+        notices->looked_ms = now_ms;
     for (size_t i = notices != NULL ? notices->n_open : 0; i > 0; i--) {
         struct open_notice *open = &notices->open[i - 1];
         if (!open->is_telling || open->notice->due_ms > now_ms)
@@ -352,20 +293,33 @@ void core_run_notices(struct core *core, int64_t now_ms)
         begin_telling(core, &notices->open[i], now_ms);
 }
 
-int64_t core_next_notice(const struct core *core, int64_t now_ms)
+static int64_t next_ms(const struct core *core)
 {
     const struct notices *notices = core->notices;
     int64_t next_ms = TIME_NEVER;
-    /* What is due and not told waits for a node, a commit or a TOLD, which ask again. */
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
-        int64_t due_ms = notices->open[i].notice->due_ms;
-        if (due_ms > now_ms && due_ms < next_ms)
+        const struct open_notice *open = &notices->open[i];
+        int64_t due_ms = open->notice->due_ms;
+        if (due_ms > notices->looked_ms && due_ms < next_ms && open->batch <= core->durable_batch)
             next_ms = due_ms;
     }
-    return next_ms;
+    return core_boot_at(core, next_ms);
 }
 
-void core_on_told(struct core *core, const struct core_node *node, const void *message)
+static void on_cut(struct core *core, struct core_node *node, uint32_t link)
+{
+    struct notices *notices = core->notices;
+    for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
+        struct open_notice *open = &notices->open[i];
+        if (!open->is_telling || open->link != link)
+            continue;
+        stop_telling(core, open);
+        open->notice->due_ms = core->now_ms;
+    }
+    node->n_telling = 0;
+}
+
+static void on_told(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_told *told = message;
     struct notices *notices = core->notices;
@@ -386,22 +340,89 @@ void core_on_told(struct core *core, const struct core_node *node, const void *m
         }
         break;
     }
-    core_run_notices(core, core->now_ms);
+    tell_due(core, core->now_ms);
 }
 
-void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms)
+/* --- hooks --- */
+
+/* What its job wants to tell of an event, in the same batch. */
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    struct notices *notices = core->notices;
-    for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
-        struct open_notice *open = &notices->open[i];
-        if (!open->is_telling || open->link != link)
-            continue;
-        stop_telling(core, open);
-        open->notice->due_ms = now_ms;
+    const struct job *job = entry->job;
+    const struct job_event *event = news->event;
+    uint32_t wishes;
+    if (job->ask->notify.count == 0)
+        return;
+    enum notify_event what = classify(job, event, news->before, &wishes);
+    if ((notify_events(job->ask) & wishes) == 0)
+        return;
+    _cleanup_free_ char *json =
+        core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
+    const char *owner = core_owner_name(core, job);
+    for (uint32_t i = 0; i < job->ask->notify.count; i++) {
+        struct notice *notice = notice_new(job, event, what, i, json);
+        notice->user = owner != NULL && strlen(owner) <= SPEC_NAME_MAX ? xstrdup(owner) : NULL;
+        notice->text = why_dropped(core, find_user(notices_of(core), job->uid), event->wall_ms);
+        add_open(core, notice, core_batch(core)->id);
+        if (notice->text != NULL)
+            end_notice(core, core->notices->n_open - 1, NOTICE_DROPPED, event->wall_ms);
+        else
+            put_row(core, notice);
     }
 }
 
-/* --- reading --- */
+static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct notice *notice = xcalloc(1, sizeof(*notice));
+    int r = record_decode(&notice_record, bytes, length, notice, err);
+    if (r == 0 && notice->to == NULL)
+        r = error_set(err, -EBADMSG, "it names nobody to tell");
+    if (r < 0) {
+        notice_free(notice);
+        return r;
+    }
+    if (notice->state != NOTICE_DROPPED)
+        count_notice(find_user(notices_of(core), notice->uid), notice->made_ms);
+    if (notice->state == NOTICE_WAITING)
+        add_open(core, notice, 0);
+    else
+        keep_over(core, notice);
+    return 0;
+}
+
+static void run(struct core *core)
+{
+    tell_due(core, core->now_ms);
+}
+
+static void on_durable(struct core *core)
+{
+    tell_due(core, core_look_ms(core, 0));
+}
+
+static void on_link(struct core *core, struct core_node *node)
+{
+    tell_due(core, core->now_ms);
+}
+
+static void clear(struct core *core)
+{
+    struct notices *notices = core->notices;
+    if (notices == NULL)
+        return;
+    for (size_t i = 0; i < notices->n_open; i++)
+        notice_free(notices->open[i].notice);
+    for (size_t i = 0; i < notices->n_over; i++)
+        notice_free(notices->over[(notices->first + i) % KEPT_MAX]);
+    while (notices->users != NULL) {
+        struct notice_user *next = notices->users->next;
+        free(notices->users);
+        notices->users = next;
+    }
+    free(notices->open);
+    free(notices);
+    core->notices = NULL;
+}
 
 static void visit_one(const struct notice *notice, bool is_telling, uint64_t job,
     void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
@@ -422,7 +443,20 @@ void core_each_notice(const struct core *core, uint64_t job,
         visit_one(notices->open[i].notice, notices->open[i].is_telling, job, visit, arg);
 }
 
+static const struct core_kind kinds[] = { { .kind = KIND, .load = load }, { 0 } };
+
+static const struct core_message messages[] = { { MESSAGE_TOLD, on_told }, { 0 } };
+
 const struct core_concern core_concern_notices = {
     .name = "notices",
+    .free = clear,
+    .kinds = kinds,
     .event = on_event,
+    .messages = messages,
+    .back = on_link,
+    .cut = on_cut,
+    .down = on_link,
+    .durable = on_durable,
+    .next_ms = next_ms,
+    .run = run,
 };

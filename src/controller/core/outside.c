@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define SAMPLES_HOLD    3U  // in a row, before a load counts and before a process that went is believed gone
@@ -22,6 +23,14 @@
 static bool is_valid(const struct gpu_state *gpu, enum gpu_value value)
 {
     return (gpu->valid & (uint32_t)value) != 0;
+}
+
+/* The lease that waits and that this process on a GPU is for; NULL: none. */
+static const struct job *find_lessee(const struct core *core, const struct gpu_process *process)
+{
+    const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
+    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0;
+    return is_waiting ? entry->job : NULL;
 }
 
 /* What one sample shows of others. */
@@ -39,7 +48,7 @@ static struct others count_others(const struct core *core, const struct gpu_stat
     bool may_be_all = is_empty && is_valid(gpu, GPU_MEMORY_USED);
     struct others others = { 0 };
     for (size_t i = 0; i < gpu->processes.count; i++) {
-        const struct job *lessee = core_lessee(core, &processes[i]);
+        const struct job *lessee = find_lessee(core, &processes[i]);
         if (processes[i].job != 0 && lessee == NULL)
             continue;
         uint64_t memory = processes[i].is_memory_known != 0 ? processes[i].memory_bytes
@@ -128,7 +137,7 @@ static void watch_crowd(const struct outside_settings *settings, const struct gp
     }
 }
 
-void core_watch_gpus(struct core *core, struct core_node *node)
+static void watch_gpus(struct core *core, struct core_node *node)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
     const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
@@ -146,12 +155,10 @@ void core_watch_gpus(struct core *core, struct core_node *node)
     }
 }
 
-void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
+static void close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
 {
     const struct gpu_watch *watch = core_gpu_watch(node, device->uuid);
     enum foreign_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
-    if (core_fault(core, node->name, device->uuid) != NULL)
-        device->closed |= DEVICE_UNHEALTHY;
     if (watch == NULL)
         return;
     if (watch->is_used_outside && policy == FOREIGN_AVOID)
@@ -169,3 +176,10 @@ void core_close_device(const struct core *core, const struct core_node *node, st
     if (watch->is_one_process)
         device->closed |= DEVICE_ALONE;
 }
+
+const struct core_concern core_concern_outside = {
+    .name = "outside",
+    .sample = watch_gpus,
+    .processes = watch_gpus,
+    .close = close_device,
+};

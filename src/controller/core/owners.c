@@ -105,3 +105,8 @@ uint64_t core_first_own(struct core *core, uint32_t uid)
     bool was_another = last > core->owners && last[-1].uid == uid;
     return was_another ? last->first_job : 0;
 }
+
+char *core_user_name(struct core *core, uint32_t uid)
+{
+    return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;
+}

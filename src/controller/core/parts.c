@@ -23,9 +23,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "job/usage_merge.h"
 #include "wire/json_parts.h"
+
+#define NO_RECORD "its node has no record of it any more"
 
 static const char *const state_names[PART_STATES] = {
     [PART_UNHEARD] = "starting",
@@ -46,7 +49,7 @@ static void part_clear(struct core_part *part)
     job_usage_free(part->usage);
 }
 
-void core_parts_drop(struct core_entry *entry)
+static void drop(struct core_entry *entry)
 {
     struct core_parts *parts = core_extra(entry)->parts;
     if (parts == NULL)
@@ -57,7 +60,9 @@ void core_parts_drop(struct core_entry *entry)
     core_make_extra(entry)->parts = NULL;
 }
 
-struct core_parts *core_parts(struct core_entry *entry)
+/* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
+ * an attempt that was there at a start of the controller are made by on_resume(). */
+static struct core_parts *take_parts(struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (!job_is_wide(job) || !job_state_is_active(job->state))
@@ -65,7 +70,7 @@ struct core_parts *core_parts(struct core_entry *entry)
     struct core_parts *parts = core_extra(entry)->parts;
     if (parts != NULL && parts->token == job->token)
         return parts;
-    core_parts_drop(entry);
+    drop(entry);
     size_t count = job_node_count(job);
     parts = xcalloc(1, sizeof(struct core_parts) + count * sizeof(struct core_part));
     parts->token = job->token;
@@ -74,9 +79,9 @@ struct core_parts *core_parts(struct core_entry *entry)
     return parts;
 }
 
-void core_parts_load(struct core_entry *entry)
+static void on_resume(struct core *core, struct core_entry *entry)
 {
-    struct core_parts *parts = core_parts(entry);
+    struct core_parts *parts = take_parts(entry);
     if (parts != NULL)
         parts->may_have_gone = true;
 }
@@ -166,9 +171,9 @@ static bool is_untouched(const struct core_parts *parts)
     return is_unheard;
 }
 
-void core_parts_act(struct core *core, struct core_entry *entry)
+static void act(struct core *core, struct core_entry *entry)
 {
-    struct core_parts *parts = core_parts(entry);
+    struct core_parts *parts = take_parts(entry);
     const char *node = NULL;
     if (parts == NULL || entry->changed_in > core->durable_batch)
         return; // what was changed is acted upon when it is durable
@@ -228,17 +233,18 @@ static void settle(struct core *core, struct core_entry *entry, struct core_part
             return;
         }
     core_parts_end(core, entry);
+    drop(entry);
 }
 
 /* --- what nodes say --- */
 
 static struct core_part *find_open(struct core_entry *entry, uint32_t rank)
 {
-    struct core_parts *parts = core_parts(entry);
+    struct core_parts *parts = take_parts(entry);
     return parts != NULL && rank < parts->count && !is_over(&parts->items[rank]) ? &parts->items[rank] : NULL;
 }
 
-void core_part_ready(
+static void note_ready(
     struct core *core, struct core_entry *entry, uint32_t rank, const struct message_ready *ready)
 {
     struct core_part *part = find_open(entry, rank);
@@ -247,7 +253,7 @@ void core_part_ready(
     part->state = PART_READY;
     part->port = ready->port;
     if (may_go(entry))
-        core_parts_act(core, entry);
+        act(core, entry);
 }
 
 /* The job runs when its first part does, or has run. */
@@ -263,7 +269,7 @@ static void note_start(struct core *core, struct core_entry *entry, const char *
     job_event_clear(&event);
 }
 
-void core_part_started(
+static void note_started(
     struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_started *started)
 {
     struct core_part *part = find_open(entry, rank);
@@ -275,10 +281,20 @@ void core_part_started(
     part->log_path = xstrdup(started->log_path);
     if (rank == 0)
         note_start(core, entry, part->log_path, started->text);
-    core_parts_act(core, entry);
+    act(core, entry);
 }
 
-void core_part_exited(
+static void note_return(struct core *core, struct core_entry *entry, uint32_t rank, const char *text)
+{
+    struct core_part *part = find_open(entry, rank);
+    if (part == NULL)
+        return;
+    free(part->text);
+    part->text = xstrdup(text);
+    settle(core, entry, part, PART_RETURNED);
+}
+
+static void note_exit(
     struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_exit *record)
 {
     struct core_part *part = find_open(entry, rank);
@@ -286,7 +302,7 @@ void core_part_exited(
         return;
     record_clear(&launch_exit_record, &part->exit);
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        core_part_returned(core, entry, rank, record->text);
+        note_return(core, entry, rank, record->text);
         return;
     }
     record_copy(&launch_exit_record, &part->exit, record);
@@ -299,17 +315,7 @@ void core_part_exited(
     settle(core, entry, part, PART_ENDED);
 }
 
-void core_part_returned(struct core *core, struct core_entry *entry, uint32_t rank, const char *text)
-{
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL)
-        return;
-    free(part->text);
-    part->text = xstrdup(text);
-    settle(core, entry, part, PART_RETURNED);
-}
-
-void core_part_lost(
+static void lose(
     struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
 {
     struct core_part *part = find_open(entry, rank);
@@ -321,19 +327,19 @@ void core_part_lost(
     settle(core, entry, part, PART_LOST);
 }
 
-bool core_part_has_started(struct core_entry *entry, uint32_t rank)
+static bool has_started(struct core_entry *entry, uint32_t rank)
 {
     const struct core_part *part = find_open(entry, rank);
     return part != NULL && part->state == PART_STARTED;
 }
 
-bool core_part_is_lost(struct core_entry *entry, uint32_t rank)
+static bool is_lost(struct core_entry *entry, uint32_t rank)
 {
-    const struct core_parts *parts = core_parts(entry);
+    const struct core_parts *parts = take_parts(entry);
     return parts != NULL && rank < parts->count && parts->items[rank].state == PART_LOST;
 }
 
-void core_part_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
+static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     struct core_part *part = find_open(entry, usage->task);
     if (part == NULL)
@@ -361,8 +367,10 @@ static const struct known_attempt *find_listed(
     return NULL;
 }
 
-void core_parts_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
+static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
+    if (!job_is_wide(entry->job))
+        return;
     struct job *job = entry->job;
     uint32_t rank = (uint32_t)job_rank_on(job, node->name);
     struct core_part *part = find_open(entry, rank);
@@ -374,20 +382,20 @@ void core_parts_reconcile(struct core *core, struct core_entry *entry, const str
     const char *boot = job_node_boot(job, rank);
     bool is_same_spool = text_equal(boot, node->hello.boot_id);
     if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {
-        core_part_lost(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
+        lose(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
         return;
     }
     if (known == NULL &&
         (part->state == PART_STARTED || job->started_ms != 0 || !is_same_spool || core_is_held(core, node))) {
-        core_part_lost(core, entry, rank, END_UNKNOWN, "its node has no record of it any more");
+        lose(core, entry, rank, END_UNKNOWN, NO_RECORD);
         return;
     }
     if (part->state != PART_STARTED)
         part->state = known == NULL || known->phase == PHASE_STAGED ? PART_UNHEARD : PART_ASKED;
-    core_parts_act(core, entry);
+    act(core, entry);
 }
 
-void core_parts_away(struct core *core, const struct core_node *node)
+static void on_down(struct core *core, struct core_node *node)
 {
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
@@ -396,6 +404,69 @@ void core_parts_away(struct core *core, const struct core_node *node)
         if (part != NULL && part->state < PART_STARTED)
             part->state = PART_UNHEARD;
     }
+}
+
+/* --- messages --- */
+
+/* Is this the part of a present attempt on several nodes that this node has? */
+static bool is_part(
+    const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token)
+{
+    return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
+           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
+}
+
+static void on_ready(struct core *core, struct core_node *node, const void *message)
+{
+    const struct message_ready *ready = message;
+    struct core_entry *entry = core_find(core, ready->job);
+    if (is_part(entry, node, ready->task, ready->token))
+        note_ready(core, entry, ready->task, ready);
+}
+
+static void on_started(struct core *core, struct core_node *node, const void *message)
+{
+    const struct launch_started *started = message;
+    struct core_entry *entry = core_find(core, started->job);
+    if (is_part(entry, node, started->task, started->token))
+        note_started(core, entry, started->task, started);
+}
+
+/* Its exit is forgotten with the others', but that of a part which was given up, at once. */
+static void on_exited(struct core *core, struct core_node *node, const void *message)
+{
+    const struct launch_exit *record = message;
+    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
+    struct core_entry *entry = core_find_current(core, node, &statement);
+    if (entry == NULL || !job_is_wide(entry->job))
+        return;
+    if (is_lost(entry, record->task))
+        core_forget_stated(core, node, &statement);
+    else
+        note_exit(core, entry, record->task, record);
+}
+
+static void on_returned(struct core *core, struct core_node *node, const void *message)
+{
+    const struct message_returned *returned = message;
+    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
+        returned->token };
+    struct core_entry *entry = core_find_current(core, node, &statement);
+    if (entry == NULL || !job_is_wide(entry->job))
+        return;
+    if (!has_started(entry, returned->task) && !is_lost(entry, returned->task)) {
+        note_return(core, entry, returned->task, returned->text);
+        return; // it is forgotten with the others
+    }
+    /* What has started cannot have been returned: its agent has lost what it knew of it. */
+    if (has_started(entry, returned->task))
+        lose(core, entry, returned->task, END_UNKNOWN, NO_RECORD);
+    core_forget_stated(core, node, &statement);
+}
+
+static void on_gone(struct core *core, struct core_entry *entry)
+{
+    drop(entry);
 }
 
 /* --- reading --- */
@@ -438,19 +509,23 @@ char *core_log_path(const struct core *core, const struct job *job, uint32_t ran
     return node != NULL ? node->log_path : NULL;
 }
 
-/* --- messages --- */
+static const struct core_message messages[] = {
+    { MESSAGE_READY, on_ready },
+    { MESSAGE_STARTED, on_started },
+    { MESSAGE_EXITED, on_exited },
+    { MESSAGE_RETURNED, on_returned },
+    { 0 },
+};
 
-/* Is this the part of a present attempt on several nodes that this node has? */
-bool core_is_part(const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token)
-{
-    return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
-           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
-}
-
-void core_on_ready(struct core *core, const struct core_node *node, const void *message)
-{
-    const struct message_ready *ready = message;
-    struct core_entry *entry = core_find(core, ready->job);
-    if (core_is_part(entry, node, ready->task, ready->token))
-        core_part_ready(core, entry, ready->task, ready);
-}
+const struct core_concern core_concern_parts = {
+    .name = "parts",
+    .resume = on_resume,
+    .act = act,
+    .gone = on_gone,
+    .usage = on_usage,
+    .reconcile = reconcile,
+    .lost = lose,
+    .is_lost = is_lost,
+    .messages = messages,
+    .down = on_down,
+};

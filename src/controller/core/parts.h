@@ -34,6 +34,8 @@ struct core_part {
     struct job_usage *usage; // as its agent said last; NULL: not known
 };
 
+struct core_entry;
+
 struct core_parts {
     uint64_t token;     // of the attempt that these are
     bool may_have_gone; // one of them was let go, or perhaps was by an earlier controller
@@ -41,38 +43,6 @@ struct core_parts {
     size_t count;
     struct core_part items[];
 };
-
-struct core_entry;
-
-/* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
- * an attempt that was there at a start of the controller are made by core_parts_load(). */
-struct core_parts *core_parts(struct core_entry *entry);
-void core_parts_load(struct core_entry *entry);
-void core_parts_drop(struct core_entry *entry);
-
-/* Says to each node what its part is due to hear. */
-void core_parts_act(struct core *core, struct core_entry *entry);
-
-/* --- what a node said of its part; the caller has checked that the part is this node's --- */
-void core_part_ready(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct message_ready *ready);
-void core_part_started(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_started *started);
-void core_part_exited(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_exit *record);
-void core_part_returned(struct core *core, struct core_entry *entry, uint32_t rank, const char *text);
-void core_part_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
-
-/* It is proven that this part is over, and nobody knows how it ended. Should its node come back with it
- * nevertheless, it is stopped there. */
-void core_part_lost(
-    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
-bool core_part_is_lost(struct core_entry *entry, uint32_t rank);
-bool core_part_has_started(struct core_entry *entry, uint32_t rank); // and is not over
-
-/* After the HELLO of a node on which it has a part, and when that node's link is gone. */
-void core_parts_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
-void core_parts_away(struct core *core, const struct core_node *node);
 
 /* --- core/parts_end.c --- */
 bool core_part_has_ended_well(const struct core_part *part);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/parts.h"
 #include "controller/core/private.h"
 #include "job/usage_merge.h"
 
@@ -206,5 +207,4 @@ void core_parts_end(struct core *core, struct core_entry *entry)
     forget_all(core, &was, parts);
     job_nodes_free(nodes);
     core_make_extra(entry)->parts = parts;
-    core_parts_drop(entry);
 }

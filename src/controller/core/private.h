@@ -3,7 +3,6 @@
 #pragma once
 
 #include "controller/core/core.h"
-#include "controller/core/parts.h"
 #include "sched/forecast.h"
 #include "sched/sched.h"
 
@@ -121,6 +120,7 @@ struct core {
     struct core_quotas *quotas;
     struct core_schedule *schedule;
     struct waiter *waiters;
+    struct core_loss *loss;
     struct job_table jobs;
     struct ask_shelf asks;
     struct key_table keys;
@@ -148,7 +148,6 @@ struct core {
     uint64_t last_batch, durable_batch;
     struct batch *open;               // gathers changes
     struct batch *flying;             // handed to the store, NULL when none is
-    int64_t loss_ms;                  // boot clock: when to look for nodes that are silent
     struct lease_question *questions; // leases whose node was asked who their process is
     int64_t armed_ms;                 // the timer, 0: none
     /* The present turn; see core/turn.c. */
@@ -265,6 +264,7 @@ bool core_priority_is_own(const struct core *core, const struct identity *who, c
 
 /* --- core/cluster.c --- */
 void core_node_changed(struct core *core, struct core_node *node); // up, with what it said
+void core_sampled(struct core *core, struct core_node *node);      // its GPUs are others, or in another state
 void core_node_down(struct core *core, struct core_node *node);
 void core_run_marks(struct core *core);                                     // those that end by themselves
 int64_t core_next_mark(const struct core *core);                            // wall clock; TIME_NEVER
@@ -282,34 +282,20 @@ int core_find_gpu(const struct core *core, const char *text, struct core_node **
     const struct gpu_state **ret, struct error *err);
 
 /* --- core/restored.c: a store that is an older copy --- */
-/* A HELLO that is believed: a node that was told of a later state than the store has proves it. */
-void core_check_store(struct core *core, const struct message_hello *hello);
-/* Of a store that is an older copy: drains the node, once, until an administrator resumes it. */
-void core_hold_node(struct core *core, struct core_node *node);
 bool core_is_held(const struct core *core, const struct core_node *node);
 
-/* --- core/outside.c --- */
-void core_watch_gpus(struct core *core, struct core_node *node); // a new sample is there
 void core_clear_watches(struct core_node *node);
-struct gpu_watch *core_take_watch(struct core_node *node, const char *uuid); // made when it is new
-/* Fills in why it is closed and what others have of it. */
-void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device);
+struct gpu_watch *core_take_watch(struct core_node *node, const char *uuid);   // made when it is new
 bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none now
 void core_clear_policies(struct core *core);
-
-/* --- core/health.c --- */
-void core_check_health(struct core *core, struct core_node *node); // after core_watch_gpus()
 
 /* core/release.c */
 bool core_is_release_wished(
     const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
 bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
-int core_check_release(
-    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err);
-void core_tell_released(struct core *core, const struct core_node *node); // when it shows other ones; or NULL
-void core_run_health(struct core *core);                                  // what is due by itself
-int64_t core_next_health(const struct core *core);                        // wall clock; TIME_NEVER
-#define CORE_KEPT_FAULT "gpu-fault"                                       // kind of its row
+void core_run_health(struct core *core);           // what is due by itself
+int64_t core_next_health(const struct core *core); // wall clock; TIME_NEVER
+#define CORE_KEPT_FAULT "gpu-fault"                // kind of its row
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 void core_clear_faults(struct core *core);
@@ -321,7 +307,6 @@ void core_clear_owners(struct core *core);
 
 /* --- core/reserve.c --- */
 void core_unreserved(void *core, uint64_t reservation);
-int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err);
 
 void core_configure_accounts(struct core *core);
 void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
@@ -329,8 +314,6 @@ void core_note_settings(struct core *core, bool is_live); // in the journal; liv
 /* --- core/outlook.c --- */
 void core_clear_outlook(struct core *core);
 
-/* --- core/actions.c: looks at a job's state and starts what is due; harmless to repeat --- */
-void core_act(struct core *core, struct core_entry *entry);
 /* Is there for each node of the job an address that the others can reach? False with a node that has none. */
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
 /* To the node of this rank. False: its request is not in memory, and was asked for. */
@@ -361,27 +344,8 @@ bool core_is_checkpointing(const struct job *job); // it saves its work, and goe
 int64_t core_stop_grace_ms(const struct core *core, const struct job *job);
 
 /* --- core/idle.c --- */
-/* Its agent has said how long it has been idle: marks it, lets it give way, ends it. Harmless to repeat. */
-void core_judge_idleness(struct core *core, struct core_entry *entry);
 
-/* --- core/notices.c --- */
-int core_load_notice(struct core *core, const uint8_t *bytes, size_t length, struct error *err);
-void core_run_notices(struct core *core, int64_t now_ms);          // tells what can be told now
-int64_t core_next_notice(const struct core *core, int64_t now_ms); // wall clock; TIME_NEVER
-void core_on_told(struct core *core, const struct core_node *node, const void *message);
-void core_stop_telling(struct core *core, uint32_t link, int64_t now_ms); // its node has gone
-void core_clear_notices(struct core *core);
-
-/* --- core/lease.c --- */
-void core_on_process(struct core *core, const struct core_node *node, const void *message);
-void core_send_await(
-    struct core *core, const struct core_entry *entry); // of a lease: its node watches the process
-void core_resume_leases(struct core *core, const struct core_node *node); // after a HELLO
-void core_forget_question(struct core *core, const void *request);
-void core_fail_questions(struct core *core, uint32_t link); // its node has gone
-void core_clear_questions(struct core *core);
-/* The lease that waits and that this process on a GPU is for; NULL: none. */
-const struct job *core_lessee(const struct core *core, const struct gpu_process *process);
+void core_run_notices(struct core *core, int64_t now_ms); // tells what can be told now
 
 /* --- core/node_table.c --- */
 struct core_node *core_find_node(const struct core *core, const char *name);
@@ -415,27 +379,7 @@ void core_forget_stated(struct core *core, const struct core_node *node, const s
 struct core_entry *core_find_current(
     struct core *core, const struct core_node *node, const struct statement *statement);
 
-/* --- core/single.c: attempts on one node --- */
-/* An active job of this node after a HELLO: proof that it is over, or the message that it needs is said
- * again. */
-void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
-void core_on_started(struct core *core, const struct core_node *node, const void *message);
-void core_on_exited(struct core *core, const struct core_node *node, const void *message);
-void core_on_returned(struct core *core, const struct core_node *node, const void *message);
-void core_on_ready(struct core *core, const struct core_node *node, const void *message);
-bool core_is_part(
-    const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token);
-
 /* --- core/unwanted.c: attempts that a node still has and no job wants --- */
-void core_stop_unwanted(struct core *core, struct core_node *node);    // after a HELLO
-void core_release_unwanted(struct core *core, struct core_node *node); // the node is no longer held
-void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over);
-void core_clear_unwanted(struct core_node *node);
+void core_stop_unwanted(struct core *core, struct core_node *node); // after a HELLO
 
-/* --- core/loss.c: nodes that are silent --- */
-void core_watch_silence(struct core *core, const struct core_node *node); // it was heard
-/* The node's agent is told when to speak. */
-void core_set_heartbeat(const struct core *core, struct message_welcome *welcome);
-void core_run_loss(struct core *core);
-int64_t core_next_loss(const struct core *core); // boot clock; TIME_NEVER
-void core_await_nodes(struct core *core);        // at a start: those that hold jobs have not spoken yet
+void core_await_nodes(struct core *core); // at a start: those that hold jobs have not spoken yet

@@ -97,28 +97,29 @@ static void charge(struct core *core, uint32_t uid, const struct job_spec *spec)
     quota->at_ms = core->boot_ms;
 }
 
-static void count(struct core *core, uint32_t uid, bool is_done)
+static void count_open(struct core *core, uint32_t uid)
 {
-    size_t step = is_done ? SIZE_MAX : 1;
-    core->quotas->n_undone += step;
-    make(core, uid)->open += step;
+    core->quotas->n_undone++;
+    make(core, uid)->open++;
 }
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
     if (news->event->type == EVENT_SUBMITTED)
-        count(core, job->uid, false);
+        count_open(core, job->uid);
     if (news->spec != NULL)
         charge(core, job->uid, news->spec);
-    if (job->state == JOB_DONE)
-        count(core, job->uid, true);
+    if (job->state == JOB_DONE) {
+        core->quotas->n_undone--;
+        make(core, job->uid)->open--;
+    }
 }
 
 static void on_load(struct core *core, struct core_entry *entry)
 {
     if (entry->job->state != JOB_DONE)
-        count(core, entry->job->uid, false);
+        count_open(core, entry->job->uid);
 }
 
 static void init(struct core *core)

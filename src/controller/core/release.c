@@ -8,20 +8,10 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
-int core_check_release(
-    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
-{
-    uint64_t job = 0;
-    if (core_gpu_jobs(core, node->name, gpu->index, &job, 1) == 0)
-        return 0;
-    (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
-    return error_hint(err, "mgpu gpu drain --wait %s:%" PRIu32 " returns when nothing runs there any more",
-        node->name, gpu->index);
-}
-
-void core_tell_released(struct core *core, const struct core_node *node)
+static void tell_released(struct core *core, struct core_node *node)
 {
     _cleanup_strings_ struct strings uuids = { 0 };
     bool is_news = false;
@@ -38,3 +28,14 @@ void core_tell_released(struct core *core, const struct core_node *node)
         core->effects.send(
             core->effects.arg, node->link, &message_release_record, &(struct message_release){ uuids });
 }
+
+static void on_mark(struct core *core, const struct cluster_change *change)
+{
+    tell_released(core, core_find_node(core, change->node));
+}
+
+const struct core_concern core_concern_release = {
+    .name = "release",
+    .sample = tell_released,
+    .mark = on_mark,
+};

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "sched/from_record.h"
 
@@ -161,7 +162,7 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 }
 
 /* Its GPUs are known by name before their nodes have said anything. */
-int core_load_reservation(struct core *core, const struct cluster_change *change, struct error *err)
+static int load(struct core *core, const struct cluster_change *change, struct error *err)
 {
     struct sched_reservation reservation;
     if (change->reservation > core->last_reservation)
@@ -173,3 +174,10 @@ int core_load_reservation(struct core *core, const struct cluster_change *change
     reservation_clear(&reservation);
     return r;
 }
+
+static const struct core_kind kinds[] = { { .kind = "reservation", .load_change = load }, { 0 } };
+
+const struct core_concern core_concern_reservations = {
+    .name = "reservations",
+    .kinds = kinds,
+};

@@ -9,6 +9,7 @@
  * there and is unknown here is left alone, until an administrator resumes the node.
  */
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "store/store.h"
 
@@ -38,30 +39,8 @@ static uint64_t highest_job(const struct message_hello *hello)
     return highest;
 }
 
-void core_check_store(struct core *core, const struct message_hello *hello)
-{
-    bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
-    if (!is_ahead(core, hello) || (core->is_store_old && !is_beyond))
-        return;
-    uint64_t gap = STORE_RESTORE_GAP + excess(hello->epoch, core->epoch) +
-                   excess(hello->event, core->last_event) + excess(highest_job(hello), core->last_job);
-    store_batch_skip(core_batch(core)->changes, gap);
-    core->epoch += gap;
-    core->last_job += gap;
-    core->last_event += gap;
-    core->last_order = core->epoch << 32;
-    core->is_store_old = true;
-    for (size_t i = 0; i < core->n_nodes; i++)
-        core_hold_node(core, &core->nodes[i]);
-}
-
-bool core_is_store_old(const struct core *core)
-{
-    return core->is_store_old;
-}
-
 /* A mark that is there already keeps its kind and its reason. */
-void core_hold_node(struct core *core, struct core_node *node)
+static void hold_node(struct core *core, struct core_node *node)
 {
     if (!core->is_store_old || node->was_held)
         return;
@@ -80,3 +59,43 @@ void core_hold_node(struct core *core, struct core_node *node)
     core_make_mark(core, &held);
     cluster_change_clear(&held);
 }
+
+static void check_store(struct core *core, const struct message_hello *hello)
+{
+    bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
+    if (!is_ahead(core, hello) || (core->is_store_old && !is_beyond))
+        return;
+    uint64_t gap = STORE_RESTORE_GAP + excess(hello->epoch, core->epoch) +
+                   excess(hello->event, core->last_event) + excess(highest_job(hello), core->last_job);
+    store_batch_skip(core_batch(core)->changes, gap);
+    core->epoch += gap;
+    core->last_job += gap;
+    core->last_event += gap;
+    core->last_order = core->epoch << 32;
+    core->is_store_old = true;
+    for (size_t i = 0; i < core->n_nodes; i++)
+        hold_node(core, &core->nodes[i]);
+}
+
+bool core_is_store_old(const struct core *core)
+{
+    return core->is_store_old;
+}
+
+static void on_hello(struct core *core, struct core_node *node)
+{
+    check_store(core, &node->hello);
+    hold_node(core, node);
+}
+
+static void begin(struct core *core)
+{
+    for (size_t i = 0; i < core->n_nodes; i++)
+        hold_node(core, &core->nodes[i]);
+}
+
+const struct core_concern core_concern_restored = {
+    .name = "restored",
+    .begin = begin,
+    .hello = on_hello,
+};

@@ -89,11 +89,6 @@ static struct record_list grants_on(const struct job *job, uint32_t rank)
     return list;
 }
 
-char *core_user_name(struct core *core, uint32_t uid)
-{
-    return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;
-}
-
 bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
 {
     const struct job *job = entry->job;

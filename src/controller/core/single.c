@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Attempts on one node: what its agent says of them. */
+/*
+ * Attempts on one node. From the job's durable state to what the agent must hear: starting wants LAUNCH,
+ * stopping wants STOP, running wants TERMS when they are not those of its LAUNCH any more. Messages may be
+ * lost with their link; after the next HELLO the same function says them again, and agents take each of them
+ * twice without harm.
+ */
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define NO_RECORD "its node has no record of it any more"
+
+static void act(struct core *core, struct core_entry *entry)
+{
+    const struct job *job = entry->job;
+    if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
+        return;
+    if (job_is_wide(job))
+        return;
+    const struct core_node *node = core_find_node(core, job->node);
+    if (node == NULL || !node->is_up)
+        return;
+    if (job->state == JOB_STARTING)
+        (void)core_send_launch(core, entry, 0, node->link);
+    else if (job->state == JOB_STOPPING)
+        core_send_stop(core, entry, 0, node->link);
+    else if (job_run(job)->terms > 0)
+        core_send_terms(core, job, 0, node->link);
+    else if (core_extra(entry)->array == NULL || !core_has_room_for_specs(core))
+        core_drop_spec(core, core_spec_owner(entry));
+}
 
 static bool is_listed(const struct message_hello *hello, const struct job *job)
 {
@@ -16,8 +42,10 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
     return false;
 }
 
-void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
+static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
+    if (job_is_wide(entry->job))
+        return;
     const struct message_hello *hello = &node->hello;
     const struct job *job = entry->job;
     bool is_same_spool = text_equal(job_run(job)->boot_id, hello->boot_id);
@@ -28,7 +56,7 @@ void core_reconcile(struct core *core, struct core_entry *entry, const struct co
     else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
-        core_act(core, entry);
+        act(core, entry);
 }
 
 /* What becomes part of the job's record: what it made of its GPUs, and the last lines of its output. */
@@ -45,14 +73,10 @@ static void take_usage(const struct launch_exit *record, struct record_list *ret
     *ret = (struct record_list){ usage, 1 };
 }
 
-void core_on_started(struct core *core, const struct core_node *node, const void *message)
+static void on_started(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
     struct core_entry *entry = core_find(core, started->job);
-    if (core_is_part(entry, node, started->task, started->token)) {
-        core_part_started(core, entry, started->task, started);
-        return;
-    }
     /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
     if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
         entry->job->started_ms != 0 ||
@@ -65,21 +89,13 @@ void core_on_started(struct core *core, const struct core_node *node, const void
     core_change(core, entry, &event, NULL);
 }
 
-void core_on_exited(struct core *core, const struct core_node *node, const void *message)
+static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
     struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
     struct core_entry *entry = core_find_current(core, node, &statement);
-    if (entry == NULL)
+    if (entry == NULL || job_is_wide(entry->job))
         return;
-    if (job_is_wide(entry->job) && !core_part_is_lost(entry, record->task)) {
-        core_part_exited(core, entry, record->task, record);
-        return; // it is forgotten with the others
-    }
-    if (job_is_wide(entry->job)) {
-        core_forget_stated(core, node, &statement);
-        return;
-    }
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
     } else {
@@ -103,26 +119,40 @@ void core_on_exited(struct core *core, const struct core_node *node, const void 
     core_forget_stated(core, node, &statement);
 }
 
-void core_on_returned(struct core *core, const struct core_node *node, const void *message)
+static void on_returned(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_returned *returned = message;
     struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
         returned->token };
     struct core_entry *entry = core_find_current(core, node, &statement);
-    if (entry == NULL)
+    if (entry == NULL || job_is_wide(entry->job))
         return;
-    bool is_wide = job_is_wide(entry->job);
-    bool has_started = is_wide ? core_part_has_started(entry, returned->task) : entry->job->started_ms != 0;
-    if (is_wide && !has_started && !core_part_is_lost(entry, returned->task)) {
-        core_part_returned(core, entry, returned->task, returned->text);
-        return; // it is forgotten with the others
-    }
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
-    if (is_wide && has_started)
-        core_part_lost(core, entry, returned->task, END_UNKNOWN, NO_RECORD);
-    else if (!is_wide && has_started)
+    if (entry->job->started_ms != 0)
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
-    else if (!is_wide)
+    else
         core_give_back(core, entry, returned->text);
     core_forget_stated(core, node, &statement);
 }
+
+static void on_lost(
+    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
+{
+    if (!job_is_wide(entry->job))
+        core_end_attempt(core, entry, end, text);
+}
+
+static const struct core_message messages[] = {
+    { MESSAGE_STARTED, on_started },
+    { MESSAGE_EXITED, on_exited },
+    { MESSAGE_RETURNED, on_returned },
+    { 0 },
+};
+
+const struct core_concern core_concern_single = {
+    .name = "single",
+    .act = act,
+    .reconcile = reconcile,
+    .lost = on_lost,
+    .messages = messages,
+};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Specs of jobs that will start soon are kept, encoded; all others are in the store. */
+/* Specs of jobs that will start soon are kept, encoded; all others are fetched from the store. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon
@@ -74,4 +75,19 @@ void core_drop_spec(struct core *core, struct core_entry *entry)
 bool core_has_room_for_specs(const struct core *core)
 {
     return core->resident_spec_bytes <= RESIDENT_SPECS_MAX;
+}
+
+void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
+{
+    struct core_entry *entry = core_find(core, job);
+    if (entry == NULL) {
+        job_spec_free(spec);
+        return;
+    }
+    entry->is_fetching = false;
+    core_keep_spec(core, entry, spec);
+    core_act(core, entry);
+    for (struct core_entry *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after)
+        core_act(core, member);
 }

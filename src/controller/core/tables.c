@@ -29,7 +29,7 @@ struct core_extra *core_make_extra(struct core_entry *entry)
     return entry->extra;
 }
 
-struct core_entry *job_table_find(const struct job_table *table, uint64_t id)
+static struct core_entry *find(const struct job_table *table, uint64_t id)
 {
     if (table->n_buckets == 0)
         return NULL;
@@ -75,8 +75,7 @@ static void entry_free(struct core_entry *entry)
 {
     job_free(entry->job);
     free(entry->spec);
-    core_drop_usage(entry);
-    core_parts_drop(entry);
+    job_usage_free(core_extra(entry)->usage);
     free(entry->extra);
     free(entry);
 }
@@ -147,5 +146,5 @@ void key_table_clear(struct key_table *table)
 
 struct core_entry *core_find(const struct core *core, uint64_t id)
 {
-    return job_table_find(&core->jobs, id);
+    return find(&core->jobs, id);
 }

@@ -18,36 +18,24 @@
 
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
-    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
+    (void)core_clock_read(core, boot_ms, wall_ms);
     core->armed_ms = 0;
     if (core->open != NULL)
         core->open->is_urgent = true;
-    core_run_notices(core, core_look_ms(core, wall_ms));
-    if (core_next_due(core) > boot_ms && core_next_mark(core) > now_ms && core_next_health(core) > now_ms &&
-        core_next_loss(core) > boot_ms)
+    if (core_next_due(core) > boot_ms)
         return;
     core_begin(core, boot_ms, wall_ms);
     core_run_due(core);
-    core_run_marks(core);
-    core_run_health(core);
-    core_run_loss(core);
 }
 
 /* The timer for what comes next by itself. */
 static void arm_next(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
-    int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
-    int64_t next_ms = sched_next_ms(core->sched), mark_ms = core_next_mark(core),
-            due_ms = core_next_due(core), health_ms = core_next_health(core), loss_ms = core_next_loss(core),
-            notice_ms = core_next_notice(core, core_look_ms(core, wall_ms));
-    next_ms = mark_ms < next_ms ? mark_ms : next_ms;
-    next_ms = health_ms < next_ms ? health_ms : next_ms;
-    next_ms = notice_ms < next_ms ? notice_ms : next_ms;
+    (void)core_clock_read(core, boot_ms, wall_ms);
+    int64_t next_ms = core_next_due(core), pass_ms = core_boot_at(core, sched_next_ms(core->sched));
+    next_ms = pass_ms < next_ms ? pass_ms : next_ms;
     if (next_ms != TIME_NEVER)
-        core_arm(core, boot_ms + (next_ms > now_ms ? next_ms - now_ms : 1));
-    due_ms = loss_ms < due_ms ? loss_ms : due_ms;
-    if (due_ms != TIME_NEVER)
-        core_arm(core, due_ms);
+        core_arm(core, next_ms > boot_ms ? next_ms : boot_ms + 1);
 }
 
 static void end_turn(struct core *core, int64_t boot_ms)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 static bool is_wanted(
@@ -19,7 +20,8 @@ static bool is_wanted(
 {
     struct core_entry *entry = core_find(core, known->job);
     if (entry == NULL || !job_state_is_active(entry->job->state) ||
-        (int)known->task != job_rank_on(entry->job, node->name) || core_part_is_lost(entry, known->task))
+        (int)known->task != job_rank_on(entry->job, node->name) ||
+        core_is_rank_lost(core, entry, known->task))
         return false;
     /* An entry that a crash left without its token can only be the job's present attempt. */
     return entry->job->token == known->token || (known->token == 0 && entry->job->attempt == known->attempt);
@@ -38,10 +40,22 @@ static void stop(struct core *core, const struct core_node *node, const struct k
     core_hold_back(core, (struct held){ .kind = HELD_STOP, .link = node->link, .stop = message });
 }
 
-void core_stop_unwanted(struct core *core, struct core_node *node)
+static void stop_all(struct core *core, struct core_node *node)
+{
+    for (size_t i = 0; node->is_up && i < node->n_unwanted; i++)
+        stop(core, node, &node->unwanted[i]);
+}
+
+static void clear_node(struct core *core, struct core_node *node)
+{
+    free(take_ptr(node->unwanted));
+    node->n_unwanted = 0;
+}
+
+static void on_up(struct core *core, struct core_node *node, bool was_up)
 {
     const struct known_attempt *attempts = node->hello.attempts.items;
-    core_clear_unwanted(node);
+    clear_node(core, node);
     for (size_t i = 0; i < node->hello.attempts.count; i++) {
         const struct known_attempt *known = &attempts[i];
         if (is_wanted(core, node, known) || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
@@ -50,16 +64,12 @@ void core_stop_unwanted(struct core *core, struct core_node *node)
         node->unwanted[node->n_unwanted++] = *known;
     }
     if (!core_is_held(core, node))
-        core_release_unwanted(core, node);
+        stop_all(core, node);
+    if (!was_up && node->n_unwanted > 0)
+        core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
 }
 
-void core_release_unwanted(struct core *core, struct core_node *node)
-{
-    for (size_t i = 0; node->is_up && i < node->n_unwanted; i++)
-        stop(core, node, &node->unwanted[i]);
-}
-
-void core_settle_unwanted(struct core *core, struct core_node *node, const struct message_forget *over)
+static void on_over(struct core *core, struct core_node *node, const struct message_forget *over)
 {
     for (size_t i = node->n_unwanted; i-- > 0;) {
         const struct known_attempt *known = &node->unwanted[i];
@@ -72,8 +82,25 @@ void core_settle_unwanted(struct core *core, struct core_node *node, const struc
     }
 }
 
-void core_clear_unwanted(struct core_node *node)
+/* A node that was held is held no more. */
+static void on_mark(struct core *core, const struct cluster_change *change)
 {
-    free(take_ptr(node->unwanted));
-    node->n_unwanted = 0;
+    struct core_node *node = core_find_node(core, change->node);
+    if (change->kind == CHANGE_NODE_RESUME && node != NULL)
+        stop_all(core, node);
 }
+
+static void clear(struct core *core)
+{
+    for (size_t i = 0; i < core->n_nodes; i++)
+        clear_node(core, &core->nodes[i]);
+}
+
+const struct core_concern core_concern_unwanted = {
+    .name = "unwanted",
+    .free = clear,
+    .over = on_over,
+    .up = on_up,
+    .down = clear_node,
+    .mark = on_mark,
+};

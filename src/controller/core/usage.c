@@ -4,6 +4,7 @@
  * from idleness (core/idle.c); it is in no batch, and after a restart of the controller it is there again a
  * second later. What counts in the end comes with the end.
  */
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 
 #include "job/usage.h"
@@ -24,14 +25,12 @@ void core_take_usages(struct core *core, const struct record_list *usages)
         if (entry == NULL || entry->job->token != items[i].token || items[i].usage.count != 1 ||
             !job_state_is_active(entry->job->state))
             continue;
-        if (job_is_wide(entry->job)) {
-            core_part_usage(core, entry, &items[i]);
-        } else {
+        if (!job_is_wide(entry->job)) {
             job_usage_free(core_extra(entry)->usage);
             core_make_extra(entry)->usage = job_usage_copy(items[i].usage.items);
         }
         core_make_extra(entry)->usage_token = items[i].token;
-        core_judge_idleness(core, entry);
+        core_tell_usage(core, entry, &items[i]);
     }
 }
 

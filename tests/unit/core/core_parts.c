@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/private.h"
 #include "memory_store.h"
 
@@ -449,7 +450,7 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     run_both(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     core_begin(b->core, b->now_ms, b->now_ms);
-    core_part_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
+    core_tell_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
     bench_settle(b);
     assert_non_null(find_sent(b, MESSAGE_STOP, 0));
     struct known_attempt known = {
