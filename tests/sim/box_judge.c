@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "box.h"
 #include "box_journal.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 /* What a new job was asked to run: its own, or its array's. */
 static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "box_lines.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 static void on_agent_start(void *arg, uint64_t number, void *object)
 {

@@ -23,7 +23,7 @@
 
 #include "base/memory.h"
 #include "box.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 #define CLIENTS      8U
 #define STORM_MS     20000

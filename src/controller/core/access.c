@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Who may do what, as a sentence for who may not. */
+#include "controller/core/access.h"
+
 #include <errno.h>
 #include <inttypes.h>
 
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/rights.h"
+#include "controller/core/state.h"
 
 bool core_may(const struct identity *who, enum action action, const struct job *job)
 {

@@ -4,8 +4,11 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/describe.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
 
 static void keep_account(struct core *core, uint32_t id, bool is_group)
 {

@@ -8,8 +8,15 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/access.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/node_view.h"
+#include "controller/core/state.h"
 
 static int find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
     const struct gpu_state **ret, struct error *err)

@@ -4,8 +4,11 @@
  * when the scheduler starts it, or earlier when somebody cancels, holds or edits it alone. An array hears of
  * the end of each of its elements, and is done with the last.
  */
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 static void link_member(struct core *core, struct core_entry *entry)
 {

@@ -4,13 +4,21 @@
  * when it names the job's present attempt by its token; any other attempt is one that nobody wants any more,
  * and the agent is told to forget it.
  */
+#include "controller/core/attempt.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "controller/core/usage.h"
 
 #define EXIT_TIME_LIMIT 124 // as timeout(1)
 #define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up

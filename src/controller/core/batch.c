@@ -5,11 +5,16 @@
  * published events hang on the newest batch that holds changes and are let go when it is durable. When a
  * commit fails the program ends: memory is ahead of the disk, and only a new start knows what is true.
  */
+#include "controller/core/batch.h"
+
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 static void held_free(struct held *held)
 {

@@ -6,8 +6,14 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/access.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 /* A process that is to be ended is not let go by a later cancel. */
 static void cancel_one(

@@ -4,12 +4,18 @@
  * (core/batch.c), and everybody who wants to know hears of it. Here are the lists that follow from a job's
  * state, too: who holds resources, and who has ended.
  */
+#include "controller/core/change.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/specs.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 void core_note_done(struct core *core, struct core_entry *entry)
 {

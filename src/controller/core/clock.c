@@ -11,6 +11,8 @@
  *
  * The offset is kept with the boot id, so that a restart within a boot goes on with the time there was.
  */
+#include "controller/core/clock.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,8 +20,9 @@
 #include <string.h>
 
 #include "base/strings.h"
+#include "controller/core/batch.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 #define CLOCK_SMALL_MS  2000
 #define CLOCK_FOLLOW_MS (5 * 60 * 1000)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
 
 void core_init_concerns(struct core *core)
 {

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "controller/core/concern.h"
+
 extern const struct core_concern core_concern_limits, core_concern_notices, core_concern_delays,
     core_concern_quotas, core_concern_schedule, core_concern_accounts, core_concern_leases,
     core_concern_waiters, core_concern_restored, core_concern_loss, core_concern_unwanted,

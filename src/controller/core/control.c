@@ -11,7 +11,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/access.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
+#include "controller/core/enqueue.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/split.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "job/array.h"
 
 struct control {

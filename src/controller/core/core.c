@@ -5,9 +5,20 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/concerns.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/concerns.h"
+#include "controller/core/entry.h"
+#include "controller/core/marks.h"
+#include "controller/core/outlook.h"
+#include "controller/core/owners.h"
+#include "controller/core/reserve.h"
+#include "controller/core/schedule.h"
+#include "controller/core/settings.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "controller/core/watches.h"
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects)
 {

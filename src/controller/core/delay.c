@@ -3,8 +3,13 @@
 #include <stdio.h>
 
 #include "base/parse.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
+#include "controller/core/stop.h"
+#include "controller/core/tables.h"
 
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
@@ -14,17 +19,17 @@ static void note_stop(struct core *core, struct core_entry *entry)
 {
     int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry->job);
     const struct core_extra *extra = core_extra(entry);
-    bool is_known = extra->stop_token == entry->job->token && extra->stop_ends_ms <= ends_ms;
+    bool is_known = extra->stop.token == entry->job->token && extra->stop.ends_ms <= ends_ms;
     if (entry->job->state != JOB_STOPPING || is_known)
         return;
-    core_make_extra(entry)->stop_token = entry->job->token;
-    core_make_extra(entry)->stop_ends_ms = ends_ms;
+    core_make_extra(entry)->stop.token = entry->job->token;
+    core_make_extra(entry)->stop.ends_ms = ends_ms;
 }
 
 int64_t core_checkpoint_until(const struct core *core, uint64_t id)
 {
     const struct core_entry *entry = core_find(core, id);
-    return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop_ends_ms : 0;
+    return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop.ends_ms : 0;
 }
 
 const char *core_delay(
@@ -37,7 +42,7 @@ const char *core_delay(
     char span[32];
     if (extra == NULL || (!is_starting && job->state != JOB_STOPPING))
         return NULL;
-    int64_t since_ms = is_starting ? extra->active_ms : extra->stop_ends_ms;
+    int64_t since_ms = is_starting ? extra->active_ms : extra->stop.ends_ms;
     int64_t late_ms = since_ms != 0 ? core_look_ms(core, wall_ms) - since_ms : 0;
     if (late_ms < (is_starting ? START_EXPECTED_MS : KILL_EXPECTED_MS))
         return NULL;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* A job as the scheduler sees it: made from the job record alone, so that a start makes the same as the
  * submit did. */
+#include "controller/core/describe.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "job/array.h"
 
 bool core_is_ok(const struct job *job)

@@ -8,8 +8,13 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_view.h"
+#include "controller/core/state.h"
+#include "controller/core/watches.h"
 
 /* What the driver wants, as the rest of a sentence. */
 static const char *recovery_words(uint32_t recovery)

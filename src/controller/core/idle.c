@@ -6,8 +6,12 @@
  */
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/stop.h"
+#include "controller/core/tables.h"
 
 static void note_level(struct core *core, struct core_entry *entry, enum idle_level level, int64_t idle_ms)
 {

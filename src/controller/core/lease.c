@@ -14,8 +14,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/node_view.h"
+#include "controller/core/state.h"
+#include "controller/core/submit.h"
+#include "controller/core/tables.h"
 
 /* A request whose process is being looked at. */
 struct lease_question {

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/stop.h"
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
@@ -22,12 +25,12 @@ struct core_limits {
 static void place(struct core_limits *timers, size_t at, struct core_entry *entry)
 {
     timers->heap[at] = entry;
-    core_make_extra(entry)->timer = at + 1;
+    core_make_extra(entry)->due.place = at + 1;
 }
 
 static int64_t due_ms(const struct core_entry *entry)
 {
-    return core_extra(entry)->due_ms;
+    return core_extra(entry)->due.at_ms;
 }
 
 static void sift_up(struct core_limits *timers, size_t at, struct core_entry *entry)
@@ -54,15 +57,15 @@ static void sift_down(struct core_limits *timers, size_t at, struct core_entry *
 static void clear_due(struct core *core, struct core_entry *entry)
 {
     struct core_limits *timers = core->limits;
-    size_t at = core_extra(entry)->timer;
+    size_t at = core_extra(entry)->due.place;
     if (at-- == 0)
         return;
-    core_make_extra(entry)->timer = 0;
+    core_make_extra(entry)->due.place = 0;
     struct core_entry *last = timers->heap[--timers->count];
     if (last == entry)
         return;
     sift_up(timers, at, last);
-    sift_down(timers, core_extra(last)->timer - 1, last);
+    sift_down(timers, core_extra(last)->due.place - 1, last);
 }
 
 static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
@@ -73,8 +76,8 @@ static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
         timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
         timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
     }
-    core_make_extra(entry)->due_ms = at_ms;
-    core_make_extra(entry)->limit_ms = entry->job->ask->time_limit_ms;
+    core_make_extra(entry)->due.at_ms = at_ms;
+    core_make_extra(entry)->due.limit_ms = entry->job->ask->time_limit_ms;
     sift_up(timers, timers->count++, entry);
 }
 
@@ -99,7 +102,7 @@ static void set_due(struct core *core, struct core_entry *entry)
         set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
     else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0)
         clear_due(core, entry);
-    else if (core_extra(entry)->timer == 0 || core_extra(entry)->limit_ms != job->ask->time_limit_ms)
+    else if (core_extra(entry)->due.place == 0 || core_extra(entry)->due.limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
 }
 

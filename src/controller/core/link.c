@@ -3,6 +3,8 @@
  * The line to a node's agent: its HELLO, its end, and what comes on it. A node is known by its name; the
  * newest link with that name is the node's link, and what an older one still says is refused.
  */
+#include "controller/core/link.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -10,8 +12,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/node_view.h"
+#include "controller/core/state.h"
+#include "controller/core/usage.h"
 
 #define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
 

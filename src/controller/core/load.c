@@ -4,8 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_view.h"
+#include "controller/core/owners.h"
+#include "controller/core/settings.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 void core_load_summary(struct core *core, const struct store_summary *summary)
 {

@@ -19,8 +19,16 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/access.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/link.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
 
 #define BEATS_PER_TIMEOUT 6U
 #define BEATS_PER_LEASE   6U // a lease that is shorter than the beat would end on a healthy node

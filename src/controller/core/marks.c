@@ -4,12 +4,16 @@
  * (paused, drained, fenced, released), policies for GPUs that others use, and faults for which mgpu has taken
  * a GPU out of use. Every change is an event of job 0, so that the log alone can build the same cluster.
  */
+#include "controller/core/marks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 /* --- marks: what an administrator said --- */
 

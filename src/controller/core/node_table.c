@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The nodes that are known, by name and by link, and when each was heard. */
+#include "controller/core/node_table.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 struct core_node *core_find_node(const struct core *core, const char *name)
 {

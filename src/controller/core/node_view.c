@@ -3,12 +3,17 @@
  * What the scheduler is told of a node: what it says that it has, less what is closed. It is an event when it
  * has changed, and a row of the store, so that what was there counts for what may be asked for.
  */
+#include "controller/core/node_view.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
 #include "sched/from_record.h"
 
 static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)

@@ -18,9 +18,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
 #include "controller/core/notice.h"
+#include "controller/core/owners.h"
+#include "controller/core/state.h"
 #include "wire/json_job.h"
 
 #define KIND             "notice"

@@ -4,10 +4,15 @@
  * lists one forecast serves all jobs of a list, and all lists until something happens: it costs a run of the
  * scheduler on a copy, however many ask. With a long queue it serves the next two seconds too.
  */
+#include "controller/core/outlook.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/core/private.h"
+#include "controller/core/clock.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 #define FORECAST_JOBS   1000U
 #define FORECAST_MS     2000 // how long one is good for

@@ -12,7 +12,10 @@
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "controller/core/watches.h"
 
 #define SAMPLES_HOLD    3U  // in a row, before a load counts and before a process that went is believed gone
 #define SAMPLES_SHRINK  30U // before less memory is believed

@@ -4,13 +4,16 @@
  * neither run the job nor read what it was given. A row is made when a number submits under another name than
  * before; the owner of a job from before the first row has no name.
  */
+#include "controller/core/owners.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/batch.h"
+#include "controller/core/state.h"
 
 struct owner {
     uint32_t uid;

@@ -23,8 +23,17 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/send.h"
+#include "controller/core/specs.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "job/usage_merge.h"
 #include "wire/json_parts.h"
 

@@ -7,8 +7,12 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
+#include "controller/core/batch.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
 #include "controller/core/parts.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 #include "job/usage_merge.h"
 
 #define EXIT_CODE_LOST 125

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 const struct job *core_job(const struct core *core, uint64_t id)
 {

@@ -10,7 +10,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/rights.h"
+#include "controller/core/state.h"
 #include "job/spec.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)

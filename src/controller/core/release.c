@@ -9,7 +9,9 @@
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
 
 static void tell_released(struct core *core, struct core_node *node)
 {

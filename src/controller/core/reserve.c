@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs for some users for a time. The scheduler keeps them; a row of the store, the event as it was made,
  * lets a start tell it again, with the GPUs that were chosen. */
+#include "controller/core/reserve.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +12,12 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/state.h"
 #include "sched/from_record.h"
 
 const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)

@@ -9,8 +9,10 @@
  * there and is unknown here is left alone, until an administrator resumes the node.
  */
 #include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/marks.h"
+#include "controller/core/state.h"
 #include "store/store.h"
 
 static bool is_ahead(const struct core *core, const struct message_hello *hello)

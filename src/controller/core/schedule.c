@@ -4,12 +4,22 @@
  * is told to the scheduler, by one function for each type, so that a log of events is all that
  * another scheduler needs to decide the same.
  */
+#include "controller/core/schedule.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/describe.h"
+#include "controller/core/enqueue.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/split.h"
+#include "controller/core/state.h"
+#include "controller/core/stop.h"
+#include "controller/core/tables.h"
 #include "job/array.h"
 #include "job/idle.h"
 #include "sched/from_record.h"

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job's agents are sent: LAUNCH, TERMS and STOP, each made from the job as it is. */
+#include "controller/core/send.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/owners.h"
+#include "controller/core/specs.h"
+#include "controller/core/state.h"
+#include "controller/core/stop.h"
 #include "wire/address.h"
 
 /* On the controller's own machine: it has no address, or one that means something there alone. */

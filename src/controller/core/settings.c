@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings, when the controller starts and when they change. */
+#include "controller/core/settings.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
+#include "controller/core/state.h"
 
 void core_configure_accounts(struct core *core)
 {

@@ -8,8 +8,16 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/send.h"
+#include "controller/core/specs.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 #define NO_RECORD "its node has no record of it any more"
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Specs of jobs that will start soon are kept, encoded; all others are fetched from the store. */
+#include "controller/core/specs.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 #define RESIDENT_SPECS_MAX (16U << 20) // bytes of specs kept in memory for jobs that will start soon
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* An element leaves its array, and is a job of its own from then on. */
+#include "controller/core/split.h"
+
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/change.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 /* What the element's record begins with; its own event makes it an element. */
 static struct job *make_element(uint64_t id, const struct job *array)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/core.h"
 
 #define WORD_MAX  128U
 #define DEPTH_MAX 2U // of commands within `sh -c`

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Stops: who asks for one, and how long the job has. */
-#include "controller/core/private.h"
+#include "controller/core/stop.h"
+
+#include "controller/core/change.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
 
 int64_t core_grace_ms(const struct core *core, const struct job_ask *ask)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Submits. A request is checked, becomes a job, and is answered when that is durable. */
+#include "controller/core/submit.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,8 +9,17 @@
 #include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/describe.h"
+#include "controller/core/enqueue.h"
+#include "controller/core/entry.h"
+#include "controller/core/owners.h"
+#include "controller/core/specs.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. */
 bool core_answer_repeated(

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The core's two indexes: jobs by id (and in order of id), submit keys by hash. */
-#include "controller/core/private.h"
+#include "controller/core/tables.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
 
 #define BUCKETS_MIN 256U
 

@@ -11,8 +11,10 @@
  * never runs ahead.
  */
 #include "base/memory.h"
+#include "controller/core/batch.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 #define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
 

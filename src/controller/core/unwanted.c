@@ -12,8 +12,15 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/marks.h"
+#include "controller/core/node_table.h"
+#include "controller/core/node_view.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 static bool is_wanted(
     const struct core *core, const struct core_node *node, const struct known_attempt *known)

@@ -4,9 +4,12 @@
  * from idleness (core/idle.c); it is in no batch, and after a restart of the controller it is there again a
  * second later. What counts in the end comes with the end.
  */
-#include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/usage.h"
 
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "job/usage.h"
 
 static bool is_live(const struct core_entry *entry)

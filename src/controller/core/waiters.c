@@ -6,8 +6,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
 
 struct waiter {
     void *request;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What the samples of a node have shown of each of its GPUs. */
+#include "controller/core/watches.h"
+
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/core.h"
+#include "controller/core/outside.h"
 
 /* --- samples --- */
 

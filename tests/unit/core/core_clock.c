@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 
 #define WALL   1700000000000LL
 #define MINUTE 60000LL

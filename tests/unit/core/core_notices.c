@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 #include "controller/core/notice.h"
 #include "memory_store.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
-#include "controller/core/private.h"
+#include "controller/core/state.h"
 #include "memory_store.h"
 
 static int one, two;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of an attempt, and what nodes say of attempts. */
+#pragma once
+
+#include "controller/core/core.h"
+
+struct core_entry;
+
+/* The attempt is over, as `event` tells; the driver's error that made it fail becomes its end. */
+void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event);
+/* Its attempt is over, which nobody has seen: `text` says how that is known. */
+void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text);
+/* It is proven never to have run. */
+void core_give_back(struct core *core, struct core_entry *entry, const char *text);
+
+/* What every statement about an attempt begins with. */
+struct statement {
+    uint64_t job;
+    uint32_t attempt, step, task;
+    uint64_t token;
+};
+
+/* The job when the statement is about its present attempt and can still change it; else the agent may forget.
+ */
+struct core_entry *core_find_current(
+    struct core *core, const struct core_node *node, const struct statement *statement);
+/* The agent may drop this attempt as soon as what made it needless is durable. */
+void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement);

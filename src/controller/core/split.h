@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Elements that leave their array. */
+#pragma once
+
+#include <stdint.h>
+
+struct core;
+struct core_entry;
+
+/* A new job for this element, linked to its array. */
+struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The core's two indexes: jobs by id (and in order of id), submit keys by hash. */
+#pragma once
+
+#include "controller/core/entry.h"
+
+struct core;
+
+struct job_table {
+    struct core_entry **buckets;
+    size_t n_buckets, count;
+    struct core_entry *first, *last;
+};
+
+struct core_entry *core_find(const struct core *core, uint64_t id);
+struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes the job over
+void job_table_remove(struct job_table *table, struct core_entry *entry);   // and frees it
+void job_table_clear(struct job_table *table);
+
+/* (uid, submit key) -> job, by hash. */
+struct key_row {
+    uint64_t key_hash, job, spec_hash;
+};
+
+struct key_table {
+    struct key_row *rows; // open addressing; job 0 is empty
+    size_t n_rows, count;
+};
+
+const struct key_row *key_table_find(const struct key_table *table, uint64_t key_hash);
+void key_table_add(struct key_table *table, uint64_t key_hash, uint64_t job, uint64_t spec_hash);
+void key_table_clear(struct key_table *table);

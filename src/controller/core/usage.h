@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* What running jobs make of their GPUs, as their agents said last. */
+#pragma once
+
+struct core;
+struct core_entry;
+struct record_list;
+
+void core_take_usages(struct core *core, const struct record_list *usages); // struct attempt_usage
+void core_drop_usage(struct core_entry *entry);
