@@ -276,7 +276,7 @@ static void on_pause(void *arg, uint64_t number, void *object)
     box_turn(box);
     /* What a node tells that comes back late can drain a GPU once more. */
     bool may_change = box->world.now_ms < box->late_ms;
-    if (may_change || box->core == NULL || box->core->n_marks > 0 || box->core->n_faults > 0)
+    if (may_change || box->core == NULL || box->core->marks.count > 0 || box->core->faults.count > 0)
         world_later(&box->world, world_between(&box->world, 100, 3000), on_pause, box, 0, NULL, NULL);
 }
 

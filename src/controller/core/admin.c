@@ -46,16 +46,16 @@ static int find_gpu(const struct core *core, const char *text, struct core_node 
 static int64_t next_ms(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;
-    for (size_t i = 0; i < core->n_marks; i++)
-        if (core->marks[i].until_ms != 0 && core->marks[i].until_ms < next_ms)
-            next_ms = core->marks[i].until_ms;
+    for (size_t i = 0; i < core->marks.count; i++)
+        if (core->marks.items[i].until_ms != 0 && core->marks.items[i].until_ms < next_ms)
+            next_ms = core->marks.items[i].until_ms;
     return core_boot_at(core, next_ms);
 }
 
 static void run(struct core *core)
 {
-    for (size_t i = core->n_marks; i-- > 0;) {
-        const struct cluster_change *mark = &core->marks[i];
+    for (size_t i = core->marks.count; i-- > 0;) {
+        const struct cluster_change *mark = &core->marks.items[i];
         if (mark->until_ms == 0 || mark->until_ms > core->now_ms)
             continue;
         struct cluster_change over = {

@@ -57,8 +57,6 @@ void core_free(struct core *core)
     core_clear_outlook(core);
     core_clear_marks(core);
     core_clear_owners(core);
-    core_clear_policies(core);
-    core_clear_faults(core);
     sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);

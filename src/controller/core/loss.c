@@ -74,8 +74,8 @@ static void await_nodes(struct core *core)
          entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
-    for (size_t i = 0; i < core->n_marks; i++)
-        (void)core_add_node(core, core->marks[i].node);
+    for (size_t i = 0; i < core->marks.count; i++)
+        (void)core_add_node(core, core->marks.items[i].node);
     const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
     for (size_t i = 0; i < known->n_nodes; i++)
         (void)core_add_node(core, known->nodes[i].name);

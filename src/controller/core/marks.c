@@ -15,25 +15,60 @@
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 
-/* --- marks: what an administrator said --- */
+/* --- lists of these --- */
 
-static struct cluster_change *find_mark(const struct core *core, const char *node, const char *uuid)
+static struct cluster_change *find(const struct change_list *list, const char *node, const char *uuid)
 {
-    for (size_t i = 0; i < core->n_marks; i++)
-        if (text_equal(core->marks[i].node, node) && text_equal(core->marks[i].uuid, uuid))
-            return &core->marks[i];
+    for (size_t i = 0; i < list->count; i++)
+        if (text_equal(list->items[i].node, node) && text_equal(list->items[i].uuid, uuid))
+            return &list->items[i];
     return NULL;
 }
 
+static bool take_away(struct change_list *list, const char *node, const char *uuid)
+{
+    struct cluster_change *change = find(list, node, uuid);
+    if (change == NULL)
+        return false;
+    cluster_change_clear(change);
+    *change = list->items[--list->count];
+    return true;
+}
+
+/* Instead of what was said before of the same. */
+static void put(struct change_list *list, const struct cluster_change *change)
+{
+    (void)take_away(list, change->node, change->uuid);
+    list->items = xreallocarray(list->items, list->count + 1, sizeof(*list->items));
+    record_copy(&cluster_change_record, &list->items[list->count++], change);
+}
+
+static void clear(struct change_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        cluster_change_clear(&list->items[i]);
+    free(list->items);
+    *list = (struct change_list){ 0 };
+}
+
+void core_clear_marks(struct core *core)
+{
+    clear(&core->marks);
+    clear(&core->policies);
+    clear(&core->faults);
+}
+
+/* --- marks: what an administrator said --- */
+
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
 {
-    return find_mark(core, node, uuid);
+    return find(&core->marks, node, uuid);
 }
 
 const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
 {
     const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return find_mark(core, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
+    return find(&core->marks, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
 }
 
 bool core_is_held(const struct core *core, const struct core_node *node)
@@ -71,27 +106,13 @@ static void apply_mark(struct core *core, const char *node, const char *uuid, bo
 
 void core_set_mark(struct core *core, const struct cluster_change *change)
 {
-    struct cluster_change *mark = find_mark(core, change->node, change->uuid);
     bool is_set = change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN ||
                   change->kind == CHANGE_NODE_FENCE;
-    if (mark != NULL) {
-        cluster_change_clear(mark);
-        *mark = core->marks[--core->n_marks];
-    }
-    if (is_set) {
-        core->marks = xreallocarray(core->marks, core->n_marks + 1, sizeof(*core->marks));
-        record_copy(&cluster_change_record, &core->marks[core->n_marks++], change);
-    }
+    if (is_set)
+        put(&core->marks, change);
+    else
+        (void)take_away(&core->marks, change->node, change->uuid);
     apply_mark(core, change->node, change->uuid, is_set);
-}
-
-void core_clear_marks(struct core *core)
-{
-    for (size_t i = 0; i < core->n_marks; i++)
-        cluster_change_clear(&core->marks[i]);
-    free(core->marks);
-    core->marks = NULL;
-    core->n_marks = 0;
 }
 
 void core_put_change(
@@ -110,7 +131,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
     core_set_mark(core, change);
     core_change_cluster(core, change);
     core_tell_mark(core, change);
-    if (find_mark(core, change->node, change->uuid) != NULL)
+    if (find(&core->marks, change->node, change->uuid) != NULL)
         core_put_change(core, kind, key, change);
     else
         store_batch_remove(core_batch(core)->changes, kind, key);
@@ -118,18 +139,10 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
 
 /* --- policies of single GPUs --- */
 
-static struct cluster_change *find_policy(const struct core *core, const char *node, const char *uuid)
-{
-    for (size_t i = 0; i < core->n_policies; i++)
-        if (text_equal(core->policies[i].node, node) && text_equal(core->policies[i].uuid, uuid))
-            return &core->policies[i];
-    return NULL;
-}
-
 enum foreign_policy core_gpu_policy(
     const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
 {
-    const struct cluster_change *own = find_policy(core, node, uuid);
+    const struct cluster_change *own = find(&core->policies, node, uuid);
     enum foreign_policy policy = own != NULL ? foreign_policy_find(own->text) : FOREIGN_POLICIES;
     if (ret_is_own != NULL)
         *ret_is_own = policy != FOREIGN_POLICIES;
@@ -138,77 +151,37 @@ enum foreign_policy core_gpu_policy(
 
 bool core_keep_policy(struct core *core, const struct cluster_change *change)
 {
-    struct cluster_change *own = find_policy(core, change->node, change->uuid);
-    if (own != NULL) {
-        cluster_change_clear(own);
-        *own = core->policies[--core->n_policies];
-    }
-    if (foreign_policy_find(change->text) == FOREIGN_POLICIES)
-        return false;
-    core->policies = xreallocarray(core->policies, core->n_policies + 1, sizeof(*core->policies));
-    record_copy(&cluster_change_record, &core->policies[core->n_policies++], change);
-    return true;
-}
-
-void core_clear_policies(struct core *core)
-{
-    for (size_t i = 0; i < core->n_policies; i++)
-        cluster_change_clear(&core->policies[i]);
-    free(core->policies);
-    core->policies = NULL;
-    core->n_policies = 0;
+    bool is_own = foreign_policy_find(change->text) != FOREIGN_POLICIES;
+    if (is_own)
+        put(&core->policies, change);
+    else
+        (void)take_away(&core->policies, change->node, change->uuid);
+    return is_own;
 }
 
 /* --- faults: why mgpu has drained a GPU --- */
 
-static struct cluster_change *find_fault(const struct core *core, const char *node, const char *uuid)
-{
-    for (size_t i = 0; i < core->n_faults; i++)
-        if (text_equal(core->faults[i].node, node) && text_equal(core->faults[i].uuid, uuid))
-            return &core->faults[i];
-    return NULL;
-}
-
 const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
 {
-    return find_fault(core, node, uuid);
+    return find(&core->faults, node, uuid);
 }
 
 const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
 {
     const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return find_fault(core, node->name, node->gpus[gpu->gpu].uuid);
+    return find(&core->faults, node->name, node->gpus[gpu->gpu].uuid);
 }
 
 void core_keep_fault(struct core *core, const struct cluster_change *change)
 {
-    struct cluster_change *known = find_fault(core, change->node, change->uuid);
-    if (known == NULL) {
-        core->faults = xreallocarray(core->faults, core->n_faults + 1, sizeof(*core->faults));
-        known = &core->faults[core->n_faults++];
-    } else {
-        cluster_change_clear(known);
-    }
-    record_copy(&cluster_change_record, known, change);
-}
-
-void core_clear_faults(struct core *core)
-{
-    for (size_t i = 0; i < core->n_faults; i++)
-        cluster_change_clear(&core->faults[i]);
-    free(core->faults);
-    core->faults = NULL;
-    core->n_faults = 0;
+    put(&core->faults, change);
 }
 
 bool core_end_fault(struct core *core, const char *node, const char *uuid)
 {
-    struct cluster_change *known = find_fault(core, node, uuid);
-    if (known == NULL)
+    if (!take_away(&core->faults, node, uuid))
         return false;
     _cleanup_free_ char *key = xasprintf("%s/%s", node, uuid);
-    cluster_change_clear(known);
-    *known = core->faults[--core->n_faults];
     store_batch_remove(core_batch(core)->changes, CORE_KEPT_FAULT, key);
     return true;
 }

@@ -8,7 +8,7 @@
 
 void core_set_mark(struct core *core, const struct cluster_change *change);  // or takes it away
 void core_make_mark(struct core *core, const struct cluster_change *change); // and makes it durable
-void core_clear_marks(struct core *core);
+void core_clear_marks(struct core *core);                                    // and policies and faults
 /* The node is held because the store is an older copy, until an administrator resumes it. */
 bool core_is_held(const struct core *core, const struct core_node *node);
 /* Operators want it released, so that it can be reset; or its node has released it already. */
@@ -17,11 +17,9 @@ bool core_is_release_wished(
 bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu);
 
 bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none now
-void core_clear_policies(struct core *core);
 
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
-void core_clear_faults(struct core *core);
 
 /* A row of the store, in the open batch. */
 void core_put_change(

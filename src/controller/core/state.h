@@ -11,6 +11,12 @@
 
 struct core_concern;
 
+/* What was said of single GPUs or nodes, one entry for each; see marks.c. */
+struct change_list {
+    struct cluster_change *items;
+    size_t count;
+};
+
 struct core {
     struct core_options options;
     struct core_effects effects;
@@ -30,12 +36,9 @@ struct core {
     /* Nodes. */
     struct core_node *nodes;
     size_t n_nodes;
-    struct cluster_change *marks; // paused GPUs and drained nodes
-    size_t n_marks;
-    struct cluster_change *policies; // of GPUs that have one of their own
-    size_t n_policies;
-    struct cluster_change *faults; // of GPUs that mgpu has drained
-    size_t n_faults;
+    struct change_list marks;    // paused GPUs and drained nodes
+    struct change_list policies; // of GPUs that have one of their own
+    struct change_list faults;   // of GPUs that mgpu has drained
 
     /* The concerns, see concern.h, and what each of them keeps and no other file knows. */
     const struct core_concern *const *concerns;
