@@ -136,3 +136,22 @@ def test_calls_are_read_in_the_object_files(tmp_path, name):
     done = subprocess.run([f'{ROOT}/tools/check-layers', tmp_path, tmp_path / 'build'], capture_output=True, text=True, check=False)
     assert done.returncode == (0 if sentence is None else 1), done.stdout
     assert sentence is None or sentence in done.stdout, done.stdout
+
+
+def test_a_concern_of_the_core_is_called_by_its_hooks_alone(tmp_path):
+    files = {'ARCHITECTURE.md': TABLE % '| `controller/core` | what is decided | nothing of ours |\n',
+             'src/controller/core/limits.c': SPDX + 'int core_limit(void);\nconst int core_concern_limits = 1;\n'
+                                                    'int core_limit(void)\n{\n    return 1;\n}\n',
+             'src/controller/core/concerns.c': SPDX + 'extern const int core_concern_limits;\n'
+                                                      'const int *const rows[] = { &core_concern_limits };\n',
+             'src/controller/core/loss.c': SPDX + 'int core_limit(void);\nint f(void);\n'
+                                                  'int f(void)\n{\n    return core_limit();\n}\n'}
+    check(tmp_path, {**CLEAN, **files})
+    folder = tmp_path / 'build/src/controller/core/libcore.a.p'
+    os.makedirs(folder)
+    for stem in ('limits', 'concerns', 'loss'):
+        subprocess.run(['gcc', '-c', tmp_path / f'src/controller/core/{stem}.c', '-o', folder / f'{stem}.c.o'], check=True)
+    done = subprocess.run([f'{ROOT}/tools/check-layers', tmp_path, tmp_path / 'build'], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'core_limit() is of the concern controller/core/limits.c' in done.stdout, done.stdout
+    assert 'concerns.c:' not in done.stdout, done.stdout

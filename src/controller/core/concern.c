@@ -169,6 +169,13 @@ void core_tell_processes(struct core *core, struct core_node *node)
             (*row)->processes(core, node);
 }
 
+void core_tell_unreserved(struct core *core, uint64_t reservation)
+{
+    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+        if ((*row)->unreserved != NULL)
+            (*row)->unreserved(core, reservation);
+}
+
 void core_tell_forget(struct core *core, const void *request)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)

@@ -83,8 +83,9 @@ struct core_concern {
     /* Whose the processes on its GPUs are has changed between two samples. */
     void (*processes)(struct core *core, struct core_node *node);
 
-    /* --- requests --- */
-    void (*forget)(struct core *core, const void *request); // who asked is gone
+    /* --- requests and reservations --- */
+    void (*unreserved)(struct core *core, uint64_t reservation); // the scheduler has ended it
+    void (*forget)(struct core *core, const void *request);      // who asked is gone
 
     /* --- time --- */
     void (*stepped)(struct core *core);          // the core's time, forward
@@ -119,6 +120,7 @@ void core_tell_cut(struct core *core, struct core_node *node, uint32_t link);
 void core_tell_down(struct core *core, struct core_node *node);
 void core_tell_mark(struct core *core, const struct cluster_change *change);
 void core_tell_processes(struct core *core, struct core_node *node);
+void core_tell_unreserved(struct core *core, uint64_t reservation);
 void core_tell_forget(struct core *core, const void *request);
 void core_tell_stepped(struct core *core);
 void core_tell_durable(struct core *core);

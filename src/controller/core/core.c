@@ -13,8 +13,6 @@
 #include "controller/core/marks.h"
 #include "controller/core/outlook.h"
 #include "controller/core/owners.h"
-#include "controller/core/reserve.h"
-#include "controller/core/schedule.h"
 #include "controller/core/settings.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
@@ -27,10 +25,6 @@ struct core *core_new(const struct core_options *options, const struct core_effe
     core->effects = *effects;
     core->concerns = core_concerns;
     core_init_concerns(core);
-    struct sched_callbacks callbacks = core_callbacks;
-    callbacks.arg = core;
-    callbacks.unreserve = core_unreserved;
-    core->sched = sched_new(&options->sched, &callbacks);
     core_configure_accounts(core);
     return core;
 }
@@ -57,7 +51,6 @@ void core_free(struct core *core)
     core_clear_outlook(core);
     core_clear_marks(core);
     core_clear_owners(core);
-    sched_free(core->sched);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
     ask_shelf_clear(&core->asks);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "controller/core/outside.h"
+#include "controller/core/gpu_watch.h"
 #include "controller/core/rights.h"
 #include "job/cluster_change.h"
 #include "job/idle.h"

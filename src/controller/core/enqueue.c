@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Hands jobs to the scheduler: those that wait, and at a start those that hold resources already. */
-#include "base/log.h"
 #include "controller/core/enqueue.h"
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "controller/core/describe.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"

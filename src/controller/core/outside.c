@@ -5,8 +5,6 @@
  * slowly: a process that counts closes its GPU with the first sample that shows it, but everything else must
  * hold for several samples, and memory is rounded up.
  */
-#include "controller/core/outside.h"
-
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs for some users for a time. The scheduler keeps them; a row of the store, the event as it was made,
  * lets a start tell it again, with the GPUs that were chosen. */
-#include "controller/core/reserve.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -146,9 +144,8 @@ static void note_unreserved(struct core *core, uint64_t reservation, uint32_t ui
     store_batch_remove(core_batch(core)->changes, "reservation", key);
 }
 
-void core_unreserved(void *arg, uint64_t reservation)
+static void on_unreserved(struct core *core, uint64_t reservation)
 {
-    struct core *core = arg;
     char why[] = "its time is over, or nobody used it";
     note_unreserved(core, reservation, core->options.admin_uid, why);
 }
@@ -186,4 +183,5 @@ static const struct core_kind kinds[] = { { .kind = "reservation", .load_change 
 const struct core_concern core_concern_reservations = {
     .name = "reservations",
     .kinds = kinds,
+    .unreserved = on_unreserved,
 };

@@ -4,8 +4,6 @@
  * is told to the scheduler, by one function for each type, so that a log of events is all that
  * another scheduler needs to decide the same.
  */
-#include "controller/core/schedule.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -116,7 +114,10 @@ static void never(void *arg, uint64_t job)
     core->schedule->never[core->schedule->n_never++] = job;
 }
 
-const struct sched_callbacks core_callbacks = { .start = start, .preempt = preempt, .never = never };
+static void unreserve(void *arg, uint64_t reservation)
+{
+    core_tell_unreserved(arg, reservation);
+}
 
 /* --- what it is told --- */
 
@@ -254,11 +255,16 @@ static void run_never(struct core *core)
 
 static void init(struct core *core)
 {
+    const struct sched_callbacks callbacks = {
+        .arg = core, .start = start, .preempt = preempt, .never = never, .unreserve = unreserve
+    };
     core->schedule = xcalloc(1, sizeof(*core->schedule));
+    core->sched = sched_new(&core->options.sched, &callbacks);
 }
 
 static void clear(struct core *core)
 {
+    sched_free(core->sched);
     free(core->schedule->never);
     free(core->schedule);
 }

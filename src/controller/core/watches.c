@@ -6,9 +6,7 @@
 
 #include "base/memory.h"
 #include "controller/core/core.h"
-#include "controller/core/outside.h"
-
-/* --- samples --- */
+#include "controller/core/gpu_watch.h"
 
 static struct gpu_watch *find_watch(const struct core_node *node, const char *uuid)
 {

@@ -2,7 +2,7 @@
 /* What the samples of a node have shown of each of its GPUs. */
 #pragma once
 
-#include "controller/core/outside.h"
+#include "controller/core/gpu_watch.h"
 
 struct core_node;
 
