@@ -138,15 +138,11 @@ void core_forget_stated(struct core *core, const struct core_node *node, const s
 }
 
 struct core_entry *core_find_current(
-    struct core *core, const struct core_node *node, const struct statement *statement)
+    const struct core *core, const struct core_node *node, const struct statement *statement)
 {
     struct core_entry *entry = core_find(core, statement->job);
     bool is_current = entry != NULL && entry->job->token == statement->token &&
                       entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
                       (int)statement->task == job_rank_on(entry->job, node->name);
-    if (is_current)
-        return entry;
-    if (statement->job <= core->last_job)
-        core_forget_stated(core, node, statement);
-    return NULL;
+    return is_current ? entry : NULL;
 }

@@ -20,9 +20,8 @@ struct statement {
     uint64_t token;
 };
 
-/* The job when the statement is about its present attempt and can still change it; else the agent may forget.
- */
+/* The job when the statement is about its present attempt and can still change it, else NULL. */
 struct core_entry *core_find_current(
-    struct core *core, const struct core_node *node, const struct statement *statement);
+    const struct core *core, const struct core_node *node, const struct statement *statement);
 /* The agent may drop this attempt as soon as what made it needless is durable. */
 void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement);

@@ -97,12 +97,23 @@ static void on_started(struct core *core, struct core_node *node, const void *me
     core_change(core, entry, &event, NULL);
 }
 
+/* The job, when this is the present attempt of one on one node. What is about any other attempt the agent may
+ * forget. */
+static struct core_entry *find_or_forget(
+    struct core *core, const struct core_node *node, const struct statement *statement)
+{
+    struct core_entry *entry = core_find_current(core, node, statement);
+    if (entry == NULL && statement->job <= core->last_job)
+        core_forget_stated(core, node, statement);
+    return entry != NULL && !job_is_wide(entry->job) ? entry : NULL;
+}
+
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
     struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
-    struct core_entry *entry = core_find_current(core, node, &statement);
-    if (entry == NULL || job_is_wide(entry->job))
+    struct core_entry *entry = find_or_forget(core, node, &statement);
+    if (entry == NULL)
         return;
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
@@ -132,8 +143,8 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     const struct message_returned *returned = message;
     struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
         returned->token };
-    struct core_entry *entry = core_find_current(core, node, &statement);
-    if (entry == NULL || job_is_wide(entry->job))
+    struct core_entry *entry = find_or_forget(core, node, &statement);
+    if (entry == NULL)
         return;
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
     if (entry->job->started_ms != 0)

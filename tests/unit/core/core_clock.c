@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/state.h"
 
 #define WALL   1700000000000LL

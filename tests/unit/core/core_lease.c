@@ -217,6 +217,15 @@ static void a_question_ends_with_its_link(void **state)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
+static void a_question_ends_when_its_node_comes_on_another_link(void **state)
+{
+    struct bench *b = *state;
+    (void)ask(b, &owner, 1, NULL, &one);
+    assert_int_equal(bench_hello(b, 2, "boot", 2, NULL, 0), 0);
+    bench_settle(b);
+    assert_int_equal(code(b, &one), -EHOSTDOWN);
+}
+
 static void a_client_that_has_gone_gets_no_lease(void **state)
 {
     struct bench *b = *state;
@@ -351,6 +360,7 @@ int main(void)
         LEASE_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
         LEASE_TEST(one_that_waits_ends_with_the_boot_of_its_node),
         LEASE_TEST(a_question_ends_with_its_link),
+        LEASE_TEST(a_question_ends_when_its_node_comes_on_another_link),
         LEASE_TEST(a_client_that_has_gone_gets_no_lease),
         LEASE_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
         LEASE_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
