@@ -22,7 +22,6 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_quotas,
     &core_concern_schedule,
     &core_concern_accounts,
-    &core_concern_leases,
     &core_concern_waiters,
     &core_concern_restored,
     &core_concern_loss,
@@ -35,6 +34,7 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_parts,
     &core_concern_idle,
     &core_concern_reservations,
+    &core_concern_leases,
     &core_concern_arrays,
     NULL,
 };
