@@ -138,20 +138,29 @@ def test_calls_are_read_in_the_object_files(tmp_path, name):
     assert sentence is None or sentence in done.stdout, done.stdout
 
 
+def check_core(folder, files):
+    """What is said of these files of the controller's core, compiled."""
+    files = {f'src/controller/core/{name}.c': SPDX + text for name, text in files.items()}
+    check(folder, {**CLEAN, 'ARCHITECTURE.md': TABLE % '| `controller/core` | what is decided | nothing of ours |\n', **files})
+    objects = folder / 'build/src/controller/core/libcore.a.p'
+    os.makedirs(objects)
+    for path in files:
+        subprocess.run(['gcc', '-c', folder / path, '-o', objects / f'{os.path.basename(path)}.o'], check=True)
+    return subprocess.run([f'{ROOT}/tools/check-layers', folder, folder / 'build'], capture_output=True, text=True, check=False)
+
+
 def test_a_concern_of_the_core_is_called_by_its_hooks_alone(tmp_path):
-    files = {'ARCHITECTURE.md': TABLE % '| `controller/core` | what is decided | nothing of ours |\n',
-             'src/controller/core/limits.c': SPDX + 'int core_limit(void);\nconst int core_concern_limits = 1;\n'
-                                                    'int core_limit(void)\n{\n    return 1;\n}\n',
-             'src/controller/core/concerns.c': SPDX + 'extern const int core_concern_limits;\n'
-                                                      'const int *const rows[] = { &core_concern_limits };\n',
-             'src/controller/core/loss.c': SPDX + 'int core_limit(void);\nint f(void);\n'
-                                                  'int f(void)\n{\n    return core_limit();\n}\n'}
-    check(tmp_path, {**CLEAN, **files})
-    folder = tmp_path / 'build/src/controller/core/libcore.a.p'
-    os.makedirs(folder)
-    for stem in ('limits', 'concerns', 'loss'):
-        subprocess.run(['gcc', '-c', tmp_path / f'src/controller/core/{stem}.c', '-o', folder / f'{stem}.c.o'], check=True)
-    done = subprocess.run([f'{ROOT}/tools/check-layers', tmp_path, tmp_path / 'build'], capture_output=True, text=True, check=False)
+    done = check_core(tmp_path, {
+        'limits': 'int core_limit(void);\nconst int core_concern_limits = 1;\nint core_limit(void)\n{\n    return 1;\n}\n',
+        'concerns': 'extern const int core_concern_limits;\nconst int *const rows[] = { &core_concern_limits };\n',
+        'loss': 'int core_limit(void);\nint f(void);\nint f(void)\n{\n    return core_limit();\n}\n'})
     assert done.returncode == 1
     assert 'core_limit() is of the concern controller/core/limits.c' in done.stdout, done.stdout
     assert 'concerns.c:' not in done.stdout, done.stdout
+
+
+def test_files_of_the_core_that_call_each_other_in_a_circle_are_found(tmp_path):
+    call = 'int %s(void);\nint %s(void);\nint %s(void)\n{\n    return %s();\n}\n'
+    done = check_core(tmp_path, {'a': call % ('f', 'g', 'f', 'g'), 'b': call % ('g', 'h', 'g', 'h'), 'c': call % ('h', 'f', 'h', 'f')})
+    assert done.returncode == 1
+    assert 'circle: controller/core/a.c controller/core/b.c controller/core/c.c' in done.stdout, done.stdout
