@@ -397,7 +397,8 @@ static bool goes_on(const struct job *job, const struct job_event *event)
     return job->array_open > 1 || (job_is_array(job) && job->array_left[0] != '\0');
 }
 
-bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next)
+/* The state that this event leads to; false when it cannot happen to the job as it is now. */
+static bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next)
 {
     return job_transition(job->state, (enum job_event_type)event->type, goes_on(job, event), ret_next);
 }

@@ -113,9 +113,6 @@ static inline bool job_is_wide(const struct job *job)
     return job_run(job)->nodes != NULL;
 }
 
-/* The state that this event leads to; false when it cannot happen to the job as it is now. */
-bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next);
-
 /*
  * Folds one event into the job. Refuses, and changes nothing, when the transition table has no such row or
  * the event speaks of another attempt: -EPROTO with a sentence.

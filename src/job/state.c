@@ -183,11 +183,6 @@ const char *requeue_cause_name(enum requeue_cause cause)
     return name_of(cause_names, REQUEUE_CAUSES, cause);
 }
 
-enum job_state job_state_from_name(const char *name)
-{
-    return (enum job_state)value_of(state_names, JOB_STATES, name);
-}
-
 enum job_event_type job_event_from_name(const char *name)
 {
     return (enum job_event_type)value_of(event_names, EVENT_TYPES, name);

@@ -79,7 +79,6 @@ const char *job_end_name(enum job_end end);
 const char *requeue_cause_name(enum requeue_cause cause);
 
 /* The value of that name, or the count (JOB_STATES, ...) when there is none. */
-enum job_state job_state_from_name(const char *name);
 enum job_event_type job_event_from_name(const char *name);
 enum job_end job_end_from_name(const char *name);
 

@@ -89,14 +89,6 @@ static const struct {
     { 172, 172, XID_INFO, "memory error that cannot be corrected, in SRAM" },
 };
 
-static const char *const class_names[XID_CLASSES] = {
-    [XID_INFO] = "info",
-    [XID_APPLICATION] = "application",
-    [XID_CONTAINED] = "contained",
-    [XID_RESET] = "reset",
-    [XID_DEVICE] = "device",
-};
-
 static const struct record_field fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_xid, number, 0),
     RECORD_FIELD(2, RECORD_I64, struct gpu_xid, wall_ms, 0),
@@ -115,11 +107,6 @@ enum xid_class xid_class_of(uint32_t number)
 {
     size_t i = find(number);
     return i < sizeof(rows) / sizeof(rows[0]) ? rows[i].class : XID_INFO;
-}
-
-const char *xid_class_name(enum xid_class class)
-{
-    return class < XID_CLASSES ? class_names[class] : "invalid";
 }
 
 const char *xid_words(uint32_t number)

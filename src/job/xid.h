@@ -29,8 +29,5 @@ extern const struct record_type gpu_xid_record;
 /* XID_INFO for a number that is not in the table. */
 enum xid_class xid_class_of(uint32_t number);
 
-/* "application" and the like. */
-const char *xid_class_name(enum xid_class class);
-
 /* What has happened, as the rest of a sentence about the GPU; never NULL. */
 const char *xid_words(uint32_t number);

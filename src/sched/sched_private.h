@@ -172,7 +172,6 @@ bool sched_run_yields(const struct sched_run *run);
 void sched_run_expect(struct sched *sched, struct sched_run *run);
 int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
 /* As above, but never behind the stage that it was at before a preemption took some of its work. */
-int64_t sched_run_known(const struct sched_run *run, int64_t now_ms);
 /* When each GPU of the node will be free of what runs on it now; `free_ms` has room for all its GPUs. */
 void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms);
 /* That changed, or may have: the index is told when it is asked next. */

@@ -121,7 +121,7 @@ int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms)
     return (now_ms > since ? now_ms - since : 0) + done;
 }
 
-int64_t sched_run_known(const struct sched_run *run, int64_t now_ms)
+static int64_t sched_run_known(const struct sched_run *run, int64_t now_ms)
 {
     int64_t elapsed = sched_run_elapsed(run, now_ms), stage_ms = history_stage_ms(run->stage);
     return elapsed > stage_ms ? elapsed : stage_ms;

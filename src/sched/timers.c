@@ -132,10 +132,3 @@ void timers_free(struct timers *timers)
     free(timers->at);
     *timers = (struct timers){ 0 };
 }
-
-void timers_clear(struct timers *timers)
-{
-    for (size_t i = 0; i < timers->count; i++)
-        *timers->timers[timers->heap[i].number].place = 0;
-    timers_free(timers);
-}

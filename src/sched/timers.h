@@ -40,5 +40,4 @@ int64_t timers_next(const struct timers *timers);
 /* The owner of one of the `count` timers, in no order; NULL when it is of another kind. */
 void *timers_owner(const struct timers *timers, size_t i, int kind);
 
-void timers_clear(struct timers *timers);
 void timers_free(struct timers *timers); // without a word to the owners, who may be gone

@@ -15,7 +15,7 @@
 #define CPU_PLENTY 1000000U // thousandths of a CPU per node where the text says nothing of them
 #define GPU_MEMORY (80ULL << 30)
 
-void nodes_add(struct sim_nodes *nodes, const struct sim_node *node)
+static void nodes_add(struct sim_nodes *nodes, const struct sim_node *node)
 {
     size_t n = nodes->count;
     if ((n & (n - 1)) == 0)

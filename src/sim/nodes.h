@@ -24,7 +24,6 @@ struct sim_nodes {
 };
 
 int nodes_read(struct sim_nodes *nodes, const char *text, struct error *err);
-void nodes_add(struct sim_nodes *nodes, const struct sim_node *node); // name and model are copied
 
 /* All of them, up and idle. */
 void nodes_fill_cluster(const struct sim_nodes *nodes, struct cluster *cluster);

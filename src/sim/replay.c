@@ -374,7 +374,7 @@ struct replay *replay_new(void)
     return xcalloc(1, sizeof(struct replay));
 }
 
-void replay_free(struct replay *replay)
+static void replay_free(struct replay *replay)
 {
     if (replay == NULL)
         return;

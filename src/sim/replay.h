@@ -20,7 +20,6 @@ struct replay_counts {
 };
 
 struct replay *replay_new(void);
-void replay_free(struct replay *replay);
 void replay_freep(struct replay **replay);
 
 /*

@@ -123,7 +123,8 @@ static int wait_to_repeat(SSL *ssl, int result, int64_t until_boot_ms, const cha
     return r < 0 ? trouble_of_connect(r, where, err) : 0;
 }
 
-int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
+/* Agrees on what the connection is for (wire/tls_context.h). The session does not own the socket. */
+static int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
     int64_t until_boot_ms, SSL **ret, struct error *err)
 {
     _cleanup_session_ SSL *ssl = SSL_new(context);

@@ -19,10 +19,6 @@ int tls_dial_resolve(const struct address *address, struct addrinfo **ret, struc
 int tls_dial_connect(const struct addrinfo *addresses, const struct address *address, int64_t until_boot_ms,
     int *ret_fd, struct error *err);
 
-/* Agrees on what the connection is for (wire/tls_context.h). The session does not own the socket. */
-int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
-    int64_t until_boot_ms, SSL **ret, struct error *err);
-
 /* All three. */
 int tls_dial(SSL_CTX *context, const struct address *address, const char *purpose, int64_t until_boot_ms,
     SSL **ret, int *ret_fd, struct error *err);

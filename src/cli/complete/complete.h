@@ -37,7 +37,6 @@ void complete_value(const struct completion *completion, const struct option_row
 
 /* Kinds of words. */
 void complete_actions(const struct completion *completion);
-void complete_columns(const struct completion *completion);
 void complete_commands(const struct completion *completion);
 void complete_gpus(const struct completion *completion);
 void complete_jobs(const struct completion *completion);

@@ -41,7 +41,7 @@ void complete_actions(const struct completion *completion)
 }
 
 /* A minus before a column of --sort is part of the word. */
-void complete_columns(const struct completion *completion)
+static void complete_columns(const struct completion *completion)
 {
     const struct list_kind *list = completion->command == NULL ? NULL : completion->command->list;
     const char *sign = completion->part[0] == '-' ? "-" : "";

@@ -79,7 +79,8 @@ static const struct list_column *find_in(const struct list_column *columns, cons
     return columns->name == NULL ? NULL : columns;
 }
 
-const struct list_column *top_column_find(const char *name)
+/* Of that name, or NULL. */
+static const struct list_column *top_column_find(const char *name)
 {
     const struct list_column *own = find_in(own_columns, name);
     return own != NULL ? own : find_in(job_columns, name);

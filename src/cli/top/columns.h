@@ -6,9 +6,6 @@
 
 #define TOP_COLUMNS_MAX 24
 
-/* Of that name, or NULL. */
-const struct list_column *top_column_find(const char *name);
-
 /* The columns named in a list, unknown ones left out; how many. */
 size_t top_columns_parse(const char *names, const struct list_column *columns[TOP_COLUMNS_MAX]);
 

@@ -83,7 +83,8 @@ static int read_filter(struct request *request, struct ended_filter *filter, str
     return r;
 }
 
-bool ended_read_filter(struct request *request, struct ended_filter *ret)
+/* The filter of the query; `name` stays the query's. Answers 400 itself when it makes no sense. */
+static bool ended_read_filter(struct request *request, struct ended_filter *ret)
 {
     struct error err = { 0 };
     *ret = (struct ended_filter){ .until_ms = INT64_MAX };

@@ -7,9 +7,6 @@
 #include "controller/http/request.h"
 #include "store/store_ended.h"
 
-/* The filter of the query; `name` stays the query's. Answers 400 itself when it makes no sense. */
-bool ended_read_filter(struct request *request, struct ended_filter *ret);
-
 /* Adds gpu_seconds, gpu_seconds_measured, gpu_seconds_used and gpu_seconds_wasted; the last two are null
  * where nothing was measured. */
 void ended_write_gpu_time(json_t *object, int64_t held_ms, int64_t measured_ms, int64_t used_ms);

@@ -422,11 +422,6 @@ bool connection_is_remote(const struct connection *connection)
     return connection->kind == CONNECTION_REMOTE;
 }
 
-struct identity connection_identity(const struct connection *connection)
-{
-    return connection->who;
-}
-
 struct connection *connection_next(const struct connection *connection)
 {
     return connection->next;

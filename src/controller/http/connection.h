@@ -26,9 +26,6 @@ void connection_close(struct connection *connection);
 bool connection_is_unix(const struct connection *connection);
 bool connection_is_remote(const struct connection *connection);
 
-/* The kernel's word about the other end. */
-struct identity connection_identity(const struct connection *connection);
-
 /* A token told whose connection it is: from here on it counts as that user's, where the kernel knew of none.
  * -EMFILE or -EUSERS, as users_take(). */
 int connection_count_as(struct connection *connection, uint32_t uid, struct error *err);
