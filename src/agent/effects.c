@@ -118,7 +118,7 @@ static bool has_failed(const struct launch_exit *record)
 
 static void note_usage(const struct effects *effects, const struct spool_id *id, struct launch_exit *record)
 {
-    struct job_usage *usage = gpu_watch_end(effects->parts.watch, id);
+    struct job_usage *usage = usage_watch_end(effects->parts.watch, id);
     if (record->is_executed != 0)
         gpu_check_note_fault(effects->parts.check, id, record->started_wall_ms, &usage);
     if (usage != NULL && record->usage.count == 0)
@@ -368,16 +368,16 @@ static void effect_open_terminal(void *arg, const struct message_open_terminal *
     terminal_visit_open(launcher_spool_fd(effects->parts.launcher), effects->parts.link_path, request);
 }
 
-static void effect_open_guest(void *arg, const struct message_open_guest *request)
+static void effect_open_guest(void *arg, const struct message_open_step *request)
 {
     struct effects *effects = arg;
-    guests_open(effects->parts.guests, request);
+    exec_steps_open(effects->parts.exec_steps, request);
 }
 
 static void effect_tell(void *arg, const struct message_tell *request)
 {
     struct effects *effects = arg;
-    tellers_tell(effects->parts.tellers, request);
+    notifiers_notify(effects->parts.notifiers, request);
 }
 
 static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
@@ -435,7 +435,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .save_seen = effect_save_seen,
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
-        .open_guest = effect_open_guest,
+        .open_step = effect_open_guest,
         .arm = effect_arm,
         .look = effect_look,
         .tell = effect_tell,
@@ -512,8 +512,8 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
 {
     struct effects *effects = arg;
     char name[SPOOL_NAME_SIZE];
-    if (tellers_is_cell(id)) {
-        tellers_clear_cell(effects->parts.tellers, id);
+    if (notifiers_is_cell(id)) {
+        notifiers_clear_cell(effects->parts.notifiers, id);
         return;
     }
     _cleanup_close_ int dirfd = open_entry(effects, id);
@@ -562,7 +562,7 @@ int effects_load(struct effects *effects, struct error *err)
         if (!spool_parse_name(entry->d_name, &id))
             continue;
         if (id.step != 0) {
-            guests_find(effects->parts.guests, &id);
+            exec_steps_find(effects->parts.exec_steps, &id);
             continue;
         }
         _cleanup_close_ int dirfd = open_entry(effects, &id);

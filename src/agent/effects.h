@@ -7,13 +7,13 @@
 #include "agent/core/agent_core.h"
 #include "agent/confine/confine.h"
 #include "agent/gpu/check.h"
-#include "agent/gpu/watch.h"
-#include "agent/attach/guests.h"
+#include "agent/gpu/usage_watch.h"
+#include "agent/attach/exec_steps.h"
 #include "agent/launch/launcher.h"
 #include "agent/agent_link.h"
 #include "agent/launch/lease_look.h"
 #include "agent/attach/log_stream.h"
-#include "agent/notify/teller.h"
+#include "agent/notify/notifier.h"
 
 struct effects;
 
@@ -24,12 +24,12 @@ struct effects_parts {
     const struct confine *confine;
     struct confine_state *cells;
     struct log_streams *streams;
-    struct guests *guests;
+    struct exec_steps *exec_steps;
     const char *link_path; // the controller's socket, seen from the spool
-    struct gpu_watch *watch;
+    struct usage_watch *watch;
     struct gpu_check *check;
     struct lease_looks *looks;
-    struct tellers *tellers;
+    struct notifiers *notifiers;
     void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
     void *arg;
     int state_fd;           // persist.h

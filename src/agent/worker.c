@@ -29,12 +29,12 @@
 #include "agent/gpu/devices.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/helper.h"
-#include "agent/gpu/watch.h"
+#include "agent/gpu/usage_watch.h"
 #include "agent/guard.h"
 #include "agent/host/persist.h"
 #include "agent/host/user_resolver.h"
 #include "agent/launch/spool_watch.h"
-#include "agent/notify/teller.h"
+#include "agent/notify/notifier.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/files.h"
@@ -64,7 +64,7 @@ struct worker {
     struct job_users users;
     struct user_resolver *resolver;
     struct log_streams *streams;
-    struct guests *guests;
+    struct exec_steps *exec_steps;
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link; // NULL: the controller is away
@@ -72,10 +72,10 @@ struct worker {
     int early_link;          // came before the lock; -1: none
     struct gpu_roster *roster;
     struct gpu_helper *gpus;
-    struct gpu_watch *watch;
+    struct usage_watch *watch;
     struct gpu_check *check;
     struct lease_looks *looks;
-    struct tellers *tellers;
+    struct notifiers *notifiers;
     char boot_id[BOOT_ID_SIZE];
     char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
     bool has_said_hello;
@@ -117,7 +117,7 @@ static void on_hint(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
     if (id->step != 0)
-        guests_look(worker->guests, id);
+        exec_steps_look(worker->exec_steps, id);
     else
         agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
 }
@@ -205,7 +205,7 @@ static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
 /* A sample, once a second. What it says of the GPUs as a whole is told when it changes. */
 static void take_sample(struct worker *worker, const struct gpu_report *report, struct message_gpus *gpus)
 {
-    gpu_watch_usages(worker->watch, &gpus->usages);
+    usage_watch_usages(worker->watch, &gpus->usages);
     if (!text_equal(report->text, worker->told_text)) {
         gpus->gpu_backend = report->backend;
         node_features_list_gpu(report, &gpus->features);
@@ -215,7 +215,7 @@ static void take_sample(struct worker *worker, const struct gpu_report *report, 
         worker->told_text = xstrdup(report->text);
     }
     node_features_clear(&gpus->features);
-    gpu_watch_clear(&gpus->usages);
+    usage_watch_clear(&gpus->usages);
 }
 
 static uint64_t ask_gpus(void *arg, const struct record_list *grants)
@@ -248,9 +248,9 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     struct message_gpus gpus = { .gpus = report->gpus };
     gpu_devices_update(worker->devices, report->backend, &report->gpus);
     if (report->is_sample)
-        gpu_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
+        usage_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     else
-        gpu_watch_own(worker->watch, &gpus.gpus);
+        usage_watch_own(worker->watch, &gpus.gpus);
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
     forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
@@ -327,14 +327,15 @@ static void on_user_resolved(void *arg, const struct spool_id *id)
     agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
-static void open_tellers(struct worker *worker)
+static void open_notifiers(struct worker *worker)
 {
-    const struct tellers_options options = {
+    const struct notifiers_options options = {
         .sendmail = worker->options->sendmail,
         .users = worker->users,
         .devices = worker->devices_err.code == 0 ? worker->devices : NULL,
     };
-    worker->tellers = tellers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
+    worker->notifiers =
+        notifiers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
 }
 
 static int open_effects(struct worker *worker, struct error *err)
@@ -347,24 +348,24 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->resolver =
         user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, on_user_resolved, worker);
     launcher_set_resolver(worker->launcher, worker->resolver);
-    worker->watch = gpu_watch_new(launcher_spool_fd(worker->launcher), "/proc");
+    worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->looks = lease_looks_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
-    worker->guests = guests_new(worker->base, worker->launcher, LINK_SOCKET);
-    open_tellers(worker);
+    worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
+    open_notifiers(worker);
     struct effects_parts parts = {
         .base = worker->base,
         .launcher = worker->launcher,
         .confine = worker->confine,
         .cells = worker->cells,
         .streams = worker->streams,
-        .guests = worker->guests,
+        .exec_steps = worker->exec_steps,
         .link_path = LINK_SOCKET,
         .watch = worker->watch,
         .check = worker->check,
         .looks = worker->looks,
-        .tellers = worker->tellers,
+        .notifiers = worker->notifiers,
         .release_gpus = release_gpus,
         .arg = worker,
         .state_fd = worker->state_fd,
@@ -488,13 +489,13 @@ static void end(struct worker *worker)
     gpu_roster_free(worker->roster);
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
-    tellers_free(worker->tellers);
+    notifiers_free(worker->notifiers);
     effects_free(worker->effects);
     lease_looks_free(worker->looks);
-    gpu_watch_free(worker->watch);
+    usage_watch_free(worker->watch);
     gpu_check_free(worker->check);
     log_streams_free(worker->streams);
-    guests_free(worker->guests);
+    exec_steps_free(worker->exec_steps);
     launcher_close(worker->launcher);
     user_resolver_free(worker->resolver);
     gpu_devices_free(worker->devices);

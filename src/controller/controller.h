@@ -19,7 +19,7 @@ struct streams;       // streams.h: second connections that agents dial back
 struct gpu_history;   // gpu_history.h: what GPUs did
 struct serve;         // http/server.h: the HTTP API
 struct node_registry; // nodes/registry.h: the machines that are nodes
-struct munge_desk;    // munge_desk.h: asks munged who made a credential
+struct munge_worker;  // munge_worker.h: asks munged who made a credential
 struct node_listener; // nodes/listener.h: the port where they dial in
 struct api_gate;      // api/gate.h: the API for other machines
 struct retention;     // retention.h: old jobs leave the store
@@ -35,7 +35,7 @@ struct controller {
     struct node_registry *registry;
     struct node_listener *node_listener;
     struct api_gate *api_gate;
-    struct munge_desk *munge_desk; // NULL: --munge off
+    struct munge_worker *munge_worker; // NULL: --munge off
     struct agent_process *agent;
     struct gpu_history *history;
     struct serve *serve;

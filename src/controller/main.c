@@ -25,7 +25,7 @@
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
 #include "controller/nodes/links.h"
-#include "controller/api/munge_desk.h"
+#include "controller/api/munge_worker.h"
 #include "controller/nodes/listener.h"
 #include "controller/nodes/registry.h"
 #include "controller/prepare.h"
@@ -315,7 +315,7 @@ static void clear(struct program *program)
         if (events[i] != NULL)
             event_free(events[i]);
     retention_free(controller->retention);
-    munge_desk_free(controller->munge_desk);
+    munge_worker_free(controller->munge_worker);
     serve_close(controller->serve);
     controller->is_leaving = true;
     store_close(controller->store); // answers who still waits for it
@@ -349,7 +349,8 @@ static int start(struct program *program, struct error *err)
     if (r < 0)
         return r;
     if (controller->options.is_munge_on)
-        r = munge_desk_new(controller->loop, controller->options.munge_socket, &controller->munge_desk, err);
+        r = munge_worker_new(
+            controller->loop, controller->options.munge_socket, &controller->munge_worker, err);
     if (r < 0)
         return r;
     directory_start(); // from here on nobody waits long for the user database

@@ -77,7 +77,7 @@ static bool is_well(
     return !look->is_unclean && !look->is_held && (present->fault != GPU_FAULT_RESET || is_reset);
 }
 
-static int64_t patience_ms(const struct health_settings *settings, enum gpu_fault present)
+static int64_t timeout_ms(const struct health_settings *settings, enum gpu_fault present)
 {
     return present == GPU_FAULT_LOST ? SEEN_MS : settings->recover_ms;
 }
@@ -112,15 +112,15 @@ enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_
     }
     if (health->well_since_ms == 0)
         health->well_since_ms = look->now_ms;
-    return look->now_ms - health->well_since_ms >= patience_ms(settings, present->fault) ? HEALTH_RETURN
-                                                                                         : HEALTH_STAYS;
+    return look->now_ms - health->well_since_ms >= timeout_ms(settings, present->fault) ? HEALTH_RETURN
+                                                                                        : HEALTH_STAYS;
 }
 
 int64_t gpu_health_next_ms(
     const struct gpu_health *health, const struct health_settings *settings, enum gpu_fault present)
 {
     if (health->well_since_ms != 0)
-        return health->well_since_ms + patience_ms(settings, present);
+        return health->well_since_ms + timeout_ms(settings, present);
     if (health->unclean_since_ms != 0 && present < GPU_FAULT_UNCLEAN)
         return health->unclean_since_ms + settings->unclean_ms;
     return INT64_MAX;

@@ -126,7 +126,7 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
  * True when the attempt whose end `end` tells is to be followed by another one, as the job asked: fills in
  * `cause` and `retry_ms`, as of end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
  */
-bool job_goes_on_after(const struct job *job, struct job_event *end, uint32_t jitter);
+bool job_requeue_decide(const struct job *job, struct job_event *end, uint32_t jitter);
 
 /* What must hold in each state; for tests and --fsck. Returns 0 or -EBADMSG with the rule that is broken. */
 int job_invariant(const struct job *job, struct error *err);

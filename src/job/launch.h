@@ -86,7 +86,7 @@ struct launch_spec {
     int64_t tty_idle_ms;            // ended when nothing goes through its terminal for so long; 0: never
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
-    bool is_guest;
+    bool is_exec_step;
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
     /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */

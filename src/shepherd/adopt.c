@@ -38,7 +38,7 @@ static int adopt(struct shepherd *shepherd)
     if (shepherd_prepare(shepherd, &err) < 0)
         return shepherd_complain(&err);
     shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    saying_adopt(&shepherd->saying, &shepherd->spec, shepherd->spool_fd);
+    status_pipe_adopt(&shepherd->status_pipe, &shepherd->spec, shepherd->spool_fd);
     bool is_started = read_started(shepherd);
     stopping_read(shepherd, &ending);
     watch_step(shepherd, &ending);

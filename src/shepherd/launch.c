@@ -204,10 +204,11 @@ static int open_host(const struct shepherd *shepherd)
     return fd < 0 ? -1 : fd;
 }
 
-/* A guest is born in a cgroup that is another's: what ends with the guest are its own descendants. */
+/* An exec step is born in a cgroup that is another's: what ends with the exec step are its own descendants.
+ */
 static void leave_host(struct shepherd *shepherd)
 {
-    if (!shepherd->spec.is_guest)
+    if (!shepherd->spec.is_exec_step)
         return;
     closep(&shepherd->cgroup_fd);
     shepherd->cgroup_fd = -1;
@@ -252,7 +253,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         .log_path_moved = moved_path,
         .command = argv,
         .environment = &environment,
-        .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_guest,
+        .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_exec_step,
         .status_fd = shepherd->status_fd,
     };
     for (size_t i = 0; i < logs.count; i++)
@@ -262,7 +263,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     enum launch_step failed = STEP_TERMINAL;
     if (r == 0) {
         failed = STEP_SAYING;
-        r = saying_make(&shepherd->saying, spec, shepherd->spool_fd);
+        r = status_pipe_make(&shepherd->status_pipe, spec, shepherd->spool_fd);
     }
     if (r == 0) {
         failed = STEP_CLONE;
@@ -288,7 +289,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     free(argv - 2);
 }
 
-/* The output is whole in the log before the end is told; a guest has none there. */
+/* The output is whole in the log before the end is told; an exec step has none there. */
 static void finish_terminal(struct shepherd *shepherd, const struct ending *ending)
 {
     char text[EVENT_TEXT_MAX];
@@ -296,7 +297,7 @@ static void finish_terminal(struct shepherd *shepherd, const struct ending *endi
     if (!shepherd->terminal.is_open)
         return;
     record_make(shepherd, ending, text, sizeof(text), &exit_record);
-    terminal_finish(&shepherd->terminal, &exit_record, !shepherd->spec.is_guest);
+    terminal_finish(&shepherd->terminal, &exit_record, !shepherd->spec.is_exec_step);
 }
 
 static int end_launch(struct shepherd *shepherd, struct ending *ending)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of the step must not wait for a file server that does not answer: after the patience is over the
+ * The end of the step must not wait for a file server that does not answer: after the timeout the
  * child is left alone with a SIGKILL. It holds nothing of ours that anybody could wait for.
  */
 #include "shepherd/orphan_tail.h"
@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "shepherd/user.h"
 
-#define PATIENCE_MS 2000
+#define TIMEOUT_MS 2000
 
 static _Noreturn void tell(const struct shepherd *shepherd, int fd)
 {
@@ -32,7 +32,7 @@ static _Noreturn void tell(const struct shepherd *shepherd, int fd)
 /* The length of what came until the other side closed; 0 when it did not in time. */
 static size_t hear(int fd, char text[TAIL_SIZE])
 {
-    int64_t deadline_ms = clock_boot_ms() + PATIENCE_MS;
+    int64_t deadline_ms = clock_boot_ms() + TIMEOUT_MS;
     size_t length = 0;
     for (;;) {
         struct pollfd source = { fd, POLLIN, 0 };

@@ -82,7 +82,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         .log_fd = -1,
         .node_oom_kills = -1 };
     terminal_init(&shepherd->terminal);
-    saying_init(&shepherd->saying);
+    status_pipe_init(&shepherd->status_pipe);
     meeting_init(&shepherd->meeting);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
         return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
@@ -113,14 +113,13 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
 static int bind_ctl(struct shepherd *shepherd)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SPOOL_CTL };
-    struct timeval patience = { .tv_sec = HINT_SECONDS };
+    struct timeval timeout = { .tv_sec = HINT_SECONDS };
     (void)unlinkat(shepherd->spool_fd, SPOOL_CTL, 0);
     shepherd->ctl_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (shepherd->ctl_fd < 0 ||
         bind(shepherd->ctl_fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return -errno;
-    return setsockopt(shepherd->ctl_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ? -errno
-                                                                                                  : 0;
+    return setsockopt(shepherd->ctl_fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ? -errno : 0;
 }
 
 int shepherd_prepare(struct shepherd *shepherd, struct error *err)
@@ -155,7 +154,7 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
 void shepherd_drop(const struct shepherd *shepherd)
 {
     const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
-        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->saying.file_fd };
+        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->status_pipe.file_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -170,7 +169,7 @@ void shepherd_close(struct shepherd *shepherd)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         closep(fds[i]);
     terminal_close(&shepherd->terminal);
-    saying_close(&shepherd->saying);
+    status_pipe_close(&shepherd->status_pipe);
     meeting_close(&shepherd->meeting);
     record_clear(&launch_spec_record, &shepherd->spec);
     buffer_clear(&shepherd->record);

@@ -10,7 +10,7 @@
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still
- *   saying.c  S: what the job says of itself
+ *   status_pipe.c  S: what the job says of itself
  *   stopping.c  S: that the step is being stopped, for who adopts it
  *   node_lease.c  S: how long it may run on a node that the controller does not reach
  *   counts.c  S: what the kernel counted at the limits of the attempt
@@ -30,7 +30,7 @@
 #include "job/launch.h"
 #include "shepherd/init.h"
 #include "shepherd/meeting.h"
-#include "shepherd/saying.h"
+#include "shepherd/status_pipe.h"
 #include "shepherd/terminal.h"
 
 /* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
@@ -64,10 +64,10 @@ struct shepherd {
     char *log_path;         // absolute; what I opened
     char *start_text;       // what people should know about the start, or NULL
     struct meeting meeting;
-    int host_pidfd;             // of a guest: the init of the job's own step; -1: gone, or no guest
+    int host_pidfd;             // of an exec step: the init of the job's own step; -1: gone, or no exec step
     struct spool_command early; // a signal that came while it waited to be let go; magic 0: none
     struct terminal terminal;
-    struct saying saying;
+    struct status_pipe status_pipe;
     struct buffer record; // reserved for the exit record
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The terminal of a step (or the pipes of a guest), from the shepherd's side. The bytes are moved by a
+ * The terminal of a step (or the pipes of an exec step), from the shepherd's side. The bytes are moved by a
  * process of its own, T (terminal_process.c): a disk that hangs must not keep S from obeying, and the death
  * of S must not hang up on the job.
  */
@@ -39,7 +39,8 @@ struct terminal_end {
 
 void terminal_init(struct terminal *terminal);
 
-/* Makes the terminal, or the pipes of a guest without one, and binds the door in the working directory. */
+/* Makes the terminal, or the pipes of an exec step without one, and binds the door in the working directory.
+ */
 int terminal_open(struct terminal *terminal, const struct launch_spec *spec);
 
 /* Starts T, which takes over the ends that are ours. */

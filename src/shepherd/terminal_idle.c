@@ -39,7 +39,7 @@ static int64_t warning_ms(int64_t limit_ms)
 void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *spec, int spool_fd)
 {
     *idle = (struct terminal_idle){ .spool_fd = spool_fd, .timer_fd = -1 };
-    if (spec->is_tty && !spec->is_guest)
+    if (spec->is_tty && !spec->is_exec_step)
         idle->limit_ms = spec->tty_idle_ms;
 }
 

@@ -6,8 +6,8 @@
  *
  * A job's terminal is *kept*: what it shows goes to the log, whoever looks, and each viewer reads at his own
  * speed from there (terminal_history.c). One who stops reading costs nothing, and is dropped when the job has
- * ended and he still does not read. A guest's (`mgpu exec`) is *passed on*: it has one viewer and no log, the
- * command waits while he does not read, and is hung up on when he goes.
+ * ended and he still does not read. An exec step's (`mgpu exec`) is *passed on*: it has one viewer and no
+ * log, the command waits while he does not read, and is hung up on when he goes.
  */
 #include <errno.h>
 #include <limits.h>
@@ -33,7 +33,7 @@
 #define VIEWERS_MAX    16
 #define READ_MAX       (64U << 10) // of the step's output in one turn
 #define FLUSH_MS       10000       // without progress, at the end
-#define FIRST_VISIT_MS 20000       // a guest is started for somebody
+#define FIRST_VISIT_MS 20000       // an exec step is started for somebody
 #define HANGUP_MS      5000        // between SIGHUP and SIGKILL
 
 enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
@@ -44,7 +44,7 @@ struct process {
     enum phase phase;
     int sink_fd, source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
     bool is_sink_full; // input waits for room
-    bool has_visit;    // a guest's viewer came
+    bool has_visit;    // an exec step's viewer came
     bool is_hung_up;   // and has gone
     bool has_end;
     struct terminal_end end;
@@ -460,7 +460,7 @@ static void turn(struct process *p)
         on_channel(p);
 }
 
-/* Nothing of the step lives: what is there is all there is. A viewer of a guest may make it wait. */
+/* Nothing of the step lives: what is there is all there is. A viewer of an exec step may make it wait. */
 static void drain(struct process *p)
 {
     bool is_awaited = !p->is_kept && !p->has_visit && !p->is_hung_up;
@@ -522,7 +522,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     (void)prctl(PR_SET_DUMPABLE, 0);
     p->setup = setup;
     p->is_tty = setup->spec->is_tty;
-    p->is_kept = !setup->spec->is_guest;
+    p->is_kept = !setup->spec->is_exec_step;
     p->sink_fd = setup->sink_fd;
     p->door_fd = setup->door_fd;
     p->channel_fd = setup->channel_fd;

@@ -151,7 +151,7 @@ static void obey(struct watch *watch, const struct spool_command *command)
 static void note_saved(struct watch *watch)
 {
     struct ending *ending = watch->ending;
-    if (saying_save(&watch->shepherd->saying) == SAVE_AT_LIMIT)
+    if (status_pipe_save(&watch->shepherd->status_pipe) == SAVE_AT_LIMIT)
         ending->is_timed_out = true;
     if (ending->stop_signal == 0)
         ending->stop_signal = SIGKILL;
@@ -169,12 +169,12 @@ static void end_saved(struct watch *watch)
 /* What it said before it was told does not count; a stop that is said again changes nothing about that. */
 static void await_checkpoint(struct watch *watch, enum spool_save save)
 {
-    struct saying *saying = &watch->shepherd->saying;
-    bool is_saved = saying_drain(saying);
-    if (is_saved && saying_save(saying) != SAVE_UNASKED)
+    struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
+    bool is_saved = status_pipe_drain(status_pipe);
+    if (is_saved && status_pipe_save(status_pipe) != SAVE_UNASKED)
         end_saved(watch);
-    if (saying_save(saying) != SAVE_AT_STOP)
-        saying_ask_save(saying, save);
+    if (status_pipe_save(status_pipe) != SAVE_AT_STOP)
+        status_pipe_ask_save(status_pipe, save);
 }
 
 static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_save save)
@@ -185,18 +185,18 @@ static void stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_sa
         &(struct spool_command){ .signal = signal != 0 ? signal : (uint32_t)SIGTERM, .grace_ms = grace_ms });
 }
 
-static void on_saying(struct watch *watch)
+static void on_status_pipe(struct watch *watch)
 {
-    struct saying *saying = &watch->shepherd->saying;
-    if (saying_read(saying, clock_boot_ms()) && saying_save(saying) != SAVE_UNASKED)
+    struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
+    if (status_pipe_read(status_pipe, clock_boot_ms()) && status_pipe_save(status_pipe) != SAVE_UNASKED)
         end_saved(watch);
 }
 
 /* The last words may be read after the end. */
-static void finish_saying(struct watch *watch)
+static void finish_status_pipe(struct watch *watch)
 {
-    struct saying *saying = &watch->shepherd->saying;
-    if (saying_finish(saying) && saying_save(saying) != SAVE_UNASKED)
+    struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
+    if (status_pipe_finish(status_pipe) && status_pipe_save(status_pipe) != SAVE_UNASKED)
         note_saved(watch);
 }
 
@@ -294,8 +294,9 @@ static void on_terms(struct watch *watch)
     int64_t limit_ms = watch->terms.limit_ms;
     terms_read(&watch->terms, watch->shepherd->spool_fd);
     if (limit_ms != watch->terms.limit_ms) {
-        if (saying_save(&watch->shepherd->saying) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
-            saying_ask_save(&watch->shepherd->saying, SAVE_UNASKED); // that limit is another one now
+        if (status_pipe_save(&watch->shepherd->status_pipe) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
+            status_pipe_ask_save(
+                &watch->shepherd->status_pipe, SAVE_UNASKED); // that limit is another one now
         keep_limit(watch);
     }
     settle_suspension(watch);
@@ -320,13 +321,14 @@ static void on_command(struct watch *watch)
         obey(watch, &command);
 }
 
-/* A guest's viewer has pressed Ctrl-C, or gone. T itself may have been killed: its terminal is gone then. */
+/* An exec step's viewer has pressed Ctrl-C, or gone. T itself may have been killed: its terminal is gone
+ * then. */
 static void on_terminal(struct watch *watch)
 {
     struct terminal *terminal = &watch->shepherd->terminal;
     struct spool_command command;
     ssize_t n = recv(terminal->channel_fd, &command, sizeof(command), MSG_DONTWAIT | MSG_TRUNC);
-    if (is_command(&command, n) && watch->shepherd->spec.is_guest)
+    if (is_command(&command, n) && watch->shepherd->spec.is_exec_step)
         obey(watch, &command);
     if (n != 0)
         return;
@@ -334,7 +336,8 @@ static void on_terminal(struct watch *watch)
     terminal->channel_fd = -1;
 }
 
-/* The job is over: so are its guests, at once. What ends the rest of the job may have been quicker than we.
+/* The job is over: so are its exec_steps, at once. What ends the rest of the job may have been quicker than
+ * we.
  */
 static void on_host_gone(struct watch *watch)
 {
@@ -497,13 +500,13 @@ static void turn(struct watch *watch)
         [SOURCE_CGROUP] = { is_rest ? watch->events_fd : -1, POLLPRI, 0 },
         [SOURCE_TERMINAL] = { shepherd->terminal.channel_fd, POLLIN, 0 },
         [SOURCE_HOST] = { shepherd->host_pidfd, POLLIN, 0 },
-        [SOURCE_SAYING] = { is_rest ? -1 : saying_source(&shepherd->saying, now_ms), POLLIN, 0 },
+        [SOURCE_SAYING] = { is_rest ? -1 : status_pipe_source(&shepherd->status_pipe, now_ms), POLLIN, 0 },
     };
-    if (poll(sources, SOURCES, is_rest ? -1 : saying_wait_ms(&shepherd->saying, now_ms)) < 0)
+    if (poll(sources, SOURCES, is_rest ? -1 : status_pipe_wait_ms(&shepherd->status_pipe, now_ms)) < 0)
         return;
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
-    /* First: with its job a guest is killed, and that is then why its init has gone. */
+    /* First: with its job an exec step is killed, and that is then why its init has gone. */
     if (sources[SOURCE_HOST].revents != 0)
         on_host_gone(watch);
     if (sources[SOURCE_PROCESS].revents != 0) {
@@ -530,7 +533,7 @@ static void turn(struct watch *watch)
     if (sources[SOURCE_IDLE].revents != 0)
         keep_idle(watch);
     if (sources[SOURCE_SAYING].revents != 0)
-        on_saying(watch);
+        on_status_pipe(watch);
     if (sources[SOURCE_LEASE].revents != 0)
         keep_lease(watch);
 }
@@ -551,7 +554,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     terminal_idle_open(&watch.idle, &shepherd->spec, shepherd->spool_fd);
     if (shepherd->init_pidfd < 0)
         on_init_gone(&watch);
-    else if (shepherd->spec.is_guest && shepherd->host_pidfd < 0)
+    else if (shepherd->spec.is_exec_step && shepherd->host_pidfd < 0)
         on_host_gone(&watch);
     if (shepherd->early.magic != 0)
         obey(&watch, &shepherd->early);
@@ -566,7 +569,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         if (watch.phase != WATCH_OVER)
             turn(&watch);
     }
-    finish_saying(&watch);
+    finish_status_pipe(&watch);
     terms_close(&watch.terms);
     terminal_idle_close(&watch.idle);
     node_lease_close(&watch.lease);

@@ -299,7 +299,7 @@ static int tell_idle(
     return 0;
 }
 
-static int (*const tellers[EVENT_TYPES])(
+static int (*const notifiers[EVENT_TYPES])(
     struct replay *, const struct job *, const struct job_event *, struct error *) = {
     [EVENT_SUBMITTED] = tell_submitted,
     [EVENT_STARTED] = tell_started,
@@ -319,8 +319,8 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
     const struct job_event *event = &turn->event;
     int r = replay_apply(replay, turn, &before, err);
     struct job *job = replay_find(replay, event->job);
-    if (r == 0 && tellers[event->type] != NULL)
-        r = tellers[event->type](replay, job, event, err);
+    if (r == 0 && notifiers[event->type] != NULL)
+        r = notifiers[event->type](replay, job, event, err);
     if (r < 0)
         return r;
     if (job_state_is_active(before) && !job_state_is_active(job->state))

@@ -266,17 +266,17 @@ const struct record_type message_open_terminal_record =
     RECORD_TYPE(MESSAGE_OPEN_TERMINAL, "OPEN_TERMINAL", struct message_open_terminal, open_terminal_fields);
 
 static const struct record_field open_guest_fields[] = {
-    ATTEMPT_FIELDS(struct message_open_guest),
-    RECORD_FIELD(6, RECORD_U64, struct message_open_guest, stream, 0),
-    RECORD_FIELD(7, RECORD_STRINGS, struct message_open_guest, command, SPEC_COMMAND_MAX),
-    RECORD_FIELD(8, RECORD_ENV, struct message_open_guest, env, SPEC_ENV_MAX),
-    RECORD_FIELD(9, RECORD_STRING, struct message_open_guest, cwd, SPEC_PATH_MAX),
-    RECORD_FIELD(10, RECORD_BOOL, struct message_open_guest, is_tty, 0),
-    RECORD_FIELD(11, RECORD_U32, struct message_open_guest, rows, 0),
-    RECORD_FIELD(12, RECORD_U32, struct message_open_guest, columns, 0),
+    ATTEMPT_FIELDS(struct message_open_step),
+    RECORD_FIELD(6, RECORD_U64, struct message_open_step, stream, 0),
+    RECORD_FIELD(7, RECORD_STRINGS, struct message_open_step, command, SPEC_COMMAND_MAX),
+    RECORD_FIELD(8, RECORD_ENV, struct message_open_step, env, SPEC_ENV_MAX),
+    RECORD_FIELD(9, RECORD_STRING, struct message_open_step, cwd, SPEC_PATH_MAX),
+    RECORD_FIELD(10, RECORD_BOOL, struct message_open_step, is_tty, 0),
+    RECORD_FIELD(11, RECORD_U32, struct message_open_step, rows, 0),
+    RECORD_FIELD(12, RECORD_U32, struct message_open_step, columns, 0),
 };
-const struct record_type message_open_guest_record =
-    RECORD_TYPE(MESSAGE_OPEN_GUEST, "OPEN_GUEST", struct message_open_guest, open_guest_fields);
+const struct record_type message_open_step_record =
+    RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
 
 static const struct record_field tell_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_tell, notice, 0),
@@ -378,7 +378,7 @@ static const struct record_type *const types[] = {
     &message_look_record,
     &message_process_record,
     &message_open_terminal_record,
-    &message_open_guest_record,
+    &message_open_step_record,
     &message_signal_record,
     &message_terms_record,
     &message_tell_record,

@@ -15,7 +15,7 @@
  *   HEARTBEAT (sent at)       ───────>
  *                             <─────── HEARD (the same)          silence of either side ends the link
  *                             <─────── OPEN_LOG (stream id)
- *                             <─────── OPEN_TERMINAL, OPEN_GUEST (stream id), SIGNAL
+ *                             <─────── OPEN_TERMINAL, OPEN_STEP (stream id), SIGNAL
  *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
  *   "stop at the end of the file", and closes to say "enough".
  *
@@ -72,7 +72,7 @@ enum message_id {
     MESSAGE_SIGNAL = 120,
     MESSAGE_TERMS,
     MESSAGE_OPEN_TERMINAL = 150,
-    MESSAGE_OPEN_GUEST,
+    MESSAGE_OPEN_STEP,
     MESSAGE_TELL = 165,
     MESSAGE_TOLD,
     MESSAGE_JOIN = 170,
@@ -383,7 +383,7 @@ struct message_open_terminal {
 };
 
 /* A further process in a running job: the next free step of its attempt. */
-struct message_open_guest {
+struct message_open_step {
     uint64_t job;
     uint32_t attempt, step, task; // of the step it joins
     uint64_t token;
@@ -474,7 +474,7 @@ extern const struct record_type message_stream_record;
 extern const struct record_type message_look_record;
 extern const struct record_type message_process_record;
 extern const struct record_type message_open_terminal_record;
-extern const struct record_type message_open_guest_record;
+extern const struct record_type message_open_step_record;
 extern const struct record_type message_tell_record;
 extern const struct record_type message_told_record;
 extern const struct record_type message_join_record;

@@ -42,7 +42,7 @@ void tls_dial_tune(int fd)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-void tls_dial_set_patience(int fd, unsigned ms)
+void tls_dial_set_timeout(int fd, unsigned ms)
 {
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
@@ -80,7 +80,7 @@ static int connect_one(const struct addrinfo *address, int64_t until_boot_ms, in
     if (fd < 0)
         return -errno;
     tls_dial_tune(fd);
-    tls_dial_set_patience(fd, TLS_DIAL_PATIENCE_MS);
+    tls_dial_set_timeout(fd, TLS_DIAL_TIMEOUT_MS);
     if (connect(fd, address->ai_addr, address->ai_addrlen) < 0) {
         int failure = 0;
         socklen_t length = sizeof(failure);

@@ -33,8 +33,8 @@ int tls_dial_receive(
  * still there. */
 void tls_dial_tune(int fd);
 
-#define TLS_DIAL_PATIENCE_MS 30000
+#define TLS_DIAL_TIMEOUT_MS 30000
 
 /* How long the other machine may acknowledge nothing, or take nothing of what waits for it, before the
  * connection breaks; 0: silence is borne for a quarter of an hour, and not taking for ever. */
-void tls_dial_set_patience(int fd, unsigned ms);
+void tls_dial_set_timeout(int fd, unsigned ms);

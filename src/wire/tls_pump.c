@@ -208,7 +208,7 @@ static void leave(struct tls_pump *pump)
 {
     pump->has_left = true;
     close_pipe(&pump->in);
-    tls_dial_set_patience(pump->net_fd, TLS_DIAL_PATIENCE_MS);
+    tls_dial_set_timeout(pump->net_fd, TLS_DIAL_TIMEOUT_MS);
 }
 
 /* A plain side that breaks is one that has left: that is how programs end. */

@@ -82,7 +82,7 @@ void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int p
         session->next->where = &session->next;
     sessions->first = session;
     tls_dial_tune(net_fd);
-    tls_dial_set_patience(net_fd, is_taken_at_once(ssl) ? TLS_DIAL_PATIENCE_MS : 0);
+    tls_dial_set_timeout(net_fd, is_taken_at_once(ssl) ? TLS_DIAL_TIMEOUT_MS : 0);
     session->pump = tls_pump_new(sessions->base, ssl, net_fd, plain_fd, on_pump_end, session);
 }
 

@@ -10,7 +10,7 @@
  * relative to the working directory. */
 void terminal_visit_open(int spool_fd, const char *link_path, const struct message_open_terminal *request);
 
-/* --- for guests, whose terminal is made for one visit --- */
+/* --- for exec_steps, whose terminal is made for one visit --- */
 
 /* A connection to the controller, or a negative errno; never waits. */
 int terminal_visit_dial(const char *link_path);

@@ -316,7 +316,7 @@ static int on_open_terminal(struct agent_core *core, int64_t boot_ms, const void
 
 static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    core->effects.open_guest(core->effects.arg, message);
+    core->effects.open_step(core->effects.arg, message);
     return 0;
 }
 
@@ -371,7 +371,7 @@ static const struct {
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
     { MESSAGE_LOOK, LINK_OBEYING, on_look },
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
-    { MESSAGE_OPEN_GUEST, LINK_OBEYING, on_open_guest },
+    { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_guest },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_TERMS, LINK_OBEYING, on_terms },
     { MESSAGE_TELL, LINK_OBEYING, on_tell },

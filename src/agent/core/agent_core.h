@@ -50,9 +50,9 @@ struct agent_effects {
     /* Makes the epoch durable before anything is done in its name. */
     int (*save_epoch)(void *arg, uint64_t epoch, struct error *err);
     void (*open_log)(void *arg, const struct message_open_log *request);
-    /* Terminals and guests are looked for in the spool; their streams tell what became of it. */
+    /* Terminals and exec_steps are looked for in the spool; their streams tell what became of it. */
     void (*open_terminal)(void *arg, const struct message_open_terminal *request);
-    void (*open_guest)(void *arg, const struct message_open_guest *request);
+    void (*open_step)(void *arg, const struct message_open_step *request);
     /* One timer: call agent_core_timer() at that time; the last call counts. */
     void (*arm)(void *arg, int64_t boot_ms);
     /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */

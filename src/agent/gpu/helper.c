@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The current helper samples all GPUs but those at which a helper before it hung as a whole. (A GPU that
- * hangs later is lost by the helper's own word, and the helper goes on: gpu/turns.h.) For one that ails (it
+ * hangs later is lost by the helper's own word, and the helper goes on: gpu/pollers.h.) For one that ails (it
  * hangs, fell off the bus, is not listed any more) a trial is started from time to time: another helper that
  * includes it, and no other that ails. When the trial sees it well it becomes the current one; until then
  * nobody misses anything.

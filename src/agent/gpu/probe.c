@@ -14,7 +14,7 @@
 #include "agent/gpu/gpu.h"
 #include "agent/gpu/place.h"
 #include "agent/gpu/report.h"
-#include "agent/gpu/turns.h"
+#include "agent/gpu/pollers.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -37,8 +37,8 @@ struct probe {
     const struct gpu_spec *spec;
     struct gpu_stage *stage;
     void *state;
-    struct gpu_turns *turns; // NULL until the first report
-    bool has_found;          // and says so: `found` GPUs
+    struct gpu_pollers *turns; // NULL until the first report
+    bool has_found;            // and says so: `found` GPUs
     size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
 };
@@ -181,7 +181,7 @@ static int sample(struct probe *probe, int fd, enum wake wake)
 {
     bool is_full = wake == WAKE_PERIOD, is_answer = true;
     if (probe->turns != NULL)
-        is_answer = gpu_turns_read(probe->turns, is_full, &probe->report.gpus);
+        is_answer = gpu_pollers_read(probe->turns, is_full, &probe->report.gpus);
     else
         read_in_order(probe, is_full);
     if (is_full && probe->has_found)
@@ -195,7 +195,7 @@ static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
 {
     char asked[256];
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
-        { .fd = gpu_turns_fd(probe->turns), .events = POLLIN } };
+        { .fd = gpu_pollers_fd(probe->turns), .events = POLLIN } };
     int ready = 0;
     int64_t left = until_ms - clock_boot_ms();
     do {
@@ -238,10 +238,11 @@ int gpu_probe_run(
         do {
             r = sample(&probe, fd, wake);
             if (probe.turns == NULL && !probe.report.is_final)
-                probe.turns = gpu_turns_new(probe.backend, probe.state, stage, &probe.report.gpus, silent_ms);
+                probe.turns =
+                    gpu_pollers_new(probe.backend, probe.state, stage, &probe.report.gpus, silent_ms);
             next_ms += wake == WAKE_PERIOD ? period_ms : 0;
         } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
-        if (!gpu_turns_end(probe.turns))
+        if (!gpu_pollers_end(probe.turns))
             return EXIT_FAILURE; // threads hang in what would be freed
         probe.backend->close(probe.state);
     }

@@ -38,9 +38,9 @@ struct fork_client *fork_client_open(const char *shepherd)
         return NULL;
     _cleanup_close_ int ours = pair[0];
     _cleanup_close_ int theirs = pair[1];
-    struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-    if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-        setsockopt(ours, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+    struct timeval timeout = { .tv_sec = ANSWER_SECONDS };
+    if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        setsockopt(ours, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
         return NULL;
     char program[] = "mgpu-shepherd", mode[] = "--fork-server=3"; // CHILD_FD
     _cleanup_free_ char *room = make_room();

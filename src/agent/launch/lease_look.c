@@ -24,7 +24,7 @@ struct waiting {
 struct lease_looks {
     struct event_base *base;
     const struct job_users *users;
-    struct gpu_watch *watch;
+    struct usage_watch *watch;
     lease_seen_fn *on_seen;
     void *arg;
     struct waiting *first;
@@ -35,7 +35,7 @@ static void waiting_free(struct waiting *waiting)
     *waiting->where = waiting->next;
     if (waiting->next != NULL)
         waiting->next->where = waiting->where;
-    gpu_watch_unawait(waiting->looks->watch, waiting->job);
+    usage_watch_unawait(waiting->looks->watch, waiting->job);
     event_free(waiting->event);
     closep(&waiting->pidfd);
     free(waiting);
@@ -90,7 +90,7 @@ static void await(struct lease_looks *looks, const struct message_look *request)
         waiting->next->where = &waiting->next;
     looks->first = waiting;
     (void)event_add(waiting->event, NULL);
-    gpu_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
+    usage_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
 }
 
 /* What nobody may adopt, whoever asks. */
@@ -106,7 +106,7 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
             (int)pid, looks->users->node);
         return error_hint(err, "its mgpu-agent was started without --allow-root-jobs");
     }
-    uint64_t job = gpu_watch_job_of(looks->watch, pid, clock_boot_ms(), clock_wall_ms());
+    uint64_t job = usage_watch_job_of(looks->watch, pid, clock_boot_ms(), clock_wall_ms());
     if (job != 0) {
         (void)error_set(err, -EEXIST, "process %d belongs to job %" PRIu64 " already", (int)pid, job);
         return error_hint(err, "mgpu show %" PRIu64, job);
@@ -134,7 +134,7 @@ static void answer(struct lease_looks *looks, const struct message_look *request
         .gid = facts.gid,
         .command = r == 0 ? facts.command : (struct strings){ 0 },
     };
-    _cleanup_free_ char *gpu_ids = r == 0 ? gpu_watch_gpus_of(looks->watch, facts.pid, facts.start) : NULL;
+    _cleanup_free_ char *gpu_ids = r == 0 ? usage_watch_gpus_of(looks->watch, facts.pid, facts.start) : NULL;
     seen.gpu_ids = gpu_ids;
     looks->on_seen(looks->arg, &seen);
     process_facts_clear(&facts);
@@ -149,7 +149,7 @@ void lease_looks_take(struct lease_looks *looks, const struct message_look *requ
 }
 
 struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
-    struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg)
+    struct usage_watch *watch, lease_seen_fn *on_seen, void *arg)
 {
     struct lease_looks *looks = xcalloc(1, sizeof(*looks));
     *looks =

@@ -7,7 +7,7 @@
 
 #include <event2/event.h>
 
-#include "agent/gpu/watch.h"
+#include "agent/gpu/usage_watch.h"
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
@@ -17,7 +17,7 @@ typedef void(lease_seen_fn)(void *arg, const struct message_process *process);
 
 /* `watch` is borrowed. */
 struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
-    struct gpu_watch *watch, lease_seen_fn *on_seen, void *arg);
+    struct usage_watch *watch, lease_seen_fn *on_seen, void *arg);
 void lease_looks_free(struct lease_looks *looks);
 
 /* This lease waits no more. */

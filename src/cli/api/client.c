@@ -21,7 +21,7 @@
 #include "cli/term/field.h"
 #include "cli/api/loopback.h"
 #include "cli/api/remote.h"
-#include "cli/api/vouch.h"
+#include "cli/api/munge_auth.h"
 
 #define SYSTEM_RUN_DIR   "/run/mgpu"
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"
@@ -63,7 +63,7 @@ void client_clear(struct client *client)
     http_client_free(client->http);
     free(client->path);
     free(client->token);
-    vouch_free(client->vouch);
+    munge_auth_free(client->vouch);
     *client = (struct client){ 0 };
 }
 
@@ -193,13 +193,13 @@ static int connect_to_host(struct client *client, struct http_client **ret, stru
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
     bool is_munge = false;
-    int r = vouch_is_wanted(&is_munge, err);
+    int r = munge_auth_is_wanted(&is_munge, err);
     if (r == 0 && !is_munge && client->token == NULL)
         r = remote_token(&client->token, err);
     if (r == 0)
         r = remote_connect(client->host, connect_ms(client), &http, err);
     if (r == 0 && is_munge)
-        r = vouch_begin(&client->vouch, http, err);
+        r = munge_auth_begin(&client->vouch, http, err);
     if (r < 0)
         return r;
     if (!is_munge)
@@ -353,7 +353,7 @@ int client_call(struct client *client, const char *method, const char *path, con
         was_open = false;
         if (is_stale)
             continue;
-        if (client->path == NULL || clock_boot_ms() - first_ms >= client->patience_ms)
+        if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
             return err != NULL && r != -EHOSTDOWN ? (err->code = -EAGAIN) : r;
         client_back_off(&delay_ms);
     }

@@ -15,18 +15,18 @@
 #define CLIENT_PATIENT_MS 60000 // how long a verb that waits lives through the absence of mgpud
 
 struct client {
-    const char *host;       // --server or MGPU_HOST: another machine; NULL: this one
-    char *token;            // for it
-    struct vouch *vouch;    // or MUNGE, for each request; see vouch.h
-    const char *asked_path; // --socket or MGPU_SOCKET; NULL: look in the usual places
-    char *path;             // where mgpud was found
+    const char *host;         // --server or MGPU_HOST: another machine; NULL: this one
+    char *token;              // for it
+    struct munge_auth *vouch; // or MUNGE, for each request; see vouch.h
+    const char *asked_path;   // --socket or MGPU_SOCKET; NULL: look in the usual places
+    char *path;               // where mgpud was found
     uid_t server_uid;
     struct http_client *http; // a connection to use again, or NULL
     int connect_ms;           // how long connecting may take; 0: the usual
     int answer_ms;            // how long an answer may take; 0: the usual
     int64_t conflict_job;     // of the latest -EEXIST: the job that its submit key made; 0: not said
     const char *header;       // one more line of each request, or NULL
-    int64_t patience_ms;      // once mgpud has been reached: try again for this long when it goes away
+    int64_t timeout_ms;       // once mgpud has been reached: try again for this long when it goes away
 };
 
 /* `socket` is the value of --socket or NULL, `host` that of --server. */
@@ -55,7 +55,7 @@ int client_connect(struct client *client, struct http_client **ret, struct error
 /*
  * One request with a JSON body (or NULL) and a JSON answer (`ret` may be NULL). An error answer becomes its
  * sentence, hint and errno. Every request of the API may be repeated safely (a submission carries its key),
- * so one that is lost with its connection is sent again within the client's patience.
+ * so one that is lost with its connection is sent again within the client's timeouts.
  */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
     struct error *err);

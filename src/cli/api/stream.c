@@ -107,9 +107,9 @@ static int plan_retry(struct stream *stream, int code, struct error *err)
         stream->lost_ms = now;
         stream->delay_ms = 0;
     }
-    if (now - stream->lost_ms >= stream->client->patience_ms) {
+    if (now - stream->lost_ms >= stream->client->timeout_ms) {
         (void)error_wrap(
-            err, "mgpud did not come back within %lld s", (long long)(stream->client->patience_ms / 1000));
+            err, "mgpud did not come back within %lld s", (long long)(stream->client->timeout_ms / 1000));
         return code;
     }
     stream->state = STREAM_AWAY;

@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "cli/api/exit_code.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/options/talk.h"
 
 #define READY_WAIT_MS  60000
@@ -65,7 +65,7 @@ static void be_daemon(const struct feed_daemon *daemon, const char *ready, pid_t
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() == parent && setenv("NOTIFY_SOCKET", ready, 1) == 0)
-        (void)front_execute(&daemon->words, &err);
+        (void)compat_execute(&daemon->words, &err);
     talk_error("start", &err);
     _exit(EXIT_UNREACHABLE);
 }

@@ -11,7 +11,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/feed/feed.h"
 #include "cli/term/field.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
@@ -170,8 +170,8 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
                             settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
                             settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
-    front_allow_root(words);
-    front_tell_root();
+    compat_allow_root(words);
+    compat_tell_root();
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
 }

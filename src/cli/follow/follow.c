@@ -77,7 +77,7 @@ struct follow {
 static int take_output(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
-    patience_hear(follow->options->patience);
+    timeouts_hear(follow->options->timeouts);
     if (!follow->is_stdout_gone)
         buffer_append(&follow->pending, bytes, length);
     return 0;
@@ -281,7 +281,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (job == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud is no JSON");
     set_job(follow, job);
-    patience_hear(follow->options->patience);
+    timeouts_hear(follow->options->timeouts);
     int64_t attempt = field_integer(job, "attempt", 0);
     bool is_attempt_over = follow->phase == FOLLOW_RUNNING && !job_is_done(job) &&
                            (field_is(job, "state", "queued") || attempt > follow->attempt);
@@ -462,7 +462,7 @@ static int least(int a, int b)
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = follow->pending.length > 0;
-    int wait_ms = least(waiting_line_wait_ms(&follow->line), patience_left_ms(follow->options->patience));
+    int wait_ms = least(waiting_line_wait_ms(&follow->line), timeouts_left_ms(follow->options->timeouts));
     struct pollfd fds[CHANNELS + 3 + FOLLOW_PARTS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
@@ -557,7 +557,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
     follow.parts = (struct follow_parts){ .call = call, .job = follow.id, .attempt = follow.attempt };
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
-    call->client.patience_ms = CLIENT_PATIENT_MS;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call, options->ctrl_c == CTRL_C_DETACH);
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
@@ -567,7 +567,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r == 0)
-            r = patience_check(options->patience, err);
+            r = timeouts_check(options->timeouts, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
             return error_hint(err, "the job goes on by itself: mgpu logs -f %" PRIu64, follow.id);

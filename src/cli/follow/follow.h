@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/options/call.h"
-#include "cli/api/patience.h"
+#include "cli/api/timeouts.h"
 
 /* What Ctrl-C means to a job that runs without a terminal. */
 enum ctrl_c {
@@ -23,7 +23,7 @@ struct follow_options {
     uint64_t output_begin; // bytes that the file of -o held before the job
     json_t **ret_job;
     /* -ETIME when it is exhausted; the job goes on. NULL: it never is. */
-    struct patience *patience;
+    struct timeouts *timeouts;
 };
 
 /*

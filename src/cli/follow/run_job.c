@@ -71,7 +71,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
         session_say_detached(call, path);
         return EXIT_OK;
     }
-    call->client.patience_ms = CLIENT_PATIENT_MS;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     r = job_end_await_attempt(call, path, ret_job, err);
     return r == 0 && status < 0 && job_is_done(*ret_job)
                ? print_rest(call, path, options->rank, *ret_job, position, err)

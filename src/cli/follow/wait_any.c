@@ -64,7 +64,7 @@ static int look(struct race *race, size_t i, json_t **ret, struct error *err)
     if (r <= 0)
         return r;
     const struct http_answer *answer = stream_answer(&race->streams[i]);
-    /* The server's own patience is shorter than ours may be. */
+    /* The server's own timeout is shorter than ours may be. */
     if (answer->status == 408) {
         ask(race, i);
         return 0;

@@ -43,7 +43,7 @@ static void paint(const char *picture, bool is_tty)
 int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *arg, struct error *err)
 {
     bool is_tty = isatty(STDOUT_FILENO) == 1;
-    call->client.patience_ms = CLIENT_PATIENT_MS;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     if (is_tty)
         (void)fputs("\033[2J", stdout);
     for (;;) {

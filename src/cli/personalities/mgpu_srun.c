@@ -16,7 +16,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
@@ -28,34 +28,34 @@
 #define OLD_SOCKET "/tmp/mgpu_scheduler.sock"
 
 struct srun_options {
-    struct submit_options submit; // first: front_set
+    struct submit_options submit; // first: compat_set
     bool is_interactive;
 };
 
 static int set_gpu_ids(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "gpu-ids", "--gpu-ids", value, err);
+    return compat_set(call, "gpu-ids", "--gpu-ids", value, err);
 }
 
 /* A number of MiB; a size with its unit is understood too. */
 static int set_memory(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "gpu-mem", "--mem", value, err);
+    return compat_set(call, "gpu-mem", "--mem", value, err);
 }
 
 static int set_time_limit(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "time", "--time-limit", value, err);
+    return compat_set(call, "time", "--time-limit", value, err);
 }
 
 static int set_priority(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "priority", "--priority", value, err);
+    return compat_set(call, "priority", "--priority", value, err);
 }
 
 static int set_setup(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "setup", "--env-setup-cmd", value, err);
+    return compat_set(call, "setup", "--env-setup-cmd", value, err);
 }
 
 static int set_interactive(void *call, const char *value, struct error *err)
@@ -117,9 +117,9 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     static const struct terminal_options detaching = { .ctrl_c = CTRL_C_DETACH };
     const struct srun_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
-    int r = front_go_home(call, err);
+    int r = compat_go_home(call, err);
     if (r == 0)
-        r = front_set(call, "on-timeout", "--time-limit", "requeue", err);
+        r = compat_set(call, "on-timeout", "--time-limit", "requeue", err);
     if (r == 0)
         r = bound_time_limit(call, err);
     if (r == 0)
@@ -193,7 +193,7 @@ static const struct option_row server_rows[] = {
 /* Where the mgpud that is about to be listens, as it decides it. */
 static char *find_own_socket(int argc, char **argv)
 {
-    const char *directory = front_find_value(argc, argv, "--run-dir");
+    const char *directory = compat_find_value(argc, argv, "--run-dir");
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
     if (directory != NULL)
         return xasprintf("%s/mgpud.sock", directory);
@@ -233,8 +233,8 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     const struct server_options *options = call->options;
     _cleanup_strings_ struct strings words = { 0 };
     strings_add(&words, "mgpud");
-    front_allow_root(&words);
-    front_tell_scope(call, "mgpu_scheduler_server");
+    compat_allow_root(&words);
+    compat_tell_scope(call, "mgpu_scheduler_server");
     if (options->max_time != NULL) {
         strings_take(&words, xasprintf("--max-time=%s", options->max_time));
         strings_take(&words, xasprintf("--default-time=%s", options->max_time));
@@ -242,7 +242,7 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
     link_socket(argc, argv);
-    return front_execute(&words, err);
+    return compat_execute(&words, err);
 }
 
 static const struct command server_command = {

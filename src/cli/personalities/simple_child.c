@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/options/talk.h"
 
 static void fill_signals(sigset_t *set)
@@ -40,7 +40,7 @@ static _Noreturn void be_child(const struct strings *words, int input, int said,
     (void)dup2(input, STDIN_FILENO);
     if (said >= 0)
         (void)dup2(said, STDERR_FILENO);
-    (void)front_execute(words, &err);
+    (void)compat_execute(words, &err);
     talk_error(NULL, &err);
     _exit(EXIT_SELF);
 }

@@ -15,7 +15,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/selector.h"
 #include "cli/personalities/simple_place.h"
@@ -33,13 +33,13 @@
 #define TIMEOUTS_DEFAULT 30
 
 struct session_options {
-    struct patience patience;
+    struct timeouts timeouts;
     int connection_ms;
 };
 
 /* Of submit, and of monitor, which has no use for most of it. */
 struct simple_options {
-    struct submit_options submit; // first: front_set
+    struct submit_options submit; // first: compat_set
     struct session_options session;
     bool is_interactive;
 };
@@ -62,7 +62,7 @@ static int set_seconds(const char *value, const char *what, int64_t *ret_ms, str
 
 static int set_session(void *call, const char *value, struct error *err)
 {
-    return set_seconds(value, "--session-timeout", &session_of(call)->patience.session_ms, err);
+    return set_seconds(value, "--session-timeout", &session_of(call)->timeouts.session_ms, err);
 }
 
 static int set_connection(void *call, const char *value, struct error *err)
@@ -76,13 +76,13 @@ static int set_connection(void *call, const char *value, struct error *err)
 
 static int set_silence(void *call, const char *value, struct error *err)
 {
-    return set_seconds(value, "--max-wait-time", &session_of(call)->patience.silence_ms, err);
+    return set_seconds(value, "--max-wait-time", &session_of(call)->timeouts.silence_ms, err);
 }
 
 static int set_timeouts(void *call, const char *value, struct error *err)
 {
     return parse_integer(
-        value, "--max-consecutive-timeouts", 1, TIMEOUTS_MAX, &session_of(call)->patience.silent_turns, err);
+        value, "--max-consecutive-timeouts", 1, TIMEOUTS_MAX, &session_of(call)->timeouts.silent_turns, err);
 }
 
 static const struct option_row session_rows[] = {
@@ -96,10 +96,10 @@ static const struct option_row session_rows[] = {
 static struct session_options *open_session(struct call *call)
 {
     struct session_options *session = session_of(call);
-    struct patience *patience = &session->patience;
-    patience->session_ms = patience->session_ms > 0 ? patience->session_ms : SESSION_MS;
-    patience->silence_ms = patience->silence_ms > 0 ? patience->silence_ms : SILENCE_MS;
-    patience->silent_turns = patience->silent_turns > 0 ? patience->silent_turns : TIMEOUTS_DEFAULT;
+    struct timeouts *timeouts = &session->timeouts;
+    timeouts->session_ms = timeouts->session_ms > 0 ? timeouts->session_ms : SESSION_MS;
+    timeouts->silence_ms = timeouts->silence_ms > 0 ? timeouts->silence_ms : SILENCE_MS;
+    timeouts->silent_turns = timeouts->silent_turns > 0 ? timeouts->silent_turns : TIMEOUTS_DEFAULT;
     call->client.connect_ms = session->connection_ms > 0 ? session->connection_ms : CONNECTION_MS;
     return session;
 }
@@ -107,9 +107,9 @@ static struct session_options *open_session(struct call *call)
 /* Shows the job until its end or the session's; the exit status. */
 static int watch(struct call *call, const json_t *job, enum ctrl_c ctrl_c, struct error *err)
 {
-    struct patience *patience = &session_of(call)->patience;
-    const struct follow_options options = { .ctrl_c = ctrl_c, .patience = patience };
-    patience_begin(patience);
+    struct timeouts *timeouts = &session_of(call)->timeouts;
+    const struct follow_options options = { .ctrl_c = ctrl_c, .timeouts = timeouts };
+    timeouts_begin(timeouts);
     int r = follow_job(call, job, &options, err);
     if (r < 0)
         return error_hint(err, "the job goes on: mgpu_simple_client monitor %.16s", field_text(job, "alias"));
@@ -122,12 +122,12 @@ static int set_gpus(void *call, const char *value, struct error *err)
 {
     int64_t gpus = 0;
     int r = parse_integer(value, "--gpus", 1, ASK_GPUS_MAX, &gpus, err);
-    return r < 0 ? r : front_set(call, "gpus", "--gpus", value, err);
+    return r < 0 ? r : compat_set(call, "gpus", "--gpus", value, err);
 }
 
 static int set_node_gpu_ids(void *call, const char *value, struct error *err)
 {
-    return front_set(call, "gpu-ids", "--node-gpu-ids", value, err);
+    return compat_set(call, "gpu-ids", "--node-gpu-ids", value, err);
 }
 
 static int set_interactive(void *call, const char *value, struct error *err)

@@ -16,7 +16,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/feed_events.h"
 #include "cli/term/field.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/personalities/simple_child.h"
@@ -87,7 +87,7 @@ static void make_words(const struct master_options *options, int argc, char **ar
         words, options->node != NULL ? xasprintf("--node=%s", options->node) : xstrdup("--gpus=none"));
     if (options->is_verbose)
         strings_add(words, "--verbose");
-    front_allow_root(words);
+    compat_allow_root(words);
     for (int i = 0; i < argc; i++)
         strings_add(words, argv[i]);
 }
@@ -95,7 +95,7 @@ static void make_words(const struct master_options *options, int argc, char **ar
 /* The socket of a mgpud that has a --run-dir of its own among its words; NULL: it is found by its port. */
 static const char *find_socket(struct call *call, int argc, char **argv)
 {
-    const char *directory = front_find_value(argc, argv, "--run-dir");
+    const char *directory = compat_find_value(argc, argv, "--run-dir");
     _cleanup_free_ char *path = directory != NULL ? xasprintf("%s/mgpud.sock", directory) : NULL;
     return path != NULL ? call_keep(call, path) : NULL;
 }
@@ -176,7 +176,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     (void)simple_place_set_host(
         "--host", simple_place_host(), NULL); // asked for, also when it is the default
     make_words(options, argc, argv, &words);
-    front_tell_scope(call, "mgpu_simple_master");
+    compat_tell_scope(call, "mgpu_simple_master");
     if (!call->is_quiet)
         say_how_to_go_on(options);
     int r = simple_child_start(&child, &words, -1, false, err);

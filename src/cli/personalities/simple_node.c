@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/personalities/simple_child.h"
@@ -108,7 +108,7 @@ static int make_words(
     struct call *call, int argc, char **argv, struct strings *words, int *ret_input, struct error *err)
 {
     const struct node_options *options = call->options;
-    const char *given_state = front_find_value(argc, argv, "--state-dir");
+    const char *given_state = compat_find_value(argc, argv, "--state-dir");
     _cleanup_free_ char *state = own_directory("XDG_STATE_HOME", "/var/lib", "", options->node);
     _cleanup_free_ char *run = own_directory("XDG_RUNTIME_DIR", "/run", "/run", options->node);
     _cleanup_free_ char *ticket = NULL, *place = simple_place_text(1);
@@ -116,7 +116,7 @@ static int make_words(
     strings_take(words, xasprintf("--node=%s", options->node));
     strings_take(words, xasprintf("--state-dir=%s", state));
     strings_take(words, xasprintf("--run-dir=%s", run));
-    front_allow_root(words);
+    compat_allow_root(words);
     if (options->is_verbose)
         strings_add(words, "--verbose");
     for (int i = 0; i < argc; i++)
@@ -158,7 +158,7 @@ static void on_link(struct hearing *hearing)
             hearing->options->node, uname(&self) == 0 ? self.nodename : "this machine");
     (void)fflush(stdout);
     if (!hearing->is_registered)
-        front_tell_root();
+        compat_tell_root();
     hearing->is_registered = true;
 }
 

@@ -15,7 +15,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/api/loopback.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"
@@ -179,11 +179,11 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
     if (options->is_detached)
         strings_add(&words, "--detach");
-    front_allow_root(&words);
-    front_tell_scope(call, "run_server");
+    compat_allow_root(&words);
+    compat_tell_scope(call, "run_server");
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
-    return front_execute(&words, err);
+    return compat_execute(&words, err);
 }
 
 static const struct command server_command = {

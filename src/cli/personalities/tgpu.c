@@ -9,7 +9,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/personalities/front.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
@@ -203,7 +203,7 @@ static int status(struct call *call, int argc, char **argv, struct error *err)
 {
     if (argc == 0)
         return print_statistics(call, err);
-    return front_run(call, &command_show, argc, argv);
+    return compat_run(call, &command_show, argc, argv);
 }
 
 static const struct command tgpu_status = {

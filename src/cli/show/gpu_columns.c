@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/show/away_text.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/term/field.h"
 #include "cli/show/gpu_past.h"
-#include "cli/options/outage_text.h"
+#include "cli/options/maintenance_text.h"
 
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)
@@ -154,7 +154,7 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     _cleanup_free_ char *since = away_since(view, gpu);
     if (since != NULL)
         return xasprintf("node_down %s", since);
-    return outage_text(view, gpu, state == NULL ? "-" : state);
+    return maintenance_text(view, gpu, state == NULL ? "-" : state);
 }
 
 /* A job's process on a GPU that the job has. */

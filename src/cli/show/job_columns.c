@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/show/away_text.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/term/field.h"
 #include "cli/show/progress_text.h"
 #include "cli/show/ps_arrays.h"
@@ -245,7 +245,7 @@ static char *with_fault(const json_t *job, char *text)
  * GPUs unused when that is too long. */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
-    char *away = away_text(view, job);
+    char *away = node_unreachable_text(view, job);
     if (away != NULL) {
         *color = COLOR_RED;
         return away;

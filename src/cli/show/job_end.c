@@ -43,7 +43,7 @@ static int await(struct call *call, const char *id, const char *states, int64_t 
         if (r < 0)
             return r;
         const struct http_answer *answer = stream_answer(&stream);
-        /* The server's own patience is shorter than ours may be. */
+        /* The server's own timeout is shorter than ours may be. */
         if (answer->status == 408)
             continue;
         if (answer->status != 200)

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/options/ask.h"
-#include "cli/show/away_text.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/table.h"
@@ -344,7 +344,7 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
     else
         (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
-    _cleanup_free_ char *away = away_text(view, job);
+    _cleanup_free_ char *away = node_unreachable_text(view, job);
     if (away != NULL)
         (void)fprintf(out, "Its %s; it keeps what it holds until its end is proven.\n", away);
 }

@@ -233,7 +233,7 @@ static void tell_own_priority(struct call *call, const json_t *job)
 
 int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
-    call->client.patience_ms = SUBMIT_PATIENT_MS;
+    call->client.timeout_ms = SUBMIT_PATIENT_MS;
     call->client.header = call->is_json ? NULL : "Prefer: return=minimal";
     int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     call->client.header = NULL;

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "cli/term/field.h"
 #include "cli/show/gpu_columns.h"
-#include "cli/options/outage_text.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 
 #define GIB         (1024.0 * 1024 * 1024)
@@ -74,7 +74,7 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
         *look = is_meant ? LOOK_HELD : LOOK_BAD;
         if (field_is(gpu, "state", "lost") && field_is_known(gpu, "trouble"))
             return field_shown(gpu, "trouble");
-        return outage_text(&view, gpu, field_text(gpu, "state"));
+        return maintenance_text(&view, gpu, field_text(gpu, "state"));
     }
     if (process != NULL) {
         _cleanup_free_ char *user = field_shown(process, "user"), *command = field_shown(process, "command");

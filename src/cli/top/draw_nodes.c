@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "cli/term/field.h"
-#include "cli/options/outage_text.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 
 #define NAME_WIDTH 16
@@ -113,7 +113,7 @@ static void draw_node(struct top *top, const json_t *node, int y, const struct r
     (void)canvas_put(&top->canvas, y, x, NAME_WIDTH, LOOK_TITLE, name);
     x += NAME_WIDTH + 1;
     x += draw_cells(top, y, x, (end - x) / 2, name) + 2;
-    _cleanup_free_ char *state = outage_text(&view, node, is_up ? "up" : field_text(node, "state"));
+    _cleanup_free_ char *state = maintenance_text(&view, node, is_up ? "up" : field_text(node, "state"));
     x += canvas_put(&top->canvas, y, x, end - x, is_up ? LOOK_GOOD : LOOK_BAD, state) + 2;
     _cleanup_free_ char *backend = field_shown(node, "gpu_backend");
     _cleanup_free_ char *version = field_shown(node, "version");

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
-#include "cli/options/outage_text.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 
 #define LABEL_WIDTH 14
@@ -77,7 +77,7 @@ static void draw_note(struct top *top, const struct chart *chart, int y, const j
     const struct view view = top_list_view(top);
     bool is_used =
         field_is(gpu, "state", "free") || field_is(gpu, "state", "used") || field_is(gpu, "state", "shared");
-    _cleanup_free_ char *note = !is_used        ? outage_text(&view, gpu, field_text(gpu, "state"))
+    _cleanup_free_ char *note = !is_used        ? maintenance_text(&view, gpu, field_text(gpu, "state"))
                                 : n_running > 1 ? xasprintf("+%zu more", n_running - 1)
                                                 : xstrdup("");
     int width = canvas_width(note), room = chart->area.width / 2;

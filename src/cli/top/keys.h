@@ -89,7 +89,7 @@ void top_sort_by(struct top *top, int key);
 void top_refresh_now(struct top *top);
 void top_leave(struct top *top);
 
-/* top/deeds.c: what is done to jobs, GPUs and nodes */
+/* top/actions.c: what is done to jobs, GPUs and nodes */
 void top_mark(struct top *top);
 void top_cancel(struct top *top);
 void top_hold(struct top *top);

@@ -58,7 +58,7 @@ enum top_ask_id {
 
 struct top_wire {
     struct stream ask, events;
-    struct client deeds; // what keys do: it must not wait for long
+    struct client actions; // what keys do: it must not wait for long
     struct events parser;
     bool is_listening;     // /events has answered on this connection
     int asked;             // a row of top_asks, -1: none is under way

@@ -155,9 +155,9 @@ static void advance_question(struct top *top, bool is_readable)
 
 void top_wire_init(struct top *top)
 {
-    top->call->client.patience_ms = INT64_MAX / 2;
-    client_init(&top->wire.deeds, top->call->socket, top->call->host);
-    top->wire.deeds.answer_ms = DEED_MS;
+    top->call->client.timeout_ms = INT64_MAX / 2;
+    client_init(&top->wire.actions, top->call->socket, top->call->host);
+    top->wire.actions.answer_ms = DEED_MS;
     top->wire.asked = -1;
     top->wire.parser = (struct events){ .take = take_event, .target = top };
     for (int i = 0; i < ASKS; i++)
@@ -172,7 +172,7 @@ void top_wire_clear(struct top *top)
     stream_clear(&top->wire.ask);
     stream_clear(&top->wire.events);
     events_clear(&top->wire.parser);
-    client_clear(&top->wire.deeds);
+    client_clear(&top->wire.actions);
 }
 
 void top_wire_advance(struct top *top, const bool *is_ready)

@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/verbs/verbs.h"
-#include "cli/verbs/doctor_way.h"
+#include "cli/verbs/connectivity_check.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/options/option_text.h"

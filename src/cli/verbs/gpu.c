@@ -12,8 +12,8 @@
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/options/outage.h"
-#include "cli/options/outage_wait.h"
+#include "cli/options/maintenance.h"
+#include "cli/options/maintenance_wait.h"
 #include "job/ask.h"
 #include "job/foreign.h"
 
@@ -52,15 +52,15 @@ static int run_on(
         if (r < 0)
             return r;
     }
-    return outage_post(call, path, body, err);
+    return maintenance_post(call, path, body, err);
 }
 
 static int run_pause(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *names = json_array();
     int r = run_on(call, API_PATH "/gpus/pause", argc, argv, names, err);
-    if (r == EXIT_OK && ((const struct outage_options *)call->options)->is_waiting)
-        r = outage_wait_gpus(call, names, err);
+    if (r == EXIT_OK && ((const struct maintenance_options *)call->options)->is_waiting)
+        r = maintenance_wait_gpus(call, names, err);
     return r;
 }
 
@@ -68,7 +68,7 @@ static int run_release(struct call *call, int argc, char **argv, struct error *e
 {
     _cleanup_json_ json_t *names = json_array();
     int r = run_on(call, API_PATH "/gpus/release", argc, argv, names, err);
-    return r == EXIT_OK ? outage_wait_released(call, names, err) : r;
+    return r == EXIT_OK ? maintenance_wait_released(call, names, err) : r;
 }
 
 static int run_resume(struct call *call, int argc, char **argv, struct error *err)
@@ -111,7 +111,7 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
             return r;
     }
     (void)json_object_set_new(body, "policy", json_string(policy));
-    return outage_post(call, API_PATH "/gpus/policy", body, err);
+    return maintenance_post(call, API_PATH "/gpus/policy", body, err);
 }
 
 static void complete_policy(const struct completion *completion)
@@ -129,8 +129,8 @@ static const struct command pause_command = {
     .usage = "[OPTIONS] GPU...",
     .help = "Start nothing new on these GPUs (operators)",
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on.",
-    .tables = { outage_rows },
-    .options_size = sizeof(struct outage_options),
+    .tables = { maintenance_rows },
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
     .run = run_pause,
 };
@@ -140,8 +140,8 @@ static const struct command drain_command = {
     .usage = "[OPTIONS] GPU...",
     .help = "The same as pause, and with --wait until nothing runs there (operators)",
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on to its end.",
-    .tables = { outage_rows, outage_wait_rows },
-    .options_size = sizeof(struct outage_options),
+    .tables = { maintenance_rows, maintenance_wait_rows },
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
     .run = run_pause,
 };
@@ -152,8 +152,8 @@ static const struct command release_command = {
     .help = "Pause these GPUs and let go of them, so that they can be reset (operators)",
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list. No job may run there. Returns when no\n"
               "process of mgpu has them open any more; resume takes them back.",
-    .tables = { outage_rows },
-    .options_size = sizeof(struct outage_options),
+    .tables = { maintenance_rows },
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
     .run = run_release,
 };
@@ -164,7 +164,7 @@ static const struct command resume_command = {
     .usage = "GPU...",
     .help = "Use these GPUs again (operators)",
     .detail = "Also those that mgpu has taken out of use itself because they failed: mgpu gpus says why.",
-    .options_size = sizeof(struct outage_options),
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
     .run = run_resume,
 };
@@ -176,7 +176,7 @@ static const struct command policy_command = {
     .detail =
         "avoid: nothing new starts there. fit-around: shares get the memory that is left. ignore: as if\n"
         "nobody were there. default: as mgpud's --foreign says.",
-    .options_size = sizeof(struct outage_options),
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_policy,
     .run = run_policy,
 };

@@ -62,7 +62,7 @@ static int copy(struct call *call, int fd, struct error *err)
     const struct export_options *options = call->options;
     _cleanup_(stream_clear) struct stream stream = { .sink = take_bytes, .sink_target = &fd };
     _cleanup_free_ char *path = xasprintf(API_PATH "/journal?after=%" PRId64, options->after);
-    call->client.patience_ms = CLIENT_PATIENT_MS;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     stream_start(&stream, &call->client, path);
     int r = stream_advance(&stream, false, err);
     while (r == 0) {

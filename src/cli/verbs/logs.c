@@ -418,7 +418,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
-    call->client.patience_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
+    call->client.timeout_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
     if (options->is_follow && jobs.count > FOLLOWED_MAX)
         return error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", jobs.count, FOLLOWED_MAX);
     return print_logs(call, &jobs, err);

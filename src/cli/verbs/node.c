@@ -14,8 +14,8 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/verbs/node_admit.h"
-#include "cli/options/outage.h"
-#include "cli/options/outage_wait.h"
+#include "cli/options/maintenance.h"
+#include "cli/options/maintenance_wait.h"
 
 #define NAME_MAX_SHOWN 100
 
@@ -31,12 +31,12 @@ static int run(struct call *call, const char *action, int argc, char **argv, str
         buffer_append_text(&path, API_PATH "/nodes/");
         http_append_encoded(&path, argv[i]);
         buffer_printf(&path, "/%s", action);
-        int r = outage_post(call, buffer_text(&path), body, err);
+        int r = maintenance_post(call, buffer_text(&path), body, err);
         if (r < 0)
             return r;
     }
-    for (int i = 0; i < argc && ((const struct outage_options *)call->options)->is_waiting; i++) {
-        int r = outage_wait_node(call, argv[i], err);
+    for (int i = 0; i < argc && ((const struct maintenance_options *)call->options)->is_waiting; i++) {
+        int r = maintenance_wait_node(call, argv[i], err);
         if (r < 0)
             return r;
     }
@@ -54,7 +54,7 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
 }
 
 struct fence_options {
-    struct outage_options outage; // the first: its options are shared
+    struct maintenance_options maintenance; // the first: its options are shared
     bool is_yes;
 };
 
@@ -99,7 +99,7 @@ static const struct command fence_command = {
     .name = "node fence",
     .usage = "[OPTIONS] NODE...",
     .help = "Say that these nodes are off: what ran there has ended (operators)",
-    .tables = { outage_reason_rows, fence_rows },
+    .tables = { maintenance_reason_rows, fence_rows },
     .options_size = sizeof(struct fence_options),
     .complete_operand = complete_nodes,
     .run = run_fence,
@@ -109,8 +109,8 @@ static const struct command drain_command = {
     .name = "node drain",
     .usage = "[OPTIONS] NODE...",
     .help = "Start nothing new on these nodes (operators)",
-    .tables = { outage_rows, outage_wait_rows },
-    .options_size = sizeof(struct outage_options),
+    .tables = { maintenance_rows, maintenance_wait_rows },
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_nodes,
     .run = run_drain,
 };
@@ -119,7 +119,7 @@ static const struct command resume_command = {
     .name = "node resume",
     .usage = "NODE...",
     .help = "Use these nodes again (operators)",
-    .options_size = sizeof(struct outage_options),
+    .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_nodes,
     .run = run_resume,
 };

@@ -8,12 +8,12 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/show/away_text.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/options/outage_text.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/follow/watch.h"
 
 struct nodes_options {
@@ -39,7 +39,7 @@ static char *render_state(const struct view *view, const json_t *node, enum colo
     state = state != NULL ? state : is_up ? "up" : "down";
     bool is_lost = strcmp(state, "down") == 0 || strcmp(state, "unreachable") == 0;
     *color = strcmp(state, "up") == 0 ? COLOR_GREEN : is_lost ? COLOR_RED : COLOR_MAGENTA;
-    _cleanup_free_ char *text = outage_text(view, node, state), *since = away_since(view, node);
+    _cleanup_free_ char *text = maintenance_text(view, node, state), *since = away_since(view, node);
     int64_t stopping = field_integer(node, "stopping", 0);
     if (since != NULL && strcmp(state, "unreachable") == 0)
         return xasprintf("%s %s", text, since);

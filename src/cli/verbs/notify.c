@@ -17,7 +17,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/options/option_text.h"
 
-#define PATIENCE_MS 5000 // while the pipe is full
+#define TIMEOUT_MS 5000 // while the pipe is full
 
 struct notify_options {
     const char *progress, *status;
@@ -89,7 +89,7 @@ static int open_pipe(struct error *err)
 /* So few bytes are written whole or not at all. */
 static int write_whole(int fd, const struct buffer *text, struct error *err)
 {
-    int64_t deadline_ms = clock_boot_ms() + PATIENCE_MS;
+    int64_t deadline_ms = clock_boot_ms() + TIMEOUT_MS;
     for (;;) {
         struct pollfd wanted = { .fd = fd, .events = POLLOUT };
         ssize_t n = write(fd, text->bytes, text->length);

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/show/away_text.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/verbs/verbs.h"
 #include "cli/show/enforced.h"
 #include "cli/api/exit_code.h"
@@ -209,7 +209,7 @@ static void print_tries(const struct page *page)
     print_count(page, "retried", "retries", " of these, because it had failed");
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
-    _cleanup_free_ char *away = away_text(&page->view, page->job);
+    _cleanup_free_ char *away = node_unreachable_text(&page->view, page->job);
     if (away != NULL)
         show_print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)

@@ -102,7 +102,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
-    call->client.patience_ms = CLIENT_PATIENT_MS;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     r = options->is_any ? wait_for_any(call, &jobs, deadline_ms, err)
                         : wait_for_all(call, &jobs, deadline_ms, err);
     if (r != -ETIME)

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/api/munge_desk.h"
+#include "controller/api/munge_worker.h"
 #include "controller/http/request.h"
 
 struct visit {
@@ -55,7 +55,7 @@ static void on_claim(void *arg, const struct munge_claim *claim, const struct er
 
 void munge_identify(struct request *request, const char *authorization, void (*next)(struct request *request))
 {
-    struct munge_desk *desk = request->serve->controller->munge_desk;
+    struct munge_worker *desk = request->serve->controller->munge_worker;
     struct error err = { 0 };
     request->who = (struct identity){ 0 };
     if (desk == NULL) {
@@ -68,7 +68,7 @@ void munge_identify(struct request *request, const char *authorization, void (*n
     *visit = (struct visit){ request, next };
     const char *credential = authorization + sizeof(MUNGE_SCHEME) - 1;
     request_ref(request);
-    int r = munge_desk_ask(desk, credential + strspn(credential, " "), on_claim, visit, &err);
+    int r = munge_worker_ask(desk, credential + strspn(credential, " "), on_claim, visit, &err);
     if (r < 0)
         on_claim(visit, NULL, &err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node is told (OPEN_TERMINAL, OPEN_GUEST), dials back, and
+ * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node is told (OPEN_TERMINAL, OPEN_STEP), dials back, and
  * the client's connection is joined to that stream (http/relay.c). The frames in it are not read here.
  *
  * A terminal is its owner's. An administrator may look at it, without typing, where the site allows it; the
@@ -136,7 +136,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     struct controller *controller = request->serve->controller;
     client->expected = streams_expect(controller->streams, on_stream, request);
     if (client->is_exec) {
-        struct message_open_guest message = { .job = job->id,
+        struct message_open_step message = { .job = job->id,
             .attempt = job->attempt,
             .task = (uint32_t)client->rank,
             .token = job->token,
@@ -147,7 +147,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
             .is_tty = client->wish.tty,
             .rows = client->wish.rows,
             .columns = client->wish.columns };
-        links_send(controller->links, link, &message_open_guest_record, &message);
+        links_send(controller->links, link, &message_open_step_record, &message);
         return;
     }
     struct message_open_terminal message = { .job = job->id,

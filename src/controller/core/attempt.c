@@ -69,7 +69,7 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
         event->cause = job_run(job)->requeue_cause;
-    event->type = goes_back || job_goes_on_after(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
+    event->type = goes_back || job_requeue_decide(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
     event->text = text;
     core_drop_usage(entry);

@@ -125,7 +125,7 @@ static void end_at_limit(struct core *core, struct core_entry *entry)
         .end = END_TIME_LIMIT,
         .type = EVENT_PREEMPTED,
         .wall_ms = core->now_ms };
-    if (job_goes_on_after(entry->job, &event, 0))
+    if (job_requeue_decide(entry->job, &event, 0))
         core_change(core, entry, &event, NULL);
     else
         core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);

@@ -210,7 +210,7 @@ static void on_idle(struct core *core, const struct job *job, const struct job_e
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
 }
 
-static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
+static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
     [EVENT_STARTED] = on_started,
     [EVENT_STOP] = on_stop,
     [EVENT_RETURNED] = on_returned,
@@ -225,8 +225,8 @@ static void (*const tellers[EVENT_TYPES])(struct core *, const struct job *, con
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
-    if (tellers[news->event->type] != NULL)
-        tellers[news->event->type](core, job, news->event);
+    if (notifiers[news->event->type] != NULL)
+        notifiers[news->event->type](core, job, news->event);
     if (news->before != JOB_DONE && job->state == JOB_DONE)
         sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
 }

@@ -23,7 +23,7 @@ struct node {
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     bool is_there;
-    int stages, starts, adopts, commands, kills, removes, logs, terminals, guests;
+    int stages, starts, adopts, commands, kills, removes, logs, terminals, exec_steps;
     uint32_t signal;
     int64_t grace_ms;
     int stage_fails, start_fails, command_fails, epoch_fails, remove_fails; // negative errno
@@ -188,10 +188,10 @@ static void node_open_terminal(void *arg, const struct message_open_terminal *re
     node->terminals++;
 }
 
-static void node_open_guest(void *arg, const struct message_open_guest *request)
+static void node_open_guest(void *arg, const struct message_open_step *request)
 {
     struct node *node = arg;
-    node->guests++;
+    node->exec_steps++;
 }
 
 static void node_tell(void *arg, const struct message_tell *request)
@@ -799,13 +799,13 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
 {
     struct node *node = node_connected();
     struct message_open_terminal terminal = { .job = 5, .attempt = 1, .stream = 1 };
-    struct message_open_guest guest = { .job = 5, .attempt = 1, .stream = 2 };
+    struct message_open_step exec_step = { .job = 5, .attempt = 1, .stream = 2 };
     struct message_signal wish = { .job = 5, .attempt = 1, .token = 77, .signal = 2 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_TERMINAL, &terminal, &err), 0);
-    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_GUEST, &guest, &err), 0);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_STEP, &exec_step, &err), 0);
     assert_int_equal(node->terminals, 1);
-    assert_int_equal(node->guests, 1);
+    assert_int_equal(node->exec_steps, 1);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &wish, &err), 0);
     assert_int_equal(node->commands, 0); // nobody knows that attempt
     assert_int_equal(agent_core_attempts(node->core), 0);

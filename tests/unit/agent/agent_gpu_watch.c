@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/gpu/watch.h"
+#include "agent/gpu/usage_watch.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/event.h"
@@ -22,7 +22,7 @@
 
 static char root[64];
 static int spool_fd;
-static struct gpu_watch *watch;
+static struct usage_watch *watch;
 static const struct spool_id id = { .job = 42, .attempt = 1 };
 static char uuid[] = "GPU-0";
 
@@ -67,13 +67,13 @@ static int setup(void **state)
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-watch-XXXXXX");
     assert_non_null(mkdtemp(root));
     spool_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    watch = gpu_watch_new(spool_fd, root);
+    watch = usage_watch_new(spool_fd, root);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    gpu_watch_free(watch);
+    usage_watch_free(watch);
     closep(&spool_fd);
     return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
@@ -83,18 +83,18 @@ static size_t add(int64_t boot_ms, uint32_t percent)
 {
     struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION, .utilization_percent = percent };
     struct record_list gpus = { &gpu, 1 }, usages;
-    gpu_watch_add(watch, &gpus, boot_ms, boot_ms);
-    gpu_watch_usages(watch, &usages);
+    usage_watch_add(watch, &gpus, boot_ms, boot_ms);
+    usage_watch_usages(watch, &usages);
     size_t count = usages.count;
     if (count > 0)
         assert_int_equal(((struct attempt_usage *)usages.items)->token, 99);
-    gpu_watch_clear(&usages);
+    usage_watch_clear(&usages);
     return count;
 }
 
 static uint64_t sampled_at_end(void)
 {
-    struct job_usage *usage = gpu_watch_end(watch, &id);
+    struct job_usage *usage = usage_watch_end(watch, &id);
     uint64_t sampled_ms = usage != NULL ? usage->sampled_ms : 0;
     job_usage_free(usage);
     return sampled_ms;
@@ -119,7 +119,7 @@ static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
     put_started();
     put_exit();
     (void)add(2000, 50);
-    assert_null(gpu_watch_end(watch, &id));
+    assert_null(usage_watch_end(watch, &id));
     assert_int_equal(fstatat(spool_fd, "42.1.0.0/" SPOOL_USAGE, &st, 0), -1);
 }
 
@@ -134,7 +134,7 @@ static void say(const char *status)
 
 static void assert_said(const char *status)
 {
-    struct job_usage *usage = gpu_watch_end(watch, &id);
+    struct job_usage *usage = usage_watch_end(watch, &id);
     assert_non_null(usage);
     assert_int_equal(usage->progress_ppm, 400000);
     assert_true((usage->valid & USAGE_PROGRESS) != 0);
@@ -169,14 +169,14 @@ static void usage_outlives_a_killed_agent(void **state)
     put_started();
     (void)add(2000, 50);
     (void)add(3000, 50); // not kept yet
-    struct gpu_watch *killed = watch;
-    watch = gpu_watch_new(spool_fd, root);
+    struct usage_watch *killed = watch;
+    watch = usage_watch_new(spool_fd, root);
     assert_int_equal(add(4000, 50), 1);
     assert_int_equal(sampled_at_end(), 3000);
-    gpu_watch_free(watch);
-    watch = gpu_watch_new(spool_fd, root);
+    usage_watch_free(watch);
+    watch = usage_watch_new(spool_fd, root);
     assert_int_equal(sampled_at_end(), 3000);
-    gpu_watch_free(killed);
+    usage_watch_free(killed);
 }
 
 static void an_agent_that_leaves_loses_nothing(void **state)
@@ -185,8 +185,8 @@ static void an_agent_that_leaves_loses_nothing(void **state)
     put_started();
     (void)add(2000, 50);
     (void)add(3000, 50);
-    gpu_watch_free(watch);
-    watch = gpu_watch_new(spool_fd, root);
+    usage_watch_free(watch);
+    watch = usage_watch_new(spool_fd, root);
     put_exit();
     assert_int_equal(sampled_at_end(), 2000);
 }
@@ -208,18 +208,18 @@ static void a_removed_attempt_is_forgotten(void **state)
     assert_int_equal(add(2000, 50), 1);
     assert_int_equal(spool_remove(spool_fd, "42.1.0.0"), 0);
     assert_int_equal(add(3000, 50), 0);
-    assert_null(gpu_watch_end(watch, &id));
+    assert_null(usage_watch_end(watch, &id));
 }
 
 static uint64_t idle_at(int64_t boot_ms)
 {
     struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION };
     struct record_list gpus = { &gpu, 1 }, usages;
-    gpu_watch_add(watch, &gpus, boot_ms, boot_ms);
-    gpu_watch_usages(watch, &usages);
+    usage_watch_add(watch, &gpus, boot_ms, boot_ms);
+    usage_watch_usages(watch, &usages);
     const struct attempt_usage *attempt = usages.items;
     uint64_t idle_ms = ((const struct job_usage *)attempt->usage.items)->idle_ms;
-    gpu_watch_clear(&usages);
+    usage_watch_clear(&usages);
     return idle_ms;
 }
 

@@ -29,7 +29,7 @@ static int setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     server_open(&fixture->server);
-    fixture->client = (struct client){ .asked_path = fixture->server.path, .patience_ms = 5000 };
+    fixture->client = (struct client){ .asked_path = fixture->server.path, .timeout_ms = 5000 };
     stream_start(&fixture->stream, &fixture->client, "/log");
     fixture->stream.sink = take;
     fixture->stream.sink_target = &fixture->taken;
@@ -125,7 +125,7 @@ static void a_server_that_stays_away_is_given_up(void **state)
     int fd = answer(fixture, "");
     server_leave(&fixture->server);
     (void)close(fd);
-    fixture->client.patience_ms = 50;
+    fixture->client.timeout_ms = 50;
     int r = 0;
     for (int i = 0; r == 0 && i < 100; i++) {
         int wait_ms = stream_wait_ms(&fixture->stream);

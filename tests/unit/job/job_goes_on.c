@@ -19,7 +19,7 @@ static void without_a_wish_no_end_is_followed_by_another_try(void **state)
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ 0 } };
     for (int end = END_EXIT; end < END_KINDS; end++) {
         struct job_event event = ended((enum job_end)end, 1);
-        assert_false(job_goes_on_after(&job, &event, 0));
+        assert_false(job_requeue_decide(&job, &event, 0));
     }
 }
 
@@ -30,7 +30,7 @@ static void what_is_no_fault_of_the_command_is_tried_again(void **state)
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = 1 } };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         struct job_event event = ended(ends[i], 125);
-        assert_true(job_goes_on_after(&job, &event, 0));
+        assert_true(job_requeue_decide(&job, &event, 0));
         assert_int_equal(event.cause, REQUEUE_FAILED);
     }
 }
@@ -41,11 +41,11 @@ static void a_failing_command_is_tried_again_only_for_a_named_exit_code(void **s
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = 3, .retry_on = codes } };
     struct job_event named = ended(END_EXIT, 75), other = ended(END_EXIT, 1), good = ended(END_EXIT, 0),
                      killed = ended(END_OOM, 137), cancelled = ended(END_CANCELLED, 137);
-    assert_true(job_goes_on_after(&job, &named, 0));
-    assert_false(job_goes_on_after(&job, &other, 0));
-    assert_false(job_goes_on_after(&job, &good, 0));
-    assert_true(job_goes_on_after(&job, &killed, 0));
-    assert_false(job_goes_on_after(&job, &cancelled, 0));
+    assert_true(job_requeue_decide(&job, &named, 0));
+    assert_false(job_requeue_decide(&job, &other, 0));
+    assert_false(job_requeue_decide(&job, &good, 0));
+    assert_true(job_requeue_decide(&job, &killed, 0));
+    assert_false(job_requeue_decide(&job, &cancelled, 0));
 }
 
 static void a_job_that_was_stopped_is_not_tried_again(void **state)
@@ -54,8 +54,8 @@ static void a_job_that_was_stopped_is_not_tried_again(void **state)
         .stop_reason = END_CANCELLED,
         .ask = &(struct job_ask){ .retry = 3, .requeue_on_timeout = true } };
     struct job_event lost = ended(END_REBOOT, 125), timed_out = ended(END_TIME_LIMIT, 143);
-    assert_false(job_goes_on_after(&job, &lost, 0));
-    assert_false(job_goes_on_after(&job, &timed_out, 0));
+    assert_false(job_requeue_decide(&job, &lost, 0));
+    assert_false(job_requeue_decide(&job, &timed_out, 0));
 }
 
 static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **state)
@@ -64,13 +64,13 @@ static void a_job_that_asked_for_it_goes_on_after_the_loss_of_its_node(void **st
         .ask = &(struct job_ask){ .requeue_on_node_lost = true, .max_requeues = 2 } };
     struct job_event lost = ended(END_NODE_LOST, 125), reboot = ended(END_REBOOT, 125),
                      failed = ended(END_EXIT, 1);
-    assert_true(job_goes_on_after(&job, &lost, 0));
+    assert_true(job_requeue_decide(&job, &lost, 0));
     assert_int_equal(lost.cause, REQUEUE_NODE_LOST);
     assert_int_equal(lost.retry_ms, 0);
-    assert_true(job_goes_on_after(&job, &reboot, 0));
-    assert_false(job_goes_on_after(&job, &failed, 0));
+    assert_true(job_requeue_decide(&job, &reboot, 0));
+    assert_false(job_requeue_decide(&job, &failed, 0));
     job.run = &(struct job_run){ .loss_requeues = 2 };
-    assert_false(job_goes_on_after(&job, &lost, 0));
+    assert_false(job_requeue_decide(&job, &lost, 0));
 }
 
 static void tries_are_counted(void **state)
@@ -79,9 +79,9 @@ static void tries_are_counted(void **state)
         .state = JOB_RUNNING, .restarts = 2, .retries = 2, .ask = &(struct job_ask){ .retry = 2 }
     };
     struct job_event event = ended(END_REBOOT, 125);
-    assert_false(job_goes_on_after(&job, &event, 0));
+    assert_false(job_requeue_decide(&job, &event, 0));
     job.ask = &(struct job_ask){ .retry = 3 };
-    assert_true(job_goes_on_after(&job, &event, 0));
+    assert_true(job_requeue_decide(&job, &event, 0));
 }
 
 static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_names_a_number(void **state)
@@ -91,14 +91,14 @@ static void a_job_is_requeued_at_its_time_limit_as_often_as_it_takes_unless_it_n
         .state = JOB_RUNNING, .run = &run, .ask = &(struct job_ask){ .requeue_on_timeout = true }
     };
     struct job_event event = ended(END_TIME_LIMIT, 143);
-    assert_true(job_goes_on_after(&job, &event, 0));
+    assert_true(job_requeue_decide(&job, &event, 0));
     assert_int_equal(event.cause, REQUEUE_TIME_LIMIT);
     assert_int_equal(event.retry_ms, 0);
     job.ask = &(struct job_ask){ .requeue_on_timeout = true, .max_requeues = 20 };
     run.limit_requeues = 19;
-    assert_true(job_goes_on_after(&job, &event, 0));
+    assert_true(job_requeue_decide(&job, &event, 0));
     run.limit_requeues++;
-    assert_false(job_goes_on_after(&job, &event, 0));
+    assert_false(job_requeue_decide(&job, &event, 0));
 }
 
 static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
@@ -108,9 +108,9 @@ static void requeues_after_a_lost_node_have_a_bound_of_their_own(void **state)
         .run = &run,
         .ask = &(struct job_ask){ .requeue_on_node_lost = true, .requeue_on_timeout = true } };
     struct job_event event = ended(END_NODE_LOST, 125);
-    assert_true(job_goes_on_after(&job, &event, 0));
+    assert_true(job_requeue_decide(&job, &event, 0));
     run.loss_requeues++;
-    assert_false(job_goes_on_after(&job, &event, 0));
+    assert_false(job_requeue_decide(&job, &event, 0));
 }
 
 static void time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_other_way_round(void **state)
@@ -122,12 +122,12 @@ static void time_limits_and_requests_use_up_no_requeue_after_a_loss_nor_the_othe
         .ask = &(struct job_ask){
             .requeue_on_node_lost = true, .requeue_on_timeout = true, .max_requeues = 5 } };
     struct job_event lost = ended(END_NODE_LOST, 125), timed_out = ended(END_TIME_LIMIT, 143);
-    assert_true(job_goes_on_after(&job, &lost, 0));
+    assert_true(job_requeue_decide(&job, &lost, 0));
     assert_int_equal(lost.cause, REQUEUE_NODE_LOST);
-    assert_false(job_goes_on_after(&job, &timed_out, 0));
+    assert_false(job_requeue_decide(&job, &timed_out, 0));
     run = (struct job_run){ .loss_requeues = 5 };
-    assert_true(job_goes_on_after(&job, &timed_out, 0));
-    assert_false(job_goes_on_after(&job, &lost, 0));
+    assert_true(job_requeue_decide(&job, &timed_out, 0));
+    assert_false(job_requeue_decide(&job, &lost, 0));
 }
 
 static void the_wait_doubles_and_differs(void **state)
@@ -135,8 +135,8 @@ static void the_wait_doubles_and_differs(void **state)
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ .retry = ASK_RETRY_MAX } };
     for (job.retries = 0; job.retries < ASK_RETRY_MAX; job.retries++) {
         struct job_event least = ended(END_REBOOT, 125), most = ended(END_REBOOT, 125);
-        assert_true(job_goes_on_after(&job, &least, 0));
-        assert_true(job_goes_on_after(&job, &most, RETRY_JITTER_MAX));
+        assert_true(job_requeue_decide(&job, &least, 0));
+        assert_true(job_requeue_decide(&job, &most, RETRY_JITTER_MAX));
         int64_t wait_ms = job.retries < 10 ? INT64_C(1000) << job.retries : 600000;
         wait_ms = wait_ms < 600000 ? wait_ms : 600000;
         assert_int_equal(most.retry_ms - most.wall_ms, wait_ms);

@@ -8,19 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shepherd/said.h"
+#include "shepherd/status_parser.h"
 
-static struct said said;
+static struct status_parser said;
 
 static int empty(void **state)
 {
-    said = (struct said){ 0 };
+    said = (struct status_parser){ 0 };
     return 0;
 }
 
 static bool add(const char *text)
 {
-    return said_add(&said, 1000, text, strlen(text));
+    return status_parser_add(&said, 1000, text, strlen(text));
 }
 
 static void the_latest_of_each_kind_stands(void **state)
@@ -41,7 +41,7 @@ static void a_line_may_come_byte_by_byte(void **state)
     const char *text = "PROGRESS=0.5\nCHECKPOINTED\n";
     size_t n_checkpoints = 0;
     for (const char *p = text; *p != '\0'; p++)
-        n_checkpoints += said_add(&said, 7, p, 1);
+        n_checkpoints += status_parser_add(&said, 7, p, 1);
     assert_int_equal(n_checkpoints, 1);
     assert_int_equal(said.latest.progress_ppm, 500000);
 }
@@ -49,9 +49,9 @@ static void a_line_may_come_byte_by_byte(void **state)
 static void the_last_line_needs_no_newline(void **state)
 {
     assert_false(add("CHECKPOINTED"));
-    assert_true(said_end(&said, 9));
+    assert_true(status_parser_end(&said, 9));
     assert_int_equal(said.latest.checkpointed_ms, 9);
-    assert_false(said_end(&said, 10));
+    assert_false(status_parser_end(&said, 10));
     assert_int_equal(said.latest.checkpointed_ms, 9);
 }
 
@@ -61,7 +61,7 @@ static void junk_changes_nothing(void **state)
     assert_false(add(
         "\n\n=\nPROGRESS\nPROGRESS=\nPROGRESS=2\nprogress=1\nCHECKPOINTED=1\nCHECKPOINTEDX\n CHECKPOINTED\n"
         "WATCHDOG=1\nMAINPID=1\n\xff\xfe\x01\n"));
-    assert_false(said_add(&said, 1, nul, sizeof(nul) - 1));
+    assert_false(status_parser_add(&said, 1, nul, sizeof(nul) - 1));
     assert_int_equal(said.latest.has_progress, 0);
     assert_string_equal(said.latest.status, "");
     assert_int_equal(said.latest.checkpointed_ms, 0);
@@ -75,18 +75,19 @@ static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void 
     memset(text, 'x', sizeof(text));
     memcpy(text, "STATUS=", 7);
     for (size_t at = 0; at < sizeof(text); at += 1000)
-        assert_false(said_add(&said, 1, text + at, sizeof(text) - at < 1000 ? sizeof(text) - at : 1000));
+        assert_false(
+            status_parser_add(&said, 1, text + at, sizeof(text) - at < 1000 ? sizeof(text) - at : 1000));
     assert_true(add("CHECKPOINTED\nCHECKPOINTED\n")); // the first of them ends the long line
     assert_string_equal(said.latest.status, "");
     /* The longest that is taken. */
     memset(text, ' ', SAID_LINE_MAX);
     memcpy(text, "STATUS=fits", 11);
     text[SAID_LINE_MAX] = '\n';
-    assert_false(said_add(&said, 1, text, SAID_LINE_MAX + 1));
+    assert_false(status_parser_add(&said, 1, text, SAID_LINE_MAX + 1));
     assert_string_equal(said.latest.status, "fits");
-    assert_false(said_add(&said, 1, "STATUS=", 7));
+    assert_false(status_parser_add(&said, 1, "STATUS=", 7));
     text[SAID_LINE_MAX - 7] = ' ';
-    assert_false(said_add(&said, 1, text, SAID_LINE_MAX + 1));
+    assert_false(status_parser_add(&said, 1, text, SAID_LINE_MAX + 1));
     assert_string_equal(said.latest.status, "fits");
 }
 
@@ -112,7 +113,7 @@ static void a_flood_leaves_the_last_word(void **state)
     char line[64];
     for (int i = 0; i <= 100000; i++) {
         int n = snprintf(line, sizeof(line), "PROGRESS=%d.%05d\nSTATUS=%d\n", i / 100000, i % 100000, i);
-        assert_false(said_add(&said, 1, line, (size_t)n));
+        assert_false(status_parser_add(&said, 1, line, (size_t)n));
     }
     assert_int_equal(said.latest.progress_ppm, 1000000);
     assert_string_equal(said.latest.status, "100000");

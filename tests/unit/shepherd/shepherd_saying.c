@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/state.h"
-#include "shepherd/saying.h"
+#include "shepherd/status_pipe.h"
 #include "shepherd/shepherd.h"
 
 static char pipes[128];
@@ -236,27 +236,27 @@ static void a_flood_is_read_in_turns_with_rests_between(void **state)
 {
     struct fixture *f = *state;
     static char lines[4096];
-    struct saying saying;
+    struct status_pipe status_pipe;
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .say_pipe = f->spec.say_pipe };
     _cleanup_close_ int spool_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    saying_init(&saying);
-    assert_int_equal(saying_make(&saying, &spec, spool_fd), 0);
+    status_pipe_init(&status_pipe);
+    assert_int_equal(status_pipe_make(&status_pipe, &spec, spool_fd), 0);
     memset(lines, '\n', sizeof(lines));
     _cleanup_close_ int writer = open(f->spec.say_pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     while (write(writer, lines, sizeof(lines)) > 0)
         ;
-    assert_int_equal(saying_source(&saying, 5000), saying.pipe_fd);
-    assert_int_equal(saying_wait_ms(&saying, 5000), -1);
-    assert_false(saying_read(&saying, 5000));
-    assert_int_equal(saying_source(&saying, 5001), -1);
-    int wait_ms = saying_wait_ms(&saying, 5001);
+    assert_int_equal(status_pipe_source(&status_pipe, 5000), status_pipe.pipe_fd);
+    assert_int_equal(status_pipe_wait_ms(&status_pipe, 5000), -1);
+    assert_false(status_pipe_read(&status_pipe, 5000));
+    assert_int_equal(status_pipe_source(&status_pipe, 5001), -1);
+    int wait_ms = status_pipe_wait_ms(&status_pipe, 5001);
     assert_in_range(wait_ms, 1, 100);
-    assert_int_equal(saying_source(&saying, 5001 + wait_ms), saying.pipe_fd);
+    assert_int_equal(status_pipe_source(&status_pipe, 5001 + wait_ms), status_pipe.pipe_fd);
     /* Who waited for room has it now. */
     assert_true(write(writer, "CHECKPOINTED\n", 13) == 13);
-    assert_true(saying_drain(&saying));
-    assert_false(saying_drain(&saying));
-    saying_close(&saying);
+    assert_true(status_pipe_drain(&status_pipe));
+    assert_false(status_pipe_drain(&status_pipe));
+    status_pipe_close(&status_pipe);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps on a terminal, and guests, through the real program; the test is the agent and the viewer. */
+/* Steps on a terminal, and exec_steps, through the real program; the test is the agent and the viewer. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@
 #include "job/state.h"
 #include "shepherd/shepherd.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 struct view {
     int fd;
@@ -84,7 +84,7 @@ static void view_read(struct view *view)
     uint8_t bytes[65536], type;
     size_t length, at = 0;
     struct pollfd wanted = { .fd = view->fd, .events = POLLIN };
-    if (poll(&wanted, 1, PATIENCE_MS) != 1)
+    if (poll(&wanted, 1, TIMEOUT_MS) != 1)
         fail_msg("the terminal says no more; so far: %s", buffer_text(&view->output));
     ssize_t n = recv(view->fd, bytes, sizeof(bytes), 0);
     if (n <= 0) {
@@ -326,7 +326,7 @@ static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
 static void a_guest_without_a_host_does_not_stay(void **state)
 {
     struct fixture *f = *state;
-    f->spec.is_guest = true;
+    f->spec.is_exec_step = true;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");
     f->spec.is_output_default = false;

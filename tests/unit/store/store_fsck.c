@@ -56,14 +56,14 @@ static const struct {
     { "DROP TRIGGER events_no_change; UPDATE events SET event = x'00' WHERE seq = 2", "event 2" },
 };
 
-struct said {
+struct status_parser {
     const char *word;
     bool was_said;
 };
 
 static void listen(void *arg, const char *sentence)
 {
-    struct said *said = arg;
+    struct status_parser *said = arg;
     said->was_said = said->was_said || strstr(sentence, said->word) != NULL;
 }
 
@@ -72,7 +72,7 @@ static void every_kind_of_damage_is_found(void **state)
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         assert_int_equal(fixture_setup(state), 0);
         struct fixture *fixture = *state;
-        struct said said = { .word = damages[i].word };
+        struct status_parser said = { .word = damages[i].word };
         fill(fixture);
         assert_int_equal(fixture_sql(fixture, damages[i].sql), SQLITE_OK);
         assert_true(store_fsck(fixture->dir, listen, &said, &fixture->err) > 0);

@@ -508,7 +508,7 @@ static void who_only_changes_keys_keeps_nobody_from_his_turn(void **state)
     hang_up(&client);
 }
 
-static unsigned patience_of(const struct client *client, struct world *world)
+static unsigned timeouts_of(const struct client *client, struct world *world)
 {
     unsigned ms = 1;
     socklen_t length = sizeof(ms);
@@ -529,13 +529,13 @@ static void only_who_always_reads_is_gone_when_he_does_not(void **state)
     struct world *world = *state;
     struct client client;
     begin(world, &client);
-    assert_int_equal(patience_of(&client, world), TLS_DIAL_PATIENCE_MS);
+    assert_int_equal(timeouts_of(&client, world), TLS_DIAL_TIMEOUT_MS);
     client = (struct client){
         .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_STREAM
     };
     run(&client);
     assert_int_equal(client.result, 0);
-    assert_int_equal(patience_of(&client, world), 0);
+    assert_int_equal(timeouts_of(&client, world), 0);
 }
 
 static void a_machine_that_never_ends_is_not_waited_for(void **state)

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An exec step is made from the spec of the job's own step: same user, groups, limits, GPUs and environment,
+ * and born in the same cgroup, so that whatever holds for the job holds for it and the end of the job is its
+ * end. The controller knows nothing of it but the stream.
+ *
+ *   STAGED ──shepherd says "started"──> VISITED (the stream is the terminal's) ──"exit"──> removed
+ *      └─────────"exit": it could not start, the stream is told why ────────────────────────^
+ */
+#include "agent/attach/exec_steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host/child.h"
+#include "agent/attach/terminal_visit.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "job/launch.h"
+
+#define STEPS_MAX 1000000U // of one attempt
+
+struct exec_step {
+    struct exec_steps *exec_steps;
+    struct spool_id id;
+    uint64_t stream;
+    int stream_fd; // -1: it is the terminal's, or the exec step is an earlier agent's
+    struct terminal_size size;
+    struct child *child;
+    struct exec_step *next, **where;
+};
+
+struct exec_steps {
+    struct event_base *base;
+    struct launcher *launcher;
+    const char *link_path;
+    struct exec_step *list;
+    size_t count;
+};
+
+struct exec_steps *exec_steps_new(struct event_base *base, struct launcher *launcher, const char *link_path)
+{
+    struct exec_steps *exec_steps = xcalloc(1, sizeof(*exec_steps));
+    *exec_steps = (struct exec_steps){ .base = base, .launcher = launcher, .link_path = link_path };
+    return exec_steps;
+}
+
+static void exec_step_free(struct exec_step *exec_step)
+{
+    *exec_step->where = exec_step->next;
+    if (exec_step->next != NULL)
+        exec_step->next->where = exec_step->where;
+    exec_step->exec_steps->count--;
+    child_free(exec_step->child);
+    closep(&exec_step->stream_fd);
+    free(exec_step);
+}
+
+void exec_steps_free(struct exec_steps *exec_steps)
+{
+    if (exec_steps == NULL)
+        return;
+    while (exec_steps->list != NULL)
+        exec_step_free(exec_steps->list);
+    free(exec_steps);
+}
+
+static struct exec_step *exec_step_add(struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    struct exec_step *exec_step = xcalloc(1, sizeof(*exec_step));
+    *exec_step = (struct exec_step){ .exec_steps = exec_steps,
+        .id = *id,
+        .stream_fd = -1,
+        .where = &exec_steps->list,
+        .next = exec_steps->list };
+    if (exec_step->next != NULL)
+        exec_step->next->where = &exec_step->next;
+    exec_steps->list = exec_step;
+    exec_steps->count++;
+    return exec_step;
+}
+
+static struct exec_step *find(const struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    struct exec_step *exec_step = exec_steps->list;
+    while (exec_step != NULL && (exec_step->id.job != id->job || exec_step->id.attempt != id->attempt ||
+                                    exec_step->id.step != id->step || exec_step->id.task != id->task))
+        exec_step = exec_step->next;
+    return exec_step;
+}
+
+static int open_entry(const struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    int fd = openat(
+        launcher_spool_fd(exec_steps->launcher), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+static void discard(const struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    int r = launcher_discard(exec_steps->launcher, id);
+    if (r < 0)
+        log_warning(
+            "job %" PRIu64 ": what its step %u left cannot be removed: %s", id->job, id->step, strerror(-r));
+}
+
+/* --- the stream of one that could not start --- */
+
+static void tell_end(const struct exec_step *exec_step, int32_t code, const char *text)
+{
+    _cleanup_buffer_ struct buffer frame = { 0 };
+    uint8_t head[TERMINAL_HEAD_SIZE + 4];
+    size_t length = strnlen(text, TERMINAL_TEXT_MAX);
+    if (exec_step->stream_fd < 0 || terminal_visit_say(exec_step->stream_fd, exec_step->stream, NULL) < 0)
+        return;
+    terminal_head(head, TERMINAL_END, 4 + length);
+    terminal_put(head + TERMINAL_HEAD_SIZE, 4, (uint32_t)code);
+    buffer_append(&frame, head, sizeof(head));
+    buffer_append(&frame, text, length);
+    (void)send(exec_step->stream_fd, frame.bytes, frame.length, MSG_NOSIGNAL);
+}
+
+static void tell_exit(const struct exec_step *exec_step, int dirfd)
+{
+    struct launch_exit record;
+    if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) < 0) {
+        tell_end(exec_step, 125, "the process could not be started");
+        return;
+    }
+    tell_end(exec_step, record.exit_code, record.text != NULL ? record.text : "");
+    record_clear(&launch_exit_record, &record);
+}
+
+/* --- its life --- */
+
+static void bring(struct exec_step *exec_step)
+{
+    const struct terminal_visit visit = { .magic = TERMINAL_VISIT_MAGIC, .size = exec_step->size };
+    int r = terminal_visit_say(exec_step->stream_fd, exec_step->stream, NULL);
+    if (r == 0)
+        r = terminal_visit_bring(
+            launcher_spool_fd(exec_step->exec_steps->launcher), &exec_step->id, &visit, exec_step->stream_fd);
+    if (r < 0)
+        log_warning("job %" PRIu64 ": nobody takes the input of its step %u: %s", exec_step->id.job,
+            exec_step->id.step, strerror(-r));
+    closep(&exec_step->stream_fd);
+    exec_step->stream_fd = -1;
+}
+
+static void end(struct exec_step *exec_step, int dirfd)
+{
+    struct exec_steps *exec_steps = exec_step->exec_steps;
+    struct spool_id id = exec_step->id;
+    if (exec_step->stream_fd >= 0)
+        tell_exit(exec_step, dirfd);
+    exec_step_free(exec_step);
+    discard(exec_steps, &id);
+}
+
+static bool has_file(int dirfd, const char *name)
+{
+    return faccessat(dirfd, name, F_OK, 0) == 0;
+}
+
+void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    struct exec_step *exec_step = find(exec_steps, id);
+    _cleanup_close_ int dirfd = open_entry(exec_steps, id);
+    if (dirfd < 0)
+        return;
+    if (exec_step == NULL) {
+        if (has_file(dirfd, SPOOL_EXIT))
+            discard(exec_steps, id);
+        return;
+    }
+    if (exec_step->stream_fd >= 0 && has_file(dirfd, SPOOL_STARTED))
+        bring(exec_step);
+    if (has_file(dirfd, SPOOL_EXIT))
+        end(exec_step, dirfd);
+}
+
+/* Its shepherd ended without an exit record: what it ran has lost its terminal, and ends with the job. */
+static void on_shepherd_end(void *arg, int status)
+{
+    struct exec_step *exec_step = arg;
+    exec_step->child = NULL;
+    _cleanup_close_ int dirfd = open_entry(exec_step->exec_steps, &exec_step->id);
+    end(exec_step, dirfd);
+}
+
+void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    struct launch_started started;
+    _cleanup_close_ int dirfd = open_entry(exec_steps, id);
+    if (dirfd < 0)
+        return;
+    if (!spool_is_alive(dirfd)) {
+        discard(exec_steps, id);
+        return;
+    }
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        return;
+    int pidfd = process_open((pid_t)started.shepherd_pid, started.shepherd_start);
+    record_clear(&launch_started_record, &started);
+    if (pidfd < 0)
+        return;
+    struct exec_step *exec_step = exec_step_add(exec_steps, id);
+    exec_step->child = child_watch(exec_steps->base, pidfd, on_shepherd_end, exec_step);
+}
+
+/* --- start --- */
+
+/* Where the parts of the job meet was not known yet when its spec was written. */
+static void find_port(int dirfd, struct launch_spec *spec)
+{
+    struct launch_started started;
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        return;
+    if (started.port != 0)
+        launch_tell_port(&spec->gpu_env, started.port);
+    record_clear(&launch_started_record, &started);
+}
+
+/* The spec of a step that runs, and nothing else. */
+static int read_host(const struct exec_steps *exec_steps, const struct message_open_step *request,
+    struct launch_spec *ret, struct error *err)
+{
+    struct spool_id host = { request->job, request->attempt, 0, request->task };
+    _cleanup_close_ int dirfd = open_entry(exec_steps, &host);
+    bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
+    if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
+        return error_set(err, -EALREADY, "job %" PRIu64 " does not run any more", request->job);
+    if (ret->token == request->token) {
+        find_port(dirfd, ret);
+        return 0;
+    }
+    record_clear(&launch_spec_record, ret);
+    return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->job);
+}
+
+static void replace_text(char **field, const char *value)
+{
+    free(*field);
+    *field = xstrdup(value);
+}
+
+/* An exec step runs beside the container, in the same cgroup. */
+static void leave_container(struct launch_spec *spec)
+{
+    for (size_t i = 0; i < spec->image.count; i++)
+        record_clear(&launch_image_record, (struct launch_image *)spec->image.items + i);
+    free(spec->image.items);
+    spec->image = (struct record_list){ 0 };
+}
+
+/* The job's spec, with what is different for the exec step. */
+static void adapt(struct launch_spec *spec, const struct message_open_step *request)
+{
+    static const char null_device[] = "/dev/null";
+    char number[16];
+    strings_clear(&spec->command);
+    strings_copy(&spec->command, &request->command);
+    for (size_t i = 0; i < request->env.count; i++) {
+        const char *entry = request->env.items[i], *equals = strchr(entry, '=');
+        if (equals == NULL)
+            continue;
+        _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
+        strings_set_env(&spec->env, name, equals + 1);
+    }
+    if (request->cwd != NULL) {
+        replace_text(&spec->cwd, request->cwd);
+        replace_text(&spec->cwd_fallback, NULL);
+        strings_set_env(&spec->env, "PWD", request->cwd);
+    }
+    leave_container(spec);
+    replace_text(&spec->output, null_device);
+    replace_text(&spec->output_fallback, NULL);
+    replace_text(&spec->exit_copy_dir, NULL);
+    (void)snprintf(number, sizeof(number), "%u", spec->step);
+    strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
+    spec->is_output_default = false;
+    spec->is_exec_step = true;
+    spec->is_gated = false;
+    spec->time_limit_ms = 0; // it ends with the job
+    spec->lease_ms = 0;
+    spec->warn_signal = 0;
+    spec->tty_idle_ms = 0;
+    replace_text(&spec->say_pipe, NULL); // it says things where the job does
+    spec->is_tty = request->is_tty;
+    spec->tty_rows = request->rows;
+    spec->tty_columns = request->columns;
+}
+
+/* The next number of a step that is free. */
+static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct error *err)
+{
+    char name[SPOOL_NAME_SIZE];
+    for (id->step = 1; id->step < STEPS_MAX; id->step++) {
+        spool_name(id, name);
+        if (mkdirat(launcher_spool_fd(exec_steps->launcher), name, 0700) == 0)
+            return open_entry(exec_steps, id);
+        if (errno != EEXIST)
+            break;
+    }
+    return error_set_errno(err, -errno, "cannot make a spool directory for job %" PRIu64, id->job);
+}
+
+static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
+    struct spool_id *ret_id, struct error *err)
+{
+    struct launch_spec spec;
+    int r = read_host(exec_steps, request, &spec, err);
+    if (r < 0)
+        return r;
+    *ret_id = (struct spool_id){ .job = request->job, .attempt = request->attempt, .task = request->task };
+    _cleanup_close_ int dirfd = make_entry(exec_steps, ret_id, err);
+    r = dirfd;
+    if (dirfd >= 0) {
+        spec.step = ret_id->step;
+        adapt(&spec, request);
+        r = file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
+        if (r < 0)
+            (void)error_set_errno(err, r, "cannot write the spool of job %" PRIu64, request->job);
+    }
+    record_clear(&launch_spec_record, &spec);
+    return r < 0 ? r : 0;
+}
+
+static int start(
+    struct exec_steps *exec_steps, const struct message_open_step *request, int *stream_fd, struct error *err)
+{
+    struct spool_id id;
+    struct launcher_process shepherd;
+    if (exec_steps->count >= GUESTS_MAX)
+        return error_set(
+            err, -EBUSY, "the node runs as many processes beside jobs as it may; try again later");
+    int r = stage(exec_steps, request, &id, err);
+    if (r < 0)
+        return r;
+    r = launcher_start(exec_steps->launcher, &id, &shepherd, err);
+    if (r < 0) {
+        discard(exec_steps, &id);
+        return r;
+    }
+    struct exec_step *exec_step = exec_step_add(exec_steps, &id);
+    exec_step->stream = request->stream;
+    exec_step->stream_fd = take_fd(stream_fd);
+    exec_step->size = (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns };
+    exec_step->child = child_watch(exec_steps->base, shepherd.pidfd, on_shepherd_end, exec_step);
+    return 0;
+}
+
+void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request)
+{
+    struct error err = { 0 };
+    _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
+    if (fd < 0)
+        log_warning("cannot dial the controller for a process: %s", strerror(-fd));
+    else if (start(exec_steps, request, &fd, &err) < 0)
+        (void)terminal_visit_say(fd, request->stream, &err);
+}

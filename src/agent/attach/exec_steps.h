@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers OPEN_STEP (`mgpu exec`): steps beside a job's own, each with a shepherd of its own. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/launch/launcher.h"
+#include "base/spool.h"
+#include "wire/message.h"
+
+#define GUESTS_MAX 256U // on this node at once; more are refused
+
+struct exec_steps;
+
+/* `link_path` is the controller's socket, relative to the working directory. Both are borrowed. */
+struct exec_steps *exec_steps_new(struct event_base *base, struct launcher *launcher, const char *link_path);
+void exec_steps_free(struct exec_steps *exec_steps);
+
+void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
+
+/* An entry of an earlier agent, found in the spool: watched while it lives, else removed. */
+void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id);
+
+/* Something may have changed about this one. */
+void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id);

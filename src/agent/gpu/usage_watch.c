@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The spool says what runs: an entry with "started" and without "exit". It is read with every report, which
+ * is once a second, so that the launch and the end of an attempt need to know nothing of this.
+ */
+#include "agent/gpu/usage_watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/gpu/fault.h"
+#include "agent/gpu/owner.h"
+#include "agent/usage/host.h"
+#include "agent/usage/reported.h"
+#include "agent/usage/meter.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "job/launch.h"
+
+#define KEEP_MS 5000 // what a killed agent can lose
+
+/* A running attempt. */
+struct watched {
+    struct spool_id id;
+    struct launch_spec spec;
+    struct launch_started started;
+    struct usage_meter meter;
+    int64_t kept_ms; // when the meter was written last, boot clock; 0: not by us
+    bool is_there;   // its spool entry is, in the present round
+    bool is_over;
+    bool is_lease; // not mgpu's own process: it may outlive the attempt
+};
+
+/* The process of a lease that waits. */
+struct awaited {
+    uint64_t job;
+    pid_t pid;
+    uint64_t start;
+};
+
+/* A process on a GPU in the last sample. */
+struct sighting {
+    pid_t pid;
+    uint32_t gpu;
+};
+
+struct usage_watch {
+    int spool_fd;
+    char *proc;
+    struct gpu_owners *owners;
+    struct watched **watched;
+    size_t count;
+    struct awaited *awaited;
+    size_t n_awaited;
+    struct sighting *sightings;
+    size_t n_sightings;
+};
+
+static int open_entry(const struct usage_watch *watch, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    return openat(watch->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static struct watched *find(const struct usage_watch *watch, const struct spool_id *id)
+{
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct spool_id *other = &watch->watched[i]->id;
+        if (other->job == id->job && other->attempt == id->attempt && other->step == id->step &&
+            other->task == id->task)
+            return watch->watched[i];
+    }
+    return NULL;
+}
+
+/* --- the meters' files --- */
+
+/* An attempt whose usage cannot be kept still runs and is still measured. */
+static void keep(const struct usage_watch *watch, struct watched *watched, int64_t boot_ms)
+{
+    const struct job_usage *usage = watched->meter.usage.items;
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    if (dirfd < 0 || usage->sampled_ms == 0)
+        return;
+    watched->kept_ms = boot_ms;
+    int r = file_write_record(dirfd, SPOOL_USAGE, &usage_meter_record, &watched->meter, false);
+    if (r < 0)
+        log_warning("job %" PRIu64 ": what it used cannot be kept: %s", watched->id.job, strerror(-r));
+}
+
+static bool load_meter(int dirfd, const struct spool_id *id, struct usage_meter *ret)
+{
+    if (file_read_record(dirfd, SPOOL_USAGE, &usage_meter_record, ret, NULL) < 0)
+        return false;
+    if (ret->job == id->job && ret->attempt == id->attempt && ret->usage.count == 1)
+        return true;
+    usage_meter_clear(ret);
+    return false;
+}
+
+/* --- the running attempts --- */
+
+static void watched_free(struct watched *watched)
+{
+    record_clear(&launch_spec_record, &watched->spec);
+    record_clear(&launch_started_record, &watched->started);
+    usage_meter_clear(&watched->meter);
+    free(watched);
+}
+
+static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int64_t wall_ms)
+{
+    int64_t age_ms = wall_ms > watched->started.wall_ms ? wall_ms - watched->started.wall_ms : 0;
+    size_t n_grants = watched->spec.gpus.count;
+    if (load_meter(dirfd, &watched->id, &watched->meter)) {
+        if (watched->meter.gpus.count == n_grants)
+            return;
+        usage_meter_clear(&watched->meter);
+    }
+    usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, boot_ms - age_ms);
+}
+
+/* Only what has started and has not ended. */
+static void watch_entry(
+    struct usage_watch *watch, const struct spool_id *id, int64_t boot_ms, int64_t wall_ms)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    struct launch_started started;
+    struct launch_spec spec;
+    if (dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0 ||
+        file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        return;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0) {
+        record_clear(&launch_started_record, &started);
+        return;
+    }
+    struct watched *watched = xcalloc(1, sizeof(*watched));
+    watched->id = *id;
+    watched->spec = spec;
+    watched->started = started;
+    watched->is_there = true;
+    watched->is_lease = faccessat(dirfd, SPOOL_LEASE, F_OK, 0) == 0;
+    open_meter(watched, dirfd, boot_ms, wall_ms);
+    watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
+    watch->watched[watch->count++] = watched;
+}
+
+static bool has_ended(const struct usage_watch *watch, const struct watched *watched)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    return dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+}
+
+static void read_spool(struct usage_watch *watch, int64_t boot_ms, int64_t wall_ms)
+{
+    int fd = openat(watch->spool_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        struct spool_id id;
+        /* Whatever the exec_steps of a job use is counted as the job's. */
+        if (!spool_parse_name(entry->d_name, &id) || id.step != 0)
+            continue;
+        struct watched *known = find(watch, &id);
+        if (known == NULL) {
+            watch_entry(watch, &id, boot_ms, wall_ms);
+            continue;
+        }
+        known->is_there = true;
+        known->is_over = known->is_over || has_ended(watch, known);
+    }
+    (void)closedir(dir);
+}
+
+static void drop_gone(struct usage_watch *watch)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < watch->count; i++) {
+        struct watched *watched = watch->watched[i];
+        if (watched->is_there)
+            watch->watched[kept++] = watched;
+        else
+            watched_free(watched);
+    }
+    for (size_t i = 0; i < kept; i++)
+        watch->watched[i]->is_there = false;
+    watch->count = kept;
+}
+
+static struct gpu_claim claim_of(const struct watched *watched)
+{
+    return (struct gpu_claim){
+        .job = watched->id.job,
+        .attempt = watched->id.attempt,
+        .cgroup = watched->spec.job_cgroup,
+        .init_pid = (pid_t)watched->started.init_pid,
+        .init_start = watched->started.init_start,
+        .is_lease = watched->is_lease,
+    };
+}
+
+/* Leases come last: a job started from an adopted shell has its processes for itself. */
+static struct gpu_claim *list_claims(const struct usage_watch *watch, size_t *ret_count)
+{
+    struct gpu_claim *claims = xcalloc(watch->count + watch->n_awaited + 1, sizeof(*claims));
+    size_t count = 0;
+    for (size_t i = 0; i < watch->count; i++)
+        if (!watch->watched[i]->is_lease)
+            claims[count++] = claim_of(watch->watched[i]);
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->watched[i]->is_lease && !watch->watched[i]->is_over)
+            claims[count++] = claim_of(watch->watched[i]);
+    for (size_t i = 0; i < watch->n_awaited; i++)
+        claims[count++] = (struct gpu_claim){
+            .job = watch->awaited[i].job,
+            .init_pid = watch->awaited[i].pid,
+            .init_start = watch->awaited[i].start,
+            .is_lease = true,
+        };
+    *ret_count = count;
+    return claims;
+}
+
+static void find_owners(struct usage_watch *watch, struct record_list *gpus)
+{
+    size_t count = 0;
+    struct gpu_claim *claims = list_claims(watch, &count);
+    gpu_owners_fill(watch->owners, gpus, claims, count);
+    free(claims);
+}
+
+static void note_sightings(struct usage_watch *watch, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    watch->n_sightings = 0;
+    for (size_t i = 0; i < gpus->count; i++) {
+        const struct gpu_process *processes = states[i].processes.items;
+        size_t more = watch->n_sightings + states[i].processes.count;
+        watch->sightings = xreallocarray(watch->sightings, more + 1, sizeof(*watch->sightings));
+        for (size_t k = 0; k < states[i].processes.count; k++)
+            watch->sightings[watch->n_sightings++] =
+                (struct sighting){ (pid_t)processes[k].pid, states[i].index };
+    }
+}
+
+/* By us: with cgroups nothing else tells that all of it was stopped. */
+static bool is_suspended(const struct usage_watch *watch, const struct spool_id *id)
+{
+    struct spool_terms terms = { 0 };
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    return dirfd >= 0 && spool_read_terms(dirfd, &terms) && terms.is_suspended != 0;
+}
+
+/* Its shepherd keeps it in the spool. */
+static void note_said(const struct usage_watch *watch, struct watched *watched)
+{
+    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
+    if (dirfd >= 0)
+        (void)usage_reported_read(dirfd, watched->meter.usage.items);
+}
+
+static void measure(struct usage_watch *watch, struct watched *watched, const struct usage_sample *sample)
+{
+    const struct job_usage *usage = watched->meter.usage.items;
+    struct usage_sample own = *sample;
+    usage_host_read(watch->proc, watched->spec.job_cgroup, (pid_t)watched->started.init_pid, &own.host);
+    if (watched->spec.memory_cgroup != NULL)
+        usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
+    own.host.is_paused |= is_suspended(watch, &watched->id);
+    _cleanup_free_ char *before = xstrdup(usage->stray);
+    usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
+    if (!text_equal(before, usage->stray))
+        log_warning("job %" PRIu64 " of uid %u was seen on GPU %s, which it was not given", watched->id.job,
+            watched->spec.uid, usage->stray);
+    note_said(watch, watched);
+    gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus, watched->started.wall_ms);
+    if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
+        keep(watch, watched, sample->boot_ms);
+}
+
+void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_t boot_ms, int64_t wall_ms)
+{
+    struct usage_sample sample = { .boot_ms = boot_ms, .wall_ms = wall_ms, .gpus = gpus };
+    read_spool(watch, boot_ms, wall_ms);
+    drop_gone(watch);
+    find_owners(watch, gpus);
+    note_sightings(watch, gpus);
+    for (size_t i = 0; i < watch->count; i++)
+        if (!watch->watched[i]->is_over)
+            measure(watch, watch->watched[i], &sample);
+}
+
+void usage_watch_own(struct usage_watch *watch, struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    size_t n_processes = 0;
+    for (size_t i = 0; i < gpus->count; i++)
+        n_processes += states[i].processes.count;
+    if (n_processes > 0)
+        find_owners(watch, gpus);
+}
+
+void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret)
+{
+    struct attempt_usage *usages = xcalloc(watch->count, sizeof(*usages));
+    *ret = (struct record_list){ usages, 0 };
+    for (size_t i = 0; i < watch->count; i++) {
+        const struct watched *watched = watch->watched[i];
+        struct job_usage *usage = watched->is_over ? NULL : usage_meter_read(&watched->meter);
+        if (usage == NULL)
+            continue;
+        usages[ret->count++] = (struct attempt_usage){
+            .job = watched->id.job,
+            .attempt = watched->id.attempt,
+            .token = watched->spec.token,
+            .usage = { usage, 1 },
+            .task = watched->id.task,
+        };
+    }
+}
+
+void usage_watch_clear(struct record_list *usages)
+{
+    struct attempt_usage *items = usages->items;
+    for (size_t i = 0; i < usages->count; i++)
+        record_clear(&attempt_usage_record, &items[i]);
+    free(items);
+    *usages = (struct record_list){ 0 };
+}
+
+/* A job can fill its memory and be gone between two samples. */
+static void take_last_peak(struct watched *watched)
+{
+    struct job_usage *usage = watched->meter.usage.items;
+    uint64_t peak = 0;
+    if (!usage_host_peak(watched->spec.job_cgroup, watched->spec.memory_cgroup, &peak) ||
+        peak <= usage->memory_peak)
+        return;
+    usage->memory_peak = peak;
+    usage->valid |= USAGE_MEMORY;
+}
+
+struct job_usage *usage_watch_end(struct usage_watch *watch, const struct spool_id *id)
+{
+    struct watched *watched = find(watch, id);
+    struct usage_meter meter;
+    if (watched != NULL) {
+        take_last_peak(watched);
+        note_said(watch, watched);
+        if (!watched->is_over || watched->kept_ms < watched->meter.last_ms)
+            keep(watch, watched, watched->meter.last_ms);
+        watched->is_over = true;
+        return usage_meter_read(&watched->meter);
+    }
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    if (dirfd < 0)
+        return NULL;
+    if (!load_meter(dirfd, id, &meter))
+        usage_meter_init(&meter, id->job, id->attempt, 0, 0); // it was over before the first sample
+    (void)usage_reported_read(dirfd, meter.usage.items);
+    struct job_usage *usage = usage_meter_read(&meter);
+    usage_meter_clear(&meter);
+    return usage;
+}
+
+/* --- leases --- */
+
+void usage_watch_unawait(struct usage_watch *watch, uint64_t job)
+{
+    for (size_t i = 0; i < watch->n_awaited; i++)
+        if (watch->awaited[i].job == job)
+            watch->awaited[i--] = watch->awaited[--watch->n_awaited];
+}
+
+void usage_watch_await(struct usage_watch *watch, uint64_t job, pid_t pid, uint64_t start)
+{
+    usage_watch_unawait(watch, job);
+    watch->awaited = xreallocarray(watch->awaited, watch->n_awaited + 1, sizeof(*watch->awaited));
+    watch->awaited[watch->n_awaited++] = (struct awaited){ job, pid, start };
+}
+
+uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms)
+{
+    size_t count = 0;
+    read_spool(watch, boot_ms, wall_ms); // also what started since the last sample
+    for (size_t i = 0; i < watch->count; i++)
+        if ((pid_t)watch->watched[i]->started.shepherd_pid == pid && !watch->watched[i]->is_over)
+            return watch->watched[i]->id.job;
+    struct gpu_claim *claims = list_claims(watch, &count);
+    uint64_t job = gpu_owners_job_of(watch->owners, pid, claims, count);
+    free(claims);
+    return job;
+}
+
+static bool is_seen_before(const struct sighting *sightings, size_t count, const struct usage_watch *watch,
+    const struct gpu_claim *claim)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sightings[i].gpu == sightings[count].gpu &&
+            gpu_owners_job_of(watch->owners, sightings[i].pid, claim, 1) != 0)
+            return true;
+    return false;
+}
+
+char *usage_watch_gpus_of(const struct usage_watch *watch, pid_t pid, uint64_t start)
+{
+    struct gpu_claim claim = { .job = 1, .init_pid = pid, .init_start = start };
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (size_t i = 0; i < watch->n_sightings; i++) {
+        const struct sighting *sighting = &watch->sightings[i];
+        if (gpu_owners_job_of(watch->owners, sighting->pid, &claim, 1) != 0 &&
+            !is_seen_before(watch->sightings, i, watch, &claim))
+            buffer_printf(&text, "%s%" PRIu32, text.length > 0 ? "," : "", sighting->gpu);
+    }
+    return text.length > 0 ? buffer_take(&text) : NULL;
+}
+
+struct usage_watch *usage_watch_new(int spool_fd, const char *proc)
+{
+    struct usage_watch *watch = xcalloc(1, sizeof(*watch));
+    watch->spool_fd = spool_fd;
+    watch->proc = xstrdup(proc);
+    watch->owners = gpu_owners_new(proc);
+    return watch;
+}
+
+void usage_watch_free(struct usage_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    for (size_t i = 0; i < watch->count; i++) {
+        if (!watch->watched[i]->is_over)
+            keep(watch, watch->watched[i], watch->watched[i]->meter.last_ms);
+        watched_free(watch->watched[i]);
+    }
+    free(watch->watched);
+    free(watch->awaited);
+    free(watch->sightings);
+    gpu_owners_free(watch->owners);
+    free(watch->proc);
+    free(watch);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* How a GPU or a node that is out of use is shown. */
+#pragma once
+
+#include "cli/options/list.h"
+
+/* "paused: fan, until Fri 18:00": the state with the members `reason` and `until`. The caller frees it. */
+char *maintenance_text(const struct view *view, const json_t *object, const char *state);

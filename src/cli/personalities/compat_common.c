@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/api/programs.h"
+#include "cli/personalities/compat_common.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/submit/submit.h"
+#include "cli/options/talk.h"
+
+/* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
+static int rename_option(const char *shown, struct error *err)
+{
+    char *colon = err->message[0] == '-' ? strstr(err->message, ": ") : NULL;
+    if (colon == NULL || memchr(err->message, ' ', (size_t)(colon - err->message)) != NULL)
+        return err->code;
+    memmove(err->message, colon + 2, strlen(colon + 2) + 1);
+    return error_wrap(err, "%s", shown);
+}
+
+int compat_set(void *call, const char *option, const char *shown, const char *value, struct error *err)
+{
+    static const struct option_row *const tables[] = { submit_rows, NULL };
+    const struct option_row *row = options_find(tables, option, strlen(option));
+    int r = row->set(call, value, err);
+    return r < 0 ? rename_option(shown, err) : r;
+}
+
+int compat_go_home(struct call *call, struct error *err)
+{
+    struct submit_options *options = call->options;
+    const char *home = getenv("HOME");
+    const struct passwd *user = home == NULL || home[0] != '/' ? getpwuid(geteuid()) : NULL;
+    if (options->directory != NULL)
+        return 0;
+    if (user != NULL)
+        home = user->pw_dir;
+    if (home == NULL || home[0] != '/')
+        return error_set(err, -ENOENT, "you have no home directory to run in: HOME is not set");
+    options->directory = call_keep(call, home);
+    return 0;
+}
+
+int compat_run(const struct call *call, const struct command *command, int argc, char **argv)
+{
+    struct call other = { .socket = call->socket,
+        .host = call->host,
+        .color = call->color,
+        .times = call->times,
+        .is_json = call->is_json,
+        .is_quiet = call->is_quiet };
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 3, sizeof(*words));
+    static char separator[] = "--", first[] = "";
+    words[0] = first;
+    words[1] = separator;
+    memcpy(words + 2, argv, (size_t)argc * sizeof(*words));
+    return call_run(&other, command, argc + 2, words);
+}
+
+int compat_execute(const struct strings *words, struct error *err)
+{
+    _cleanup_free_ char **argv = xcalloc(words->count + 1, sizeof(*argv));
+    memcpy(argv, words->items, words->count * sizeof(*argv));
+    _cleanup_free_ char *path = program_find(argv[0]);
+    (void)execvp(path, argv);
+    (void)error_set_errno(err, -errno, "cannot start %s", argv[0]);
+    return error_hint(err, "it belongs to the package mgpu-server");
+}
+
+const char *compat_find_value(int argc, char *const *argv, const char *option)
+{
+    size_t length = strlen(option);
+    const char *value = NULL;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], option) == 0 && i + 1 < argc)
+            value = argv[++i];
+        else if (strncmp(argv[i], option, length) == 0 && argv[i][length] == '=')
+            value = argv[i] + length + 1;
+    }
+    return value;
+}
+
+void compat_allow_root(struct strings *words)
+{
+    if (geteuid() == 0)
+        strings_add(words, "--allow-root-jobs");
+}
+
+void compat_tell_root(void)
+{
+    if (geteuid() == 0)
+        talk_line("started by root: jobs that root submits run as root (mgpud by itself refuses them)");
+}
+
+void compat_tell_scope(const struct call *call, const char *door)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    compat_tell_root();
+    if (geteuid() != 0 && !call->is_quiet)
+        talk_line("without root it serves %s alone; for all users of this machine: sudo %s",
+            user != NULL ? user->pw_name : "you", door);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects of an older mgpud lack the member. */
+#include "cli/show/node_unreachable_text.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/term/field.h"
+
+char *away_since(const struct view *view, const json_t *object)
+{
+    char since[64];
+    int64_t since_ms = time_parse(field_text(object, "unreachable_since"));
+    if (since_ms <= 0)
+        return NULL;
+    time_format_short(since_ms, view->now_ms, view->times, since, sizeof(since));
+    return xasprintf("since %s", since);
+}
+
+char *node_unreachable_text(const struct view *view, const json_t *object)
+{
+    const json_t *parts = json_object_get(object, "parts"), *away = object;
+    for (size_t rank = 0; rank < json_array_size(parts) && !field_is_known(away, "unreachable_since"); rank++)
+        away = json_array_get(parts, rank);
+    _cleanup_free_ char *since = away_since(view, away);
+    if (since == NULL)
+        return NULL;
+    _cleanup_free_ char *node = field_shown(away, "node");
+    return xasprintf("node %s unreachable %s", node, since);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pipe has a name, so that a shell can write to it; it lies in a directory that only root (or the
+ * rootless user) can change, and is made, given away and opened again there. Whoever holds it open for
+ * reading and writing keeps writers from waiting for a reader: the shepherd, and the step's init, which is
+ * born with the descriptor and never looks at it. So a job can go on reporting while its shepherd is dead,
+ * until 64 KiB are full, and the next shepherd reads them.
+ *
+ * A job may say as much as it likes. It is read READ_MAX bytes at a time with a rest after each, which is
+ * more than a program that says something useful ever writes, and costs a flood a bounded part of a CPU.
+ */
+#include "shepherd/status_pipe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define CHUNK_SIZE 4096
+#define READ_MAX   (64L << 10) // bytes; what a pipe usually holds
+#define REST_MS    10
+#define DRAIN_MAX  (1L << 20) // bytes; what a user can make a pipe hold
+
+void status_pipe_init(struct status_pipe *status_pipe)
+{
+    *status_pipe = (struct status_pipe){ .pipe_fd = -1, .file_fd = -1 };
+}
+
+void status_pipe_close(struct status_pipe *status_pipe)
+{
+    closep(&status_pipe->pipe_fd);
+    closep(&status_pipe->file_fd);
+    status_pipe->pipe_fd = status_pipe->file_fd = -1;
+}
+
+/* Never waits, and takes no other kind of file that somebody put there. */
+static int open_pipe(const char *path)
+{
+    struct stat st;
+    _cleanup_close_ int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISFIFO(st.st_mode) ? take_fd(&fd) : -EBADF;
+}
+
+/* Another inode than that of a shepherd that died before the verdict, whose init still holds it. */
+static int make_pipe(const struct launch_spec *spec)
+{
+    (void)unlink(spec->say_pipe);
+    if (mkfifo(spec->say_pipe, 0600) < 0)
+        return -errno;
+    _cleanup_close_ int fd = open_pipe(spec->say_pipe);
+    if (fd >= 0 && geteuid() == 0 && fchown(fd, spec->uid, spec->gid) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+int status_pipe_make(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd)
+{
+    if (spec->say_pipe == NULL)
+        return 0;
+    status_pipe->pipe_fd = make_pipe(spec);
+    if (status_pipe->pipe_fd < 0)
+        return status_pipe->pipe_fd;
+    (void)unlinkat(spool_fd, SPOOL_SAID, 0);
+    status_pipe->file_fd =
+        openat(spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return status_pipe->file_fd < 0 ? -errno : 0;
+}
+
+void status_pipe_adopt(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd)
+{
+    if (spec->say_pipe == NULL)
+        return;
+    status_pipe->pipe_fd = open_pipe(spec->say_pipe);
+    status_pipe->file_fd = openat(spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)spool_read_said(spool_fd, &status_pipe->said.latest);
+}
+
+int status_pipe_source(const struct status_pipe *status_pipe, int64_t boot_ms)
+{
+    return boot_ms < status_pipe->rest_until_ms ? -1 : status_pipe->pipe_fd;
+}
+
+int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms)
+{
+    bool is_resting = status_pipe->pipe_fd >= 0 && boot_ms < status_pipe->rest_until_ms;
+    return is_resting ? (int)(status_pipe->rest_until_ms - boot_ms) : -1;
+}
+
+/* What cannot be kept (a full file system) is said again, or is not worth an end. */
+static bool take(struct status_pipe *status_pipe, ssize_t most)
+{
+    char bytes[CHUNK_SIZE];
+    int64_t wall_ms = clock_wall_ms();
+    bool is_checkpointed = false, is_any = false;
+    for (ssize_t n; most > 0 && (n = read(status_pipe->pipe_fd, bytes, sizeof(bytes))) > 0; most -= n) {
+        is_checkpointed = status_parser_add(&status_pipe->said, wall_ms, bytes, (size_t)n) || is_checkpointed;
+        is_any = true;
+    }
+    if (is_any && status_pipe->file_fd >= 0)
+        (void)spool_write_said(status_pipe->file_fd, &status_pipe->said.latest);
+    return is_checkpointed;
+}
+
+bool status_pipe_read(struct status_pipe *status_pipe, int64_t boot_ms)
+{
+    status_pipe->rest_until_ms = boot_ms + REST_MS;
+    return status_pipe->pipe_fd >= 0 && take(status_pipe, READ_MAX);
+}
+
+bool status_pipe_drain(struct status_pipe *status_pipe)
+{
+    return status_pipe->pipe_fd >= 0 && take(status_pipe, DRAIN_MAX);
+}
+
+static void keep(const struct status_pipe *status_pipe)
+{
+    if (status_pipe->file_fd >= 0)
+        (void)spool_write_said(status_pipe->file_fd, &status_pipe->said.latest);
+}
+
+void status_pipe_ask_save(struct status_pipe *status_pipe, enum spool_save save)
+{
+    status_pipe->said.latest.save = save;
+    keep(status_pipe);
+}
+
+enum spool_save status_pipe_save(const struct status_pipe *status_pipe)
+{
+    return (enum spool_save)status_pipe->said.latest.save;
+}
+
+bool status_pipe_finish(struct status_pipe *status_pipe)
+{
+    bool is_checkpointed = status_pipe_drain(status_pipe);
+    if (status_pipe->pipe_fd < 0)
+        return false;
+    is_checkpointed = status_parser_end(&status_pipe->said, clock_wall_ms()) || is_checkpointed;
+    keep(status_pipe);
+    return is_checkpointed;
+}
