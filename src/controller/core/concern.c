@@ -2,10 +2,37 @@
 /* Tells the concerns, each hook in the order of their table. */
 #include "controller/core/concern.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
+
+/* The rows that have the hook at this place in a row. */
+static void pick(
+    const struct core_concern *const *rows, size_t place, const struct core_concern *ret[CORE_CONCERNS_MAX])
+{
+    size_t count = 0;
+    for (; *rows != NULL; rows++) {
+        const void *hook = NULL;
+        memcpy(&hook, (const char *)*rows + place, sizeof(hook));
+        if (hook != NULL)
+            ret[count++] = *rows;
+        assert(count < CORE_CONCERNS_MAX);
+    }
+    ret[count] = NULL;
+}
+
+void core_set_concerns(struct core *core, const struct core_concern *const *rows)
+{
+    core->concerns = rows;
+    pick(rows, offsetof(struct core_concern, event), core->often.event);
+    pick(rows, offsetof(struct core_concern, messages), core->often.messages);
+    pick(rows, offsetof(struct core_concern, heard), core->often.heard);
+    pick(rows, offsetof(struct core_concern, turn), core->often.turn);
+    pick(rows, offsetof(struct core_concern, next_ms), core->often.next_ms);
+}
 
 void core_init_concerns(struct core *core)
 {
@@ -44,9 +71,8 @@ void core_tell_begin(struct core *core)
 
 void core_tell_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->event != NULL)
-            (*row)->event(core, entry, news);
+    for (const struct core_concern *const *row = core->often.event; *row != NULL; row++)
+        (*row)->event(core, entry, news);
 }
 
 void core_act(struct core *core, struct core_entry *entry)
@@ -94,9 +120,8 @@ void core_tell_over(struct core *core, struct core_node *node, const struct mess
 
 void core_tell_heard(struct core *core, struct core_node *node)
 {
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->heard != NULL)
-            (*row)->heard(core, node);
+    for (const struct core_concern *const *row = core->often.heard; *row != NULL; row++)
+        (*row)->heard(core, node);
 }
 
 void core_tell_hello(struct core *core, struct core_node *node)
@@ -199,9 +224,8 @@ void core_tell_durable(struct core *core)
 
 void core_tell_turn(struct core *core)
 {
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->turn != NULL)
-            (*row)->turn(core);
+    for (const struct core_concern *const *row = core->often.turn; *row != NULL; row++)
+        (*row)->turn(core);
 }
 
 void core_run_due(struct core *core)
@@ -241,8 +265,8 @@ const struct core_kind *core_find_kind(const struct core *core, const char *kind
 bool core_take_message(struct core *core, struct core_node *node, uint16_t id, const void *message)
 {
     bool is_taken = false;
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        for (const struct core_message *at = (*row)->messages; at != NULL && at->take != NULL; at++)
+    for (const struct core_concern *const *row = core->often.messages; *row != NULL; row++)
+        for (const struct core_message *at = (*row)->messages; at->take != NULL; at++)
             if (at->id == id) {
                 at->take(core, node, message);
                 is_taken = true;
@@ -253,8 +277,8 @@ bool core_take_message(struct core *core, struct core_node *node, uint16_t id, c
 int64_t core_next_due(const struct core *core)
 {
     int64_t next_ms = TIME_NEVER;
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++) {
-        int64_t due_ms = (*row)->next_ms != NULL ? (*row)->next_ms(core) : TIME_NEVER;
+    for (const struct core_concern *const *row = core->often.next_ms; *row != NULL; row++) {
+        int64_t due_ms = (*row)->next_ms(core);
         next_ms = due_ms < next_ms ? due_ms : next_ms;
     }
     return next_ms;

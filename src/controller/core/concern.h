@@ -96,6 +96,7 @@ struct core_concern {
 };
 
 /* The hooks of all concerns, in the order of the table. */
+void core_set_concerns(struct core *core, const struct core_concern *const *rows); // the table
 void core_init_concerns(struct core *core);
 void core_free_concerns(struct core *core);
 void core_tell_load(struct core *core, struct core_entry *entry);

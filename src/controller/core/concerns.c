@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "controller/core/concern.h"
+#include "controller/core/state.h"
 
 extern const struct core_concern core_concern_limits, core_concern_notices, core_concern_delays,
     core_concern_quotas, core_concern_schedule, core_concern_accounts, core_concern_leases,
@@ -38,3 +39,6 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_arrays,
     NULL,
 };
+
+_Static_assert(sizeof(core_concerns) / sizeof(core_concerns[0]) <= CORE_CONCERNS_MAX,
+    "there are more concerns than state.h has room for");

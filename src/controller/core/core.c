@@ -23,7 +23,7 @@ struct core *core_new(const struct core_options *options, const struct core_effe
     struct core *core = xcalloc(1, sizeof(*core));
     core->options = *options;
     core->effects = *effects;
-    core->concerns = core_concerns;
+    core_set_concerns(core, core_concerns);
     core_init_concerns(core);
     core_configure_accounts(core);
     return core;

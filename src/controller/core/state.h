@@ -17,6 +17,15 @@ struct change_list {
     size_t count;
 };
 
+#define CORE_CONCERNS_MAX 40U
+
+/* The concerns that have one of the hooks of every turn, message or event, in their order; NULL is the last.
+ */
+struct core_often {
+    const struct core_concern *event[CORE_CONCERNS_MAX], *messages[CORE_CONCERNS_MAX],
+        *heard[CORE_CONCERNS_MAX], *turn[CORE_CONCERNS_MAX], *next_ms[CORE_CONCERNS_MAX];
+};
+
 struct core {
     struct core_options options;
     struct core_effects effects;
@@ -42,6 +51,7 @@ struct core {
 
     /* The concerns, see concern.h, and what each of them keeps and no other file knows. */
     const struct core_concern *const *concerns;
+    struct core_often often;
     struct core_limits *limits;
     struct core_quotas *quotas;
     struct core_schedule *schedule;

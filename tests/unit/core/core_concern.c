@@ -115,7 +115,7 @@ static int open_with_probe(void **state)
         rows[count] = core_concerns[count];
     rows[count] = &probe;
     rows[count + 1] = NULL;
-    b->core->concerns = rows;
+    core_set_concerns(b->core, rows);
     heard[0] = '\0';
     wake_ms = TIME_NEVER;
     return 0;
