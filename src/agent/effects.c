@@ -297,7 +297,7 @@ static void effect_kill(void *arg, const struct spool_id *id)
     struct effects *effects = arg;
     int r = effects->parts.confine->kill(effects->parts.cells, id);
     if (r < 0)
-        log_error("job %" PRIu64 ": what it left running cannot be ended: %s", id->job, strerror(-r));
+        log_error("job %" PRIu64 ": cannot end processes it left running: %s", id->job, strerror(-r));
 }
 
 static int effect_restore(void *arg, const struct spool_id *id)
@@ -330,7 +330,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
     if (r == -EBUSY)
         effect_kill(arg, id); // an init whose user had stopped it, and whose shepherd died
     if (r < 0 && r != -EBUSY)
-        log_error("job %" PRIu64 ": its spool entry cannot be removed: %s", id->job, strerror(-r));
+        log_error("job %" PRIu64 ": cannot remove its spool entry: %s", id->job, strerror(-r));
     if (r == 0) {
         gpu_check_drop(effects->parts.check, id);
         run_reserve_fill(effects->reserve);
@@ -521,7 +521,7 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
     if (dirfd >= 0)
         return;
     if (is_populated)
-        log_error("processes run in the cgroup of %s, of which the spool knows nothing: look at them", name);
+        log_error("the cgroup of %s has processes, but the spool has no entry for it: inspect them", name);
     else
         (void)effects->parts.confine->remove(effects->parts.cells, id);
 }
@@ -534,7 +534,7 @@ static void guard_again(const struct effects *effects, const struct spool_id *id
         return;
     int r = launcher_guard(effects->parts.launcher, id, &err);
     if (r == 1)
-        log_warning("job %" PRIu64 ": its device filter was gone and is there again", id->job);
+        log_warning("job %" PRIu64 ": its device filter was missing and has been restored", id->job);
     else if (r < 0 && r != -ENOENT)
         log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
 }

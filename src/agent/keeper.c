@@ -68,7 +68,7 @@ static void reap_worker(struct keeper *keeper)
 {
     siginfo_t end = { 0 };
     (void)waitid(P_PIDFD, (id_t)keeper->worker, &end, WEXITED);
-    log_warning("the agent ended with %s %d and is started again",
+    log_warning("the agent ended with %s %d and is restarted",
         end.si_code == CLD_EXITED ? "status" : "signal", end.si_status);
     closep(&keeper->worker);
     keeper->worker = -1;
@@ -102,7 +102,7 @@ int keeper_run(int control_fd, int argc, char **argv)
     struct keeper keeper = { .control_fd = control_fd, .worker = -1 };
     static char link_option[] = "--link-fd=3"; // CHILD_FD
     if (argc > ARGUMENTS_MAX) {
-        log_error("the agent takes at most %d arguments", ARGUMENTS_MAX);
+        log_error("the agent accepts at most %d arguments", ARGUMENTS_MAX);
         return EXIT_FAILURE;
     }
     memcpy(keeper.argv, argv, (size_t)argc * sizeof(char *));

@@ -103,7 +103,7 @@ static void on_link_closed(void *arg, const struct error *err)
     if (err->code != 0)
         log_error("%s%s%s", err->message, err->hint[0] != '\0' ? " - " : "", err->hint);
     else
-        log_info("the controller has gone; jobs go on");
+        log_info("the controller has exited; jobs continue");
     agent_core_link_down(effects_core(worker->effects));
     effects_set_link(worker->effects, NULL);
     if (worker->control != NULL) {
@@ -289,7 +289,7 @@ static void open_devices(struct worker *worker)
         .has_simulated = worker->options->device_dir != NULL };
     worker->devices = gpu_devices_new(&places);
     if (worker->confine->can_guard(worker->cells, &worker->devices_err) < 0)
-        log_info("jobs are not kept to their GPUs: %s", worker->devices_err.message);
+        log_info("jobs are not confined to their GPUs: %s", worker->devices_err.message);
 }
 
 static int open_launcher(struct worker *worker, struct error *err)
@@ -398,7 +398,7 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
     int link = -1;
     int r = descriptor_receive(fd, &word, sizeof(word), &link);
     if (r == 0 || (r < 0 && r != -EAGAIN)) {
-        log_info("the uplink has gone; jobs go on");
+        log_info("the uplink has exited; jobs continue");
         leave(worker, EXIT_SUCCESS);
     } else if (r > 0 && link >= 0 && worker->effects != NULL) {
         take_link(worker, link);

@@ -123,15 +123,14 @@ static void check_answer(const struct message_probed *probed)
     int64_t apart_ms = probed->wall_ms - clock_wall_ms();
     _cleanup_free_ char *text = xasprintf(
         "mgpu %s here, %s there", MGPU_VERSION, probed->version != NULL ? probed->version : "an unknown one");
-    if (node_version_check(probed->protocol, probed->version, "mgpud there", &err) < 0)
+    if (node_version_check(probed->protocol, probed->version, "check mgpud there", &err) < 0)
         (void)fail("version", &err);
     else
         step("on", "version", text, "");
     _cleanup_free_ char *clock =
         xasprintf("%" PRId64 ".%03d s apart", apart_ms / 1000, (int)(labs(apart_ms % 1000)));
     bool is_near = apart_ms < CLOCK_SLACK_MS && apart_ms > -CLOCK_SLACK_MS;
-    step(is_near ? "on" : "off", "clock", clock,
-        "times are shown as they are there; timedatectl set-ntp true");
+    step(is_near ? "on" : "off", "clock", clock, "times are shown by that clock; timedatectl set-ntp true");
 }
 
 static int check_talk(const struct join_ticket *ticket, struct error *err)
@@ -143,7 +142,7 @@ static int check_talk(const struct join_ticket *ticket, struct error *err)
     int r = join_talk_open(&ticket->address, ticket->token.pin, clock_boot_ms() + STEP_MS, &talk, err);
     if (r < 0)
         return fail("TLS", err);
-    step("on", "TLS", "it is the cluster that the token names", "");
+    step("on", "TLS", "the cluster of the token", "");
     join_talk_secret(&ticket->token, secret);
     struct message_probe probe = {
         .protocol = LINK_PROTOCOL, .version = version, .token = ticket->token.id, .secret = secret
@@ -152,7 +151,7 @@ static int check_talk(const struct join_ticket *ticket, struct error *err)
     join_talk_close(&talk);
     if (r < 0)
         return fail("token", err);
-    step("on", "token", "it is valid", "");
+    step("on", "token", "valid", "");
     check_answer(&probed);
     record_clear(&message_probed_record, &probed);
     return EXIT_SUCCESS;
@@ -177,8 +176,8 @@ static int check(int fd)
     if (r == 0 && has_token)
         r = check_talk(&ticket, &err);
     else if (r == 0)
-        step("off", "TLS", "not looked at: there is no token to tell whom to believe",
-            "give all that `mgpu node token` prints, HOST:PORT#TOKEN");
+        step("off", "TLS", "not checked: no token with a pin was given",
+            "give the whole output of `mgpu node token`, HOST:PORT#TOKEN");
     join_ticket_clear(&ticket);
     return r;
 }
@@ -195,6 +194,6 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "--fd") == 0 &&
         parse_integer(argv[2], "--fd", 3, INT16_MAX, &fd, NULL) == 0)
         return join((int)fd, argv[3]);
-    (void)fprintf(stderr, "mgpu-tls is started by mgpu, to reach another machine\n");
+    (void)fprintf(stderr, "mgpu-tls is started by mgpu to connect to another machine\n");
     return 2;
 }

@@ -44,16 +44,16 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
 static void log_change(const struct cluster_change *change)
 {
     if (change->kind == CHANGE_GPU_DRAIN)
-        log_warning("GPU %s of node %s is out of use: %s; 'mgpu gpu resume' puts it back", change->uuid,
+        log_warning("GPU %s of node %s is out of service: %s; 'mgpu gpu resume' resumes it", change->uuid,
             change->node, change->text);
     if (change->kind == CHANGE_GPU_RETURN)
-        log_info("GPU %s of node %s is in use again: %s", change->uuid, change->node, change->text);
+        log_info("GPU %s of node %s is back in service: %s", change->uuid, change->node, change->text);
     if (change->kind == CHANGE_NODE_FENCE)
-        log_warning("node %s is fenced%s%s; what ran there has ended", change->node,
+        log_warning("node %s is fenced%s%s; its attempts have ended", change->node,
             change->text != NULL ? ": " : "", change->text != NULL ? change->text : "");
     if (change->kind == CHANGE_NODE_UNREACHABLE)
-        log_warning("node %s is unreachable; its jobs keep what they hold until it is back, or 'mgpu node "
-                    "fence %s' says that it is off",
+        log_warning("node %s is unreachable; its jobs keep their resources until it is back or is fenced "
+                    "with 'mgpu node fence %s'",
             change->node, change->node);
 }
 

@@ -30,9 +30,9 @@ static void save(struct history_keeper *keeper, bool is_whole)
         return;
     int r = gpu_history_save(keeper->controller->history, keeper->dir_fd, is_whole);
     if (r < 0 && !keeper->is_lost)
-        log_warning("the history of the GPUs cannot be kept: %s", strerror(-r));
+        log_warning("cannot store the GPU history: %s", strerror(-r));
     else if (r == 0 && keeper->is_lost)
-        log_info("the history of the GPUs is kept again");
+        log_info("the GPU history is stored again");
     keeper->is_lost = r < 0;
 }
 
@@ -60,7 +60,7 @@ struct history_keeper *history_keeper_new(struct controller *controller, const c
     keeper->controller = controller;
     keeper->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (keeper->dir_fd >= 0 && gpu_history_load(controller->history, keeper->dir_fd, &err) < 0)
-        log_warning("the history of the GPUs is not whole: %s", err.message);
+        log_warning("the GPU history is incomplete: %s", err.message);
     keeper->timer = event_new(controller->loop, -1, EV_PERSIST, on_second, keeper);
     (void)event_add(keeper->timer, &(struct timeval){ .tv_sec = 1 });
     return keeper;

@@ -71,8 +71,8 @@ static void on_durable(void *arg, uint64_t batch)
 static void on_failed(void *arg, uint64_t batch, const struct error *err)
 {
     struct program *program = arg;
-    log_error("the store failed, what was asked last may or may not be kept: %s; mgpud leaves and must be "
-              "started anew",
+    log_error("the store failed, the outcome of the last requests is unknown: %s; mgpud exits and must be "
+              "restarted",
         err->message);
     serve_fail_all(program->controller.serve, err);
     program->is_failed = true;
@@ -154,9 +154,8 @@ static int load(struct program *program, struct error *err)
     if (r == 0)
         core_load_end(controller->core, clock_boot_ms(), clock_wall_ms());
     if (r == 0 && controller->summary.is_old_copy)
-        log_warning(
-            "the store is an older copy: every node is drained; cancel what has run already, then 'mgpu "
-            "node resume NAME'");
+        log_warning("the store is an older copy: all nodes are drained; cancel jobs that have already run, "
+                    "then 'mgpu node resume NAME'");
     return r;
 }
 
@@ -213,7 +212,7 @@ static void on_local_node_up(struct controller *controller)
 static void on_ready_wait(evutil_socket_t fd, short events, void *arg)
 {
     log_warning(
-        "the agent of this node has said nothing for %d s; the API opens without it", READY_WAIT_SECONDS);
+        "no message from the agent of this node for %d s; the API opens without it", READY_WAIT_SECONDS);
     become_ready(arg);
 }
 
@@ -226,7 +225,7 @@ static void on_snapshot(evutil_socket_t fd, short events, void *arg)
 static void on_signal(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
-    log_info("signal %d: mgpud leaves; jobs go on", (int)fd);
+    log_info("signal %d: mgpud exits; jobs continue", (int)fd);
     (void)event_base_loopbreak(program->controller.loop);
 }
 
@@ -257,7 +256,7 @@ static int watch(struct program *program, struct error *err)
     streams_listen(controller->streams, take_fd(&program->prepared.link_fd));
     struct error trouble = { 0 };
     if (node_listener_update(controller->node_listener, &trouble) < 0)
-        log_error("nodes cannot dial in: %s", trouble.message);
+        log_error("cannot accept nodes: %s", trouble.message);
     return agent_process_watch(controller->agent, err);
 }
 
@@ -371,7 +370,7 @@ static int fsck(const struct controller_options *options, struct error *err)
     _cleanup_free_ char *dir = xasprintf("%s/store", options->state_dir);
     int findings = store_fsck(dir, print_finding, NULL, err);
     if (findings == 0)
-        (void)printf("%s: the fold of the events equals the tables\n", dir);
+        (void)printf("%s: the tables match the events\n", dir);
     return findings;
 }
 
@@ -393,9 +392,9 @@ static void print_setting(void *arg, const struct setting *setting)
 static void print_config(const struct controller_options *options)
 {
     for (size_t i = 0; i < options->n_files; i++)
-        (void)printf("%s is fine\n", options->files[i]);
+        (void)printf("%s is valid\n", options->files[i]);
     if (options->n_files == 0)
-        (void)printf("there is no file; every setting has its default\n");
+        (void)printf("no configuration file; all settings have their defaults\n");
     settings_visit(options, print_setting, NULL);
     for (size_t i = 0; i < options->warnings.count; i++)
         (void)printf("warning: %s\n", options->warnings.items[i]);

@@ -36,9 +36,9 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
     if (r == -EAGAIN) {
         char pid[16] = "";
         ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
-        (void)error_set(err, -EBUSY, "mgpud runs already with %s (pid %.*s)", directory,
+        (void)error_set(err, -EBUSY, "mgpud is already running with %s (pid %.*s)", directory,
             n > 0 ? (int)strcspn(pid, "\n") : 1, n > 0 ? pid : "?");
-        return error_hint(err, "use it, or start another with --state-dir and --run-dir");
+        return error_hint(err, "use that one, or start another with --state-dir and --run-dir");
     }
     char text[16];
     int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
@@ -54,8 +54,8 @@ static int lock_node(const struct controller_options *options, int *ret_fd, stru
     _cleanup_free_ char *path = xasprintf("%s/node", options->state_dir);
     int r = lock_private_directory(path, ret_fd);
     if (r == -EAGAIN) {
-        (void)error_set(err, -EBUSY, "mgpud, or an mgpu-agent, runs already with %s", options->state_dir);
-        return error_hint(err, "use it, or start another with --state-dir and --run-dir");
+        (void)error_set(err, -EBUSY, "mgpud or an mgpu-agent is already running with %s", options->state_dir);
+        return error_hint(err, "use that one, or start another with --state-dir and --run-dir");
     }
     return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
@@ -119,11 +119,10 @@ static int refuse_second(const struct controller *controller, struct error *err)
     if (fd < 0 || (connect(fd, (const struct sockaddr *)&system, sizeof(system)) < 0 && errno != EAGAIN))
         return 0;
     (void)error_set(err, -EBUSY,
-        "this machine has an mgpud for all users, at %s: a second one would give the same GPUs away",
+        "this machine has an mgpud for all users, at %s: a second one would allocate the same GPUs",
         system.sun_path);
-    return error_hint(err,
-        "use that one, as it is: mgpu run ... For one of your own beside it say which GPUs it "
-        "is to have: --gpus sim:8x24G, none, nvml or amd");
+    return error_hint(err, "use that one: mgpu run ... To start your own as well, name its GPUs: --gpus "
+                           "sim:8x24G, none, nvml or amd");
 }
 
 int prepare(struct controller *controller, struct prepared *prepared, struct error *err)

@@ -26,11 +26,11 @@ int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, s
     errno = 0;
     const struct passwd *user = getpwnam(name);
     if (user == NULL) {
-        (void)error_set(err, -ENOENT, "there is no user %s for mgpud to become", name);
-        return error_hint(err, "useradd --system --no-create-home %s, or name another: --user NAME", name);
+        (void)error_set(err, -ENOENT, "the user %s, which mgpud runs as, does not exist", name);
+        return error_hint(err, "run useradd --system --no-create-home %s, or use another: --user NAME", name);
     }
     if (user->pw_uid == 0)
-        return error_set(err, -EPERM, "mgpud does not run as root: --user %s is uid 0", name);
+        return error_set(err, -EPERM, "mgpud cannot run as root: --user %s is uid 0", name);
     *ret = (struct user_ids){ .uid = user->pw_uid, .gid = user->pw_gid };
     return 0;
 }
@@ -56,10 +56,10 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
         return error_set_errno(err, -errno, "cannot look at %s", path);
     if (status.st_uid != geteuid() && status.st_uid != owner.uid)
         return error_set(
-            err, -EPERM, "%s belongs to uid %u, not to us or uid %u", path, status.st_uid, owner.uid);
+            err, -EPERM, "%s belongs to uid %u, not to this user or uid %u", path, status.st_uid, owner.uid);
     if (!is_new && (status.st_mode & 0022) != 0)
         return error_set(
-            err, -EPERM, "%s can be written by others (mode %04o)", path, status.st_mode & 07777);
+            err, -EPERM, "%s is writable by other users (mode %04o)", path, status.st_mode & 07777);
     if (geteuid() == 0 && fchown(fd, owner.uid, owner.gid) < 0)
         return error_set_errno(err, -errno, "cannot give %s to uid %u", path, owner.uid);
     if (fchmod(fd, mode) < 0)
@@ -98,9 +98,9 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
         return error_set_errno(err, -errno, "cannot become uid %u", user.uid);
     if (setreuid((uid_t)-1, 0) == 0 || getgroups(0, NULL) != 0 || geteuid() != user.uid ||
         getegid() != user.gid)
-        return error_set(err, -EPERM, "uid %u still has rights of root", user.uid);
+        return error_set(err, -EPERM, "uid %u still has root privileges", user.uid);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return error_set_errno(err, -errno, "cannot give up new privileges");
+        return error_set_errno(err, -errno, "cannot drop privileges");
     keep_death_signal(death_signal, parent);
     return 0;
 }

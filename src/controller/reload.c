@@ -70,7 +70,7 @@ static void take_change(void *arg, const struct setting *setting, const char *be
     struct reloading *reloading = arg;
     reloading->changes++;
     log_info("%s: %s is now %s (%s)%s", setting->key, shown(before), shown(after), setting->origin,
-        setting->is_live ? "" : "; this needs a restart of mgpud, until then it stays as it was");
+        setting->is_live ? "" : "; takes effect after a restart of mgpud");
     if (!setting->is_live)
         keep(reloading, setting->key, before, after);
 }
@@ -114,7 +114,7 @@ int reload(struct controller *controller, int argc, char **argv)
         r = settings_read(argc, argv, controller->is_root, &fresh, &wish, &err);
     if (r < 0) {
         log_error(
-            "the settings stay as they are: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);
+            "the settings were not changed: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);
         settings_clear(&fresh);
         return r;
     }
@@ -126,6 +126,6 @@ int reload(struct controller *controller, int argc, char **argv)
     core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);
     retention_replan(controller->retention);
     settings_clear(&fresh);
-    log_info("the settings were read again: %zu changed", reloading.changes);
+    log_info("the settings were reloaded: %zu changed", reloading.changes);
     return 0;
 }

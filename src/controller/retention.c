@@ -55,7 +55,7 @@ static void on_retired(void *arg, uint64_t jobs)
     const struct controller_options *options = &retention->controller->options;
     retention->is_sweeping = false;
     if (jobs > 0)
-        log_info("%" PRIu64 " old jobs were removed from the store", jobs);
+        log_info("%" PRIu64 " old jobs removed from the store", jobs);
     if (is_wanted(options))
         plan(retention, sweep_ms(options));
 }
@@ -68,7 +68,7 @@ static bool is_paused(struct retention *retention)
     if (retention_is_jump(wall_ms - retention->looked_wall_ms, boot_ms - retention->looked_boot_ms)) {
         char now[32];
         utc_format(wall_ms, now, sizeof(now));
-        log_warning("the clock has jumped forward to %s: no old jobs are removed for 24 h", now);
+        log_warning("the clock jumped forward to %s: no old jobs are removed for 24 h", now);
         retention->paused_until_ms = boot_ms + JUMP_MS;
     }
     retention->looked_wall_ms = wall_ms;

@@ -29,8 +29,8 @@ static pid_t holder_of(int lock_fd)
 
 static int refuse_none(const char *run_dir, struct error *err)
 {
-    (void)error_set(err, -ESRCH, "no mgpud runs with %s", run_dir);
-    return error_hint(err, "one that was started with --run-dir is stopped with the same --run-dir");
+    (void)error_set(err, -ESRCH, "no mgpud is running with %s", run_dir);
+    return error_hint(err, "if it was started with --run-dir, use the same --run-dir");
 }
 
 int stop_running(const char *run_dir, struct error *err)
@@ -53,5 +53,5 @@ int stop_running(const char *run_dir, struct error *err)
         continue;
     if (r > 0)
         return 0;
-    return error_set(err, -ETIMEDOUT, "mgpud (pid %d) has not left within %d s", (int)pid, STOP_MS / 1000);
+    return error_set(err, -ETIMEDOUT, "mgpud (pid %d) did not exit within %d s", (int)pid, STOP_MS / 1000);
 }

@@ -20,7 +20,7 @@ int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms,
     int64_t before_ms = ASK_WARN_MS;
     int signal = signal_find(name);
     if (signal == 0) {
-        (void)error_set(err, -EINVAL, "warn_signal: '%.60s' is no signal", name);
+        (void)error_set(err, -EINVAL, "warn_signal: '%.60s' is not a signal", name);
         return error_hint(err, "write USR1@60: SIGUSR1 sixty seconds before the end");
     }
     int r = at != NULL ? parse_duration(at + 1, "warn_signal", &before_ms, err) : 0;

@@ -501,7 +501,7 @@ static const char *find_broken_array_rule(const struct job *job)
     if (job->array_job != 0)
         return "an element is no array";
     if ((job->state == JOB_DONE) == has_more_elements(job))
-        return "an array is done exactly when nothing is left of it and no element is open";
+        return "an array is done exactly when no trace left and no element is open";
     return NULL;
 }
 

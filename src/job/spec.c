@@ -102,7 +102,7 @@ int job_spec_check_fallback(const char *what, const char *value, struct error *e
 {
     if (value[0] == '/' || strcmp(value, SPEC_CWD_HOME) == 0 || strcmp(value, SPEC_CWD_TMP) == 0)
         return 0;
-    (void)error_set(err, -EINVAL, "%s: '%.60s' is no directory to fall back to", what, value);
+    (void)error_set(err, -EINVAL, "%s: '%.60s' is not a directory to fall back to", what, value);
     return error_hint(err, "home, tmp, or an absolute path");
 }
 

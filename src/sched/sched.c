@@ -181,7 +181,7 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
         uint64_t named = spec->after[i].job;
         if (sched_find(sched, named) == NULL)
             return error_set(
-                err, -ENOENT, "it would wait for job %llu, which does not exist", (unsigned long long)named);
+                err, -ENOENT, "it would depend on job %llu, which does not exist", (unsigned long long)named);
         if (named == spec->id)
             return error_set(err, -ELOOP, "job %llu cannot wait for itself", (unsigned long long)named);
         if (spec->id != 0 && leads_to(sched, named, spec->id, DEPTH_MAX))

@@ -57,7 +57,7 @@ int seconds_parse(const char *text, const char *what, int64_t *ret_ms, struct er
     char *end = NULL;
     double seconds = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(seconds))
-        return error_set(err, -EINVAL, "%s '%.40s' is no number", what, text);
+        return error_set(err, -EINVAL, "%s '%.40s' is not a number", what, text);
     if (fabs(seconds) > TRACE_TIME_MAX)
         return error_set(err, -EINVAL, "%s %.40s is out of range", what, text);
     *ret_ms = llround(seconds * 1000);

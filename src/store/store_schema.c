@@ -161,31 +161,21 @@ static const char usage[] =
     " is_array INTEGER NOT NULL, wait_ms INTEGER, held_ms INTEGER NOT NULL,"
     " measured_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL, node TEXT,"
     " name TEXT NOT NULL, PRIMARY KEY (ended_ms, job)) STRICT, WITHOUT ROWID;"
-    "INSERT INTO ended (" STORE_ENDED_COLUMNS
-    ") " STORE_ENDED_OF("true") ";"
-
-                                "CREATE TABLE kept_days (day INTEGER NOT NULL, uid INTEGER NOT NULL,"
-                                " gid INTEGER NOT NULL, node TEXT NOT NULL, jobs INTEGER NOT NULL,"
-                                " held_ms INTEGER NOT NULL, measured_ms INTEGER NOT NULL,"
-                                " used_ms INTEGER NOT NULL, PRIMARY KEY (day, uid, gid, node)) STRICT,"
-                                " WITHOUT ROWID;"
-
-                                "CREATE TABLE join_tokens (id INTEGER PRIMARY KEY AUTOINCREMENT,"
-                                " hash BLOB NOT NULL CHECK (length(hash) = 32), uid INTEGER NOT NULL,"
-                                " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, node TEXT,"
-                                " is_replacing INTEGER NOT NULL,"
-                                " used_by BLOB CHECK (length(used_by) = 32)) STRICT;"
-                                "CREATE TABLE nodes (name TEXT PRIMARY KEY NOT NULL,"
-                                " key_hash BLOB NOT NULL UNIQUE CHECK (length(key_hash) = 32),"
-                                " joined_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
-
-                                "CREATE INDEX submit_keys_job ON submit_keys (job);"
-                                "CREATE TRIGGER jobs_no_removal BEFORE DELETE ON jobs WHEN OLD.state <> 5"
-                                " BEGIN SELECT RAISE(ABORT, 'only jobs that ended are removed'); END;"
-                                "DROP TRIGGER events_no_removal;"
-                                "CREATE TRIGGER events_no_removal BEFORE DELETE ON events"
-                                " WHEN OLD.job = 0 OR EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)"
-                                " BEGIN SELECT RAISE(ABORT, 'events are removed only after their job'); END;";
+    "INSERT INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF(
+        "true") ";CREATE TABLE kept_days (day INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, "
+                "node TEXT NOT NULL, jobs INTEGER NOT NULL, held_ms INTEGER NOT NULL, measured_ms INTEGER "
+                "NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (day, uid, gid, node)) STRICT, WITHOUT "
+                "ROWID;CREATE TABLE join_tokens (id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL "
+                "CHECK (length(hash) = 32), uid INTEGER NOT NULL, created_ms INTEGER NOT NULL, expires_ms "
+                "INTEGER NOT NULL, node TEXT, is_replacing INTEGER NOT NULL, used_by BLOB CHECK "
+                "(length(used_by) = 32)) STRICT;CREATE TABLE nodes (name TEXT PRIMARY KEY NOT NULL, key_hash "
+                "BLOB NOT NULL UNIQUE CHECK (length(key_hash) = 32), joined_ms INTEGER NOT NULL) STRICT, "
+                "WITHOUT ROWID;CREATE INDEX submit_keys_job ON submit_keys (job);CREATE TRIGGER "
+                "jobs_no_removal BEFORE DELETE ON jobs WHEN OLD.state <> 5 BEGIN SELECT RAISE(ABORT, 'only "
+                "ended jobs are removed'); END;DROP TRIGGER events_no_removal;CREATE TRIGGER "
+                "events_no_removal BEFORE DELETE ON events WHEN OLD.job = 0 OR EXISTS (SELECT 1 FROM jobs "
+                "WHERE id = OLD.job) BEGIN SELECT RAISE(ABORT, 'events are removed only after their job'); "
+                "END;";
 
 /* How a job is being stopped holds over a restart. */
 static const char stops[] = "ALTER TABLE jobs ADD COLUMN stop_terms INTEGER NOT NULL DEFAULT 0;"

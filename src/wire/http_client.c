@@ -282,7 +282,7 @@ int http_client_request(
         struct pollfd wanted = { .fd = client->fd, .events = POLLIN };
         int ready = timeout_ms < 0 ? 1 : poll(&wanted, 1, timeout_ms);
         if (ready == 0)
-            return error_set(err, -ETIMEDOUT, "mgpud did not answer within %d s", timeout_ms / 1000);
+            return error_set(err, -ETIMEDOUT, "mgpud did not respond within %d s", timeout_ms / 1000);
         r = http_client_receive(client, err);
     }
     return r < 0 ? r : 0;

@@ -36,8 +36,8 @@ int join_talk_open(const struct address *address, const uint8_t pin[TLS_PIN_SIZE
 static int refused(const struct message_refused *refusal, struct error *err)
 {
     int code = refusal->error > 0 ? -refusal->error : -EPROTO;
-    (void)error_set(err, code, "the controller refuses: %s",
-        refusal->text != NULL ? refusal->text : "it does not say why");
+    (void)error_set(
+        err, code, "the controller refuses: %s", refusal->text != NULL ? refusal->text : "no reason given");
     if (refusal->hint != NULL && refusal->hint[0] != '\0')
         (void)error_hint(err, "%s", refusal->hint);
     return code;

@@ -101,7 +101,7 @@ int pinned_address_read(const char *text, struct address *ret, uint8_t pin[TLS_P
     const char *hash = strchr(host, '#');
     if (hash == NULL || strncmp(text, "http://", 7) == 0) {
         (void)error_set(err, -EINVAL, "'%.80s' is not https://HOST:PORT#PIN", text);
-        return error_hint(err, "`mgpu token create`, where mgpud runs, prints the whole address");
+        return error_hint(err, "`mgpu token create`, run on the machine of mgpud, prints the whole address");
     }
     if (!tls_pin_parse(hash + 1, pin))
         return error_set(err, -EINVAL, "what follows # in '%.80s' is no pin: it has 43 characters", text);

@@ -553,7 +553,7 @@ static const struct {
           " dependency, oom, gpu_fault, idle_timeout, released, node_lost" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
-    { { "log", "string|null", "file with its output, on its node" }, make_log },
+    { { "log", "string|null", "output file, on its node" }, make_log },
     { { "log_bytes", "integer|null", "size of the output, if ended" }, make_log_bytes },
     { { "cpu_seconds", "number|null", "user + system time, if ended" }, make_cpu_seconds },
     { { "max_rss_bytes", "integer|null", "largest memory of one process, if ended" }, make_max_rss },

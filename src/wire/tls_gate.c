@@ -59,7 +59,7 @@ static void pending_free(struct pending *pending)
 static void log_refusal(struct tls_gate *gate, const char *where, const char *why)
 {
     if (log_quota_take(&gate->quota, "refused connections"))
-        log_info("a connection from %s is refused: %s", where, why);
+        log_info("connection from %s refused: %s", where, why);
 }
 
 static void shake(struct pending *pending)

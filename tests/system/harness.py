@@ -257,7 +257,7 @@ class Instance:
         finally:
             os.close(pidfd)
             ready.close()
-        raise AssertionError(f'mgpud did not get ready:\n{self.log()}')
+        raise AssertionError(f'mgpud did not become ready:\n{self.log()}')
 
     def stop(self):
         """SIGTERM, and waits for the daemon and for its agent. Jobs go on."""
@@ -437,7 +437,7 @@ class Instance:
                 ready = select.select([connection.sock, *fds], [], [], max(0, end - time.monotonic()))[0]
                 if connection.sock not in ready:
                     return look() or None
-                assert connection.sock.recv(65536), f'mgpud ended the events\n{self.log()[-3000:]}'
+                assert connection.sock.recv(65536), f'mgpud closed the event stream\n{self.log()[-3000:]}'
         finally:
             connection.close()
             for fd in fds:

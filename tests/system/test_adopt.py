@@ -180,7 +180,7 @@ def test_a_lease_waits_like_a_job_and_is_cancelled_when_its_process_ends(make_in
     outsider.end()
     done = box.wait(job)
     assert (done['state'], done['stopped_by']) == ('cancelled', None)
-    assert f'process {outsider.pid} ended while the lease waited' in done['message']
+    assert f'process {outsider.pid} ended while it waited to be adopted' in done['message']
     box.restart()
     patient.end()
     assert box.wait(other)['state'] == 'cancelled'
@@ -210,16 +210,16 @@ def test_what_cannot_be_adopted_is_said(make_instance, outsiders):
     assert f'there is no process {gone.pid}' in refused(3, gone.pid, '-g', 1)
     assert 'process' in refused(2, '--', '-5')
     assert 'process' in refused(2, '0')
-    assert 'which process?' in refused(2)
+    assert 'no process given' in refused(2)
     assert 'one process at a time' in refused(2, '1', '2')
     assert 'process' in refused(2, 'python')
-    assert 'is on no GPU yet' in refused(2, outsider.pid)
+    assert 'does not use a GPU yet' in refused(2, outsider.pid)
     assert 'part of mgpu' in refused(2, box.process.pid, '-g', 1)
     job = adopt(box, outsider.pid, '-g', 1)
     assert f'belongs to job {job} already' in refused(6, outsider.pid, '-g', 1)
     assert 'cannot be edited' in box.api(
         'POST', f'/jobs/{box.submit("--hold", "--", "true")}/edit', {'lease_pid': 7}).body.decode()
-    assert 'does not go through mgpu' in box.mgpu('logs', '-f', job).err
+    assert 'mgpu does not collect its output' in box.mgpu('logs', '-f', job).err
 
 
 def test_a_process_of_a_job_cannot_be_adopted(make_instance, bell):
@@ -233,7 +233,7 @@ def test_a_process_of_a_job_cannot_be_adopted(make_instance, bell):
 def test_a_number_that_is_another_process_by_now_is_refused(make_instance, outsiders):
     box, outsider = make_instance(), outsiders()
     answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': 12345, 'gpus': 1})
-    assert answer.status == 404 and "its number is another's now" in answer.json['detail'], answer
+    assert answer.status == 404 and "its number belongs to another process" in answer.json['detail'], answer
     with open(f'/proc/{outsider.pid}/stat', encoding='utf-8') as source:
         start = int(source.read().rsplit(')', 1)[1].split()[19])
     answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': start, 'gpus': 1, 'submit_key': 'k'})
@@ -277,7 +277,7 @@ def test_a_process_on_the_gpu_of_a_job_is_refused(make_instance, outsiders, nvml
     use(nvml, outsider, 0)
     wait_gpus(box, lambda gpus: gpus[0]['processes'])
     done = box.mgpu('adopt', outsider.pid)
-    assert done.code == 2 and f'uses GPU 0, which was given to job {job}' in done.err, done
+    assert done.code == 2 and f'uses GPU 0, which is allocated to job {job}' in done.err, done
 
 
 def test_another_stranger_keeps_the_lease_waiting(make_instance, outsiders, nvml):
@@ -307,7 +307,7 @@ def test_strangers_are_never_silent(make_instance, outsiders, nvml):
     assert external and f'pid {large.pid}' in external[0] and 'policy avoid' in external[0], why
     assert [(one['gpu'].split(':')[1], one['policy']) for one in why['strangers']] == [('0', 'avoid')], why
     shown = box.mgpu('why', waiting, check=True).out
-    assert "Used outside mgpu, but in nobody's way" in shown and str(small.pid) in shown, shown
+    assert "External processes that do not block jobs" in shown and str(small.pid) in shown, shown
     box.mgpu('gpu', 'policy', '1', 'ignore', user=box.user, check=True)
     assert box.wait(waiting)['state'] == 'done'
     row = [line for line in box.mgpu('gpus', '-o', 'wide', check=True).out.splitlines() if 'GPU-b' in line][0]
@@ -353,7 +353,7 @@ def test_the_parent_of_ones_shell_is_no_prey(make_instance):
     """Here that is the process of the tests: root's for somebody else, and without root the one mgpud came from."""
     box = make_instance()
     done = box.mgpu('adopt', os.getpid(), '-g', 1)
-    assert done.code in (2, 4) and ("is root's" in done.err or 'mgpu was started from it' in done.err), done
+    assert done.code in (2, 4) and ("belongs to root" in done.err or 'is part of mgpu or its ancestor' in done.err), done
     assert box.open_jobs() == []
 
 
@@ -398,7 +398,7 @@ def test_an_operator_lets_go_of_anothers_process_and_cannot_end_it(operated, out
     job = adopt(box, outsider.pid, '-g', 1, user=bo)
     box.wait(job, 'running')
     done = box.mgpu('cancel', '--kill', '-y', job, user=bo)
-    assert done.code == 4 and 'you may not end its process, only let go of it' in done.err, done
+    assert done.code == 4 and 'you are not allowed to end its process, only release it' in done.err, done
     assert box.job(job)['state'] == 'running' and outsider.is_alive()
     box.mgpu('cancel', '-y', job, user=bo, check=True)
     assert box.wait(job)['state'] == 'cancelled' and outsider.is_alive()
@@ -408,5 +408,5 @@ def test_an_operator_lets_go_of_anothers_process_and_cannot_end_it(operated, out
 def test_a_process_of_root_is_adopted_by_nobody(operated, outsiders, bo):
     outsider = outsiders(user=harness.User('root'), command=['bash', '-c', 'exec -a s3cr3t sleep 1000'])
     done = operated.mgpu('adopt', '-g', 1, outsider.pid, user=bo)
-    assert done.code != 0 and f"process {outsider.pid} is root's" in done.err and 's3cr3t' not in done.err, done
+    assert done.code != 0 and f"process {outsider.pid} belongs to root" in done.err and 's3cr3t' not in done.err, done
     assert operated.open_jobs() == [] and outsider.is_alive()

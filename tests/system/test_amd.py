@@ -73,7 +73,7 @@ def test_an_amd_gpu_that_hangs_is_lost_alone_and_returns(make_instance, amd):
     os.unlink(busy)
     os.mkfifo(busy)  # whoever reads it waits
     gpus = box.await_gpus(lambda gpus: [gpu['state'] for gpu in gpus] == ['lost', 'free'])
-    assert gpus[0]['trouble'] == 'the driver does not answer when it is asked about it'
+    assert gpus[0]['trouble'] == 'the driver does not respond to queries about it'
     amd.put('devices/0000:03:00.0/gpu_busy_percent', '3\n')
     box.await_gpus(lambda gpus: [gpu['state'] for gpu in gpus] == ['free', 'free'])
 
@@ -98,7 +98,7 @@ def test_a_library_of_rocm_that_hangs_costs_no_gpu(make_instance, amd, place):
     box = make_instance(gpus='amd', arguments=[*amd.arguments, *rocm.arguments])
     gpus = box.await_gpus(lambda gpus: [gpu['state'] for gpu in gpus] == ['free', 'free'])
     assert gpus[0]['power_limit_w'] is None
-    await_doctor(box, lambda out: "ROCm's library is not used: it does not answer" in out)
+    await_doctor(box, lambda out: "ROCm's library is not used: it does not respond" in out)
     assert box.run_job(['sh', '-c', ENVIRONMENT], gpus=1)[1] == 'GPU-00000000000000aa 0 none\n'
     rocm.write(*lines)
     await_doctor(box, lambda out: 'not used' not in out)
@@ -138,7 +138,7 @@ def test_a_machine_without_amd_gpus_says_so(make_instance, place):
     os.makedirs(f'{place}/empty')
     box = make_instance(gpus='amd', arguments=['--sysfs-root', f'{place}/empty'])
     assert box.gpus() == []
-    assert 'no AMD GPU that can compute' in box.mgpu('doctor').out
+    assert 'no AMD GPU with compute support' in box.mgpu('doctor').out
 
 
 @pytest.mark.parametrize('option', ['--sysfs-root', '--rocm-library'])

@@ -220,7 +220,7 @@ def test_fish_completes(box):
                               **box.client.popen_arguments())
         return done.stdout.splitlines()
 
-    assert offered('mgpu subm') == ['submit\tQueue a command, print the number of its job, and return']
+    assert offered('mgpu subm') == ['submit\tQueue a command, print the job number, and return']
     assert f'{job}\twaiting  held' in offered('mgpu release ')
     assert 'id,name\t' in '\n'.join(offered('mgpu ps -o id,na'))
     assert offered('mgpu --color=alw') == ['--color=always']

@@ -34,8 +34,8 @@ def refuse(place, text):
     ('cgroup: jobs\n', '/mgpu.yaml:1', 'does not begin with'),
     ('- gpus\n', '/mgpu.yaml:1', 'mapping'),
     ('foreign: kill\n', '/mgpu.yaml:1', 'one of avoid, fit-around, ignore'),
-    ('foreign-load: 120%\n', '/mgpu.yaml:1', 'not a part from 0 to 1'),
-    ('share-max-memory: 1.5\n', '/mgpu.yaml:1', 'not a part from 0 to 1'),
+    ('foreign-load: 120%\n', '/mgpu.yaml:1', 'neither a fraction from 0 to 1'),
+    ('share-max-memory: 1.5\n', '/mgpu.yaml:1', 'neither a fraction from 0 to 1'),
     ('gpus:\n  - none\n', '/mgpu.yaml:1', 'single value'),
 ])
 def test_a_mistake_in_the_file_is_told_with_its_line(place, text, where, what):
@@ -78,7 +78,7 @@ def reload(box):
     box.process.send_signal(signal.SIGHUP)
     said = ''
     deadline = time.monotonic() + LIMIT_S
-    while 'settings were read again' not in said and 'settings stay as they are' not in said:
+    while 'settings were reloaded' not in said and 'settings were not changed' not in said:
         assert time.monotonic() < deadline, said
         box.mgpu('version', check=True)  # a turn of mgpud's loop
         said = box.log()[before:]
@@ -109,7 +109,7 @@ def test_check_config_says_what_is_set_and_starts_nothing(place):
     write(path, 'half-life: 1d\n')
     words = [f'{harness.programs()}/mgpud', '--config', path, '--check-config']
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
-    assert (done.returncode, done.stdout) == (0, f'{path} is fine\nhalf-life: 1d ({path}:1)\n'), done
+    assert (done.returncode, done.stdout) == (0, f'{path} is valid\nhalf-life: 1d ({path}:1)\n'), done
     write(path, 'half-life: long\n')
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 64 and f'{path}:1' in done.stderr and 'long' in done.stderr, done
@@ -124,14 +124,14 @@ def test_a_reload_takes_up_what_it_can_and_says_the_rest(make_instance, place):
     write(path, 'user-max-gpus: 2\nnode: two\npolicy: fifo\n')
     said = reload(box)
     assert 'user-max-gpus: 1 is now 2' in said and 'policy: default is now fifo' in said, said
-    assert 'node: one is now two' in said and 'needs a restart' in said and '3 changed' in said, said
+    assert 'node: one is now two' in said and 'takes effect after a restart' in said and '3 changed' in said, said
     assert box.mgpu('run', '-g', '2', 'true').code == 0
     known = settings(box)
     assert known['node'][0] == 'one' and 'after a restart: two' in known['node'][1]
     assert known['policy'] == ('fifo', f'{path}:3')
     write(path, 'user-max-gpus: many\n')
     said = reload(box)
-    assert f'{path}:1' in said and 'stay as they are' in said
+    assert f'{path}:1' in said and 'were not changed' in said
     assert settings(box)['user-max-gpus'][0] == '2'
     write(path, '')
     assert 'user-max-gpus: 2 is now 0' in reload(box)
@@ -228,7 +228,7 @@ def test_ones_own_defaults_are_weaker_than_the_command_line(make_instance, place
 
 @pytest.mark.parametrize(('text', 'where', 'what'), [
     ('submit:\n  tme: 4h\n', 'client.yaml:2', 'did you mean time?'),
-    ('sumbit:\n  time: 4h\n', 'client.yaml:1', 'no command of mgpu'),
+    ('sumbit:\n  time: 4h\n', 'client.yaml:1', 'neither a command of mgpu'),
     ('submit: 4h\n', 'client.yaml:1', 'mapping'),
     ('submit:\n  time: 4 hours\n', 'client.yaml:2', 'not a duration'),
     ('submit:\n  hold: maybe\n', 'client.yaml:2', 'true or false'),
@@ -245,7 +245,7 @@ def test_a_mistake_in_ones_own_defaults(make_instance, place, text, where, what)
 
 
 @pytest.mark.parametrize('value, words', [
-    ('maybe', "--munge: there is no 'maybe'"),
+    ('maybe', "--munge: invalid value 'maybe'"),
     pytest.param('on', 'libmunge.so.2 is not installed', marks=pytest.mark.skipif(
         ctypes.util.find_library('munge') is not None, reason='libmunge is installed')),
 ])

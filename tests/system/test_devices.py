@@ -245,7 +245,7 @@ def test_a_filter_that_was_taken_away_is_put_back_by_the_next_agent(guarded, nod
     assert len(device_programs.attached(cell)) == 1, 'a second filter was added'
     gate.open()
     assert opened(instance, job) == [7, CTL]
-    assert instance.log().count('device filter was gone') == 1
+    assert instance.log().count('device filter was missing') == 1
 
 
 # --- seen elsewhere all the same ---
@@ -264,7 +264,7 @@ def test_a_job_on_a_gpu_of_others_is_told_everywhere_and_logged_once(make_instan
     while not (instance.job(job)['usage'] or {}).get('stray_gpus'):
         assert time.monotonic() < end, instance.job(job)
         select.select([], [], [], 0.05)
-    words = 'uses GPU 1, which it was not given'
+    words = 'uses GPU 1, which is not allocated to it'
     assert words in instance.mgpu('ps').out
     assert words in instance.mgpu('show', job).out
     assert f'of job {job}' in instance.mgpu('gpus', '-o', 'wide').out
@@ -274,7 +274,7 @@ def test_a_job_on_a_gpu_of_others_is_told_everywhere_and_logged_once(make_instan
     instance.start()
     gate.open()
     assert instance.wait(job)['usage']['stray_gpus'] == '1'
-    assert instance.log().count('was seen on GPU 1, which it was not given') == 1
+    assert instance.log().count('uses GPU 1, which is not allocated to it') == 1
 
 
 # --- when it cannot be ---
@@ -304,9 +304,9 @@ def test_root_that_may_not_use_bpf_runs_jobs_without(make_instance, nodes):
     instance.command = ['/usr/bin/setpriv', '--bounding-set', '-sys_admin,-bpf', '--', *instance.command]
     instance.start()
     found = feature(instance)
-    assert not found['on'] and 'the kernel takes no device filter from us' in found['text'], found
+    assert not found['on'] and 'the kernel does not allow device filters' in found['text'], found
     assert 'CAP_SYS_ADMIN' in found['fix'], found
-    assert 'jobs are not kept to their GPUs' in instance.log()
+    assert 'jobs are not confined to their GPUs' in instance.log()
     assert opened(instance, instance.post_job(attempt(nodes), gpu_ids='1')) == [*range(N_GPUS), CTL]
     job, said = instance.run_job(['sh', '-c', 'echo $CUDA_VISIBLE_DEVICES'], gpu_ids='5,2')
     assert said == '5,2\n', job
@@ -314,7 +314,7 @@ def test_root_that_may_not_use_bpf_runs_jobs_without(make_instance, nodes):
 
 def test_doctor_says_that_it_holds(guarded):
     instance = guarded()
-    assert re.search('on +devices +a job opens the GPUs it was given and no others', instance.mgpu('doctor').out)
+    assert re.search('on +devices +a job can only open its own GPUs', instance.mgpu('doctor').out)
 
 
 def test_the_directory_can_come_from_the_configuration(make_instance, nodes, tmp_path):

@@ -152,7 +152,7 @@ def test_stop_ends_the_daemon_and_returns_when_it_has_left(make_instance, someon
     assert all(harness.wait_process(pid) for pid in agents)
     assert instance.shepherds(), 'the job keeps running'
     done = instance.mgpu('--stop', '--run-dir', instance.run_dir, program='mgpud')
-    assert done.code == 1 and f'no mgpud runs with {instance.run_dir}' in done.err, done
+    assert done.code == 1 and f'no mgpud is running with {instance.run_dir}' in done.err, done
     instance.start()
     assert instance.job(job)['state'] == 'running'
 
@@ -172,7 +172,7 @@ def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_i
     os.chmod(place, 0o777)
     command = [f'{harness.programs()}/mgpud', '--listen', 'none', '--state-dir', own[0], '--run-dir', own[1]]
     done = start(*command)
-    assert done.returncode == 1 and '/run/mgpu/mgpud.sock: a second one would give the same GPUs away' in done.stderr, done
+    assert done.returncode == 1 and '/run/mgpu/mgpud.sock: a second one would allocate the same GPUs' in done.stderr, done
     assert 'mgpu run' in done.stderr and '--gpus' in done.stderr, done
     # What names its GPUs is wished for: this one starts, and another of the same place is refused for that alone.
     try:
@@ -185,6 +185,6 @@ def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_i
     # While the machine's is away nobody is told to start one.
     box.stop()
     away = start(f'{harness.programs()}/mgpu', 'ps')
-    assert away.returncode != 0 and 'jobs are kept while it is away' in away.stderr, away
+    assert away.returncode != 0 and 'jobs are not affected while it is down' in away.stderr, away
     assert 'mgpud --detach' not in away.stderr, away
     box.start()

@@ -127,7 +127,7 @@ def test_a_damaged_file_is_told_and_mgpud_starts(make_instance, damage):
             file.truncate(0)
             file.write(damage.encode())
     box.start()
-    assert 'the history of the GPUs is not whole: gpu-history' in box.log()
+    assert 'the GPU history is incomplete: gpu-history' in box.log()
     await_points(box, 1)
 
 
@@ -163,8 +163,8 @@ def test_a_gpu_can_be_named(make_instance, nvml):
 
 
 @pytest.mark.parametrize('arguments, sentence', [
-    (('--step', '1'), '--step is about --history'), (('--history', '1h', '--line'), 'the present'),
-    (('--history', 'soon'), "--history: 'soon' is not a duration"), (('0', '1'), 'only one GPU can be named'),
+    (('--step', '1'), '--step requires --history'), (('--history', '1h', '--line'), '--line and --history cannot be combined'),
+    (('--history', 'soon'), "--history: 'soon' is not a duration"), (('0', '1'), 'only one GPU can be given'),
     (('--history', '1h', '-o', 'idle'), "no column 'idle'"),
 ])
 def test_options_that_make_no_sense_are_refused(box, arguments, sentence):

@@ -139,7 +139,7 @@ def test_without_an_answer_of_the_driver_there_are_no_gpus_and_jobs_run(make_ins
     box = make_instance(gpus='auto', arguments=nvml.arguments)
     assert box.run_job(['true'], gpus=0)[0]['exit_code'] == 0
     assert box.gpus() == []
-    assert 'the GPU driver does not answer' in box.mgpu('doctor').out
+    assert 'the GPU driver does not respond' in box.mgpu('doctor').out
     nvml.unsay('hang_init 1')
     nvml.write()
     box.await_gpus(lambda gpus: states(gpus) == ['free'] * 3)

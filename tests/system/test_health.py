@@ -142,12 +142,12 @@ def test_a_gpu_that_fails_is_drained_over_restarts_until_it_is_resumed(box, mach
     assert box.gpus()[0]['state'] == 'drained'
     assert 'drained: Xid 79' in box.mgpu('gpus').out
     assert box.api('GET', '/nodes').json['nodes'][0]['gpus_drained'] == 1
-    assert '1 of them failed and is out of use' in box.mgpu('doctor').out
+    assert '1 of them failed and is out of service' in box.mgpu('doctor').out
     assert box.mgpu('gpu', 'resume', '0', user=someone).code == (4 if box.is_root else 0)
     if box.is_root:
         assert box.mgpu('gpu', 'resume', '0', user=box.user).code == 0
     assert box.wait(waiting)['state'] == 'done'
-    assert 'is out of use: Xid 79' in box.log()
+    assert 'is out of service: Xid 79' in box.log()
     assert '1 of them failed' not in box.mgpu('doctor').out
 
 
@@ -214,10 +214,10 @@ def test_a_gpu_is_not_given_on_before_it_is_clean(box, machine, gate):
     gate.open()
     box.wait(job)
     shown = wait_gpu(box, 0, 'unclean')
-    assert '11.7 GiB still used, no process has it' in shown['reason'], shown
+    assert '11.7 GiB still used by no process' in shown['reason'], shown
     assert box.job(waiting)['state'] in ('queued', 'starting')
     why = box.mgpu('submit', '--dry-run', '-G', '0', '--', 'true').out
-    assert 'not yet clean' in why and 'no process has it' in why, why
+    assert 'not yet clean' in why and 'by no process' in why, why
     assert 'unclean: ' in box.mgpu('gpus').out
     machine.use(0, 100)
     done = box.wait(waiting)
@@ -250,7 +250,7 @@ def test_a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_was_reset(make_
     machine.say('recovery 0 1')
     machine.write()
     shown = wait_gpu(box, 0, 'drained')
-    assert shown['fault']['kind'] == 'reset' and shown['reason'] == 'the driver asks for a reset', shown
+    assert shown['fault']['kind'] == 'reset' and shown['reason'] == 'the driver requests a reset', shown
     waiting = box.post_job(['true'], gpu_ids='0')
     machine.unsay('recovery 0 1')
     machine.say('recovery 0 0')

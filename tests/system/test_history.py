@@ -192,7 +192,7 @@ def test_how_many_stay_is_taken_up_by_a_reload(make_instance, place):
     write('keep-jobs: 0\nkeep-max: 1\n')
     box.process.send_signal(signal.SIGHUP)
     await_number(box, 'SELECT count(*) FROM ended', 1)
-    assert 'keep-max: 0 is now 1' in box.log() and 'needs a restart' not in box.log()
+    assert 'keep-max: 0 is now 1' in box.log() and 'takes effect after a restart' not in box.log()
     write('keep-jobs: 1s\n')
     box.process.send_signal(signal.SIGHUP)
     await_number(box, 'SELECT count(*) FROM ended', 0)

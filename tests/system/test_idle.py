@@ -32,16 +32,16 @@ def test_an_idle_job_is_marked_everywhere(make_instance, gate):
     box = make(make_instance, '--idle-warn', '2s')
     job = box.post_job(gate.command())
     told = await_idle(box, job, 'told')
-    assert told['state'] == 'running' and told['idle_s'] >= 2 and 'has not used its GPUs' in told['message']
+    assert told['state'] == 'running' and told['idle_s'] >= 2 and 'has left its GPUs unused' in told['message']
     shown = box.job(job)
     assert shown['idle'] == 'told' and shown['idle_s'] >= 2 and shown['usage']['idle_s'] >= 2
     gpu, = box.gpus()
     assert gpu['wasted'] and gpu['idle_s'] >= 2
     assert '! idle ' in box.mgpu('ps', '-a', check=True, env={'LC_ALL': 'C'}).out
-    assert 'has not used its GPUs for' in box.mgpu('show', job, check=True).out
+    assert 'has left its GPUs unused for' in box.mgpu('show', job, check=True).out
     header, row = box.mgpu('gpus', check=True, env={'LC_ALL': 'C'}).out.splitlines()
     assert 'IDLE' in header and 's !' in row
-    assert f'job {job}: it has not used its GPUs' in box.log()
+    assert f'job {job}: it has left its GPUs unused' in box.log()
 
 
 def test_a_free_gpu_is_not_idle(make_instance):
@@ -84,10 +84,10 @@ def list_events(instance):
 def test_a_job_is_ended_after_its_idle_timeout(make_instance):
     box = make(make_instance)
     done = box.mgpu('run', '--idle-timeout', '2s', '--', 'sleep', '600')
-    assert done.code == 124 and 'ended for being idle' in done.err, done
+    assert done.code == 124 and 'ended because it was idle' in done.err, done
     job, = box.api('GET', '/jobs?all=1').json['jobs']
     assert (job['ended_by'], job['exit_code'], job['state']) == ('idle_timeout', 124, 'failed')
-    assert job['message'] == 'it used none of its GPUs for 2s' and job['idle_timeout_s'] == 2
+    assert job['message'] == 'it left all of its GPUs unused for 2s' and job['idle_timeout_s'] == 2
     kinds = [event['data']['type'] for event in list_events(box) if event['data']['job'] == job['id']]
     assert kinds.index('idle') < kinds.index('stop'), 'it was told first'
 
@@ -95,13 +95,13 @@ def test_a_job_is_ended_after_its_idle_timeout(make_instance):
 def test_run_tells_of_each_level_that_the_job_gets_to(make_instance):
     box = make(make_instance, '--idle-warn', '1s', '--idle-preemptible', '4s', '--idle-end', '6s')
     done = box.mgpu('run', '--', 'sleep', '600', env={'TZ': 'UTC'})
-    told, yields = [line for line in done.err.splitlines() if 'has not used its GPUs' in line]
-    assert re.fullmatch(r'mgpu: job 1 has not used its GPUs for [1-3]s; it is ended at [0-9:]+ unless it does', told), told
-    assert re.fullmatch(r'mgpu: job 1 has not used its GPUs for [45]s, and gives way to other jobs; it is ended at '
-                        r'[0-9:]+ unless it does', yields), yields
+    told, yields = [line for line in done.err.splitlines() if 'has left its GPUs unused' in line]
+    assert re.fullmatch(r'mgpu: job 1 has left its GPUs unused for [1-3]s; it will be ended at [0-9:]+ if it stays idle', told), told
+    assert re.fullmatch(r'mgpu: job 1 has left its GPUs unused for [45]s; other jobs can preempt it; it will be ended at '
+                        r'[0-9:]+ if it stays idle', yields), yields
     assert done.code == 124
     quiet = box.mgpu('run', '-q', '--idle-timeout', '2s', '--', 'sleep', '600')
-    assert 'has not used' not in quiet.err
+    assert 'has left its GPUs' not in quiet.err
 
 
 def test_a_wait_is_answered_at_another_level_of_idleness(make_instance, gate):
@@ -111,7 +111,7 @@ def test_a_wait_is_answered_at_another_level_of_idleness(make_instance, gate):
     assert (answer.status, answer.json['state'], answer.json['idle']) == (200, 'running', 'told')
     assert answer.json['idle_end_s'] == 3600
     refused = box.api('GET', f'/jobs/{job}/wait?idle=very')
-    assert refused.status == 400 and "idle: 'very' is no level" in refused.json['detail']
+    assert refused.status == 400 and "idle: unknown level 'very'" in refused.json['detail']
     gate.open()
     assert box.api('GET', f'/jobs/{job}/wait?states=done&idle=told').json['state'] == 'done'
 
@@ -137,7 +137,7 @@ def test_an_idle_job_gives_way_and_waits_again_as_a_preemptible_one(make_instanc
     assert shown['preemptions'] == 1 and shown['preemptible']
     kinds = [event['data'] for event in list_events(box) if event['data']['job'] == idle]
     preempted, = [event for event in kinds if event['type'] == 'preempted']
-    assert preempted['message'] == 'it did not use its GPUs, and another job needs them'
+    assert preempted['message'] == 'it left its GPUs unused, and another job needs them'
     gate.open()
     assert box.wait(idle)['exit_code'] == 0
     box.mgpu('journal', 'export', '-o', f'{place}/journal', user=box.user, check=True)
@@ -183,8 +183,8 @@ def test_the_unused_gpu_of_a_job_that_uses_another_is_marked(make_instance, plac
 
 
 @pytest.mark.parametrize('options, sentence', [
-    (('-g', '0', '--idle-timeout', '1m'), '-g 0 asks for no GPU, but --idle-timeout is about GPUs'),
-    (('-g', '0', '--idle-ok'), '-g 0 asks for no GPU, but --idle-ok is about GPUs'),
+    (('-g', '0', '--idle-timeout', '1m'), '--idle-timeout has no effect with -g 0'),
+    (('-g', '0', '--idle-ok'), '--idle-ok has no effect with -g 0'),
     (('--idle-timeout', '10ms'), 'idle_timeout: 10 ms is below 1000 ms'),
     (('--idle-timeout', '1m', '--idle-ok'), 'idle_ok and idle_timeout contradict each other'),
     (('--idle-timeout', 'soon'), '--idle-timeout'),
@@ -200,12 +200,12 @@ def test_a_site_can_leave_idle_ok_to_operators(make_instance, someone):
     if someone.uid == os.getuid():
         assert done.code == 0, 'who runs mgpud is its administrator'
     else:
-        assert done.code == 4 and 'idle_ok is not yours to ask for' in done.err, done
+        assert done.code == 4 and 'you are not allowed to request idle_ok' in done.err, done
 
 
 @pytest.mark.parametrize('option, value, word', [
     ('--idle-warn', '0', 'never'), ('--idle-end', '10ms', 'less than a second'), ('--idle-end', 'x', '--idle-end'),
-    ('--idle-ok', 'maybe', 'allowed, operators'),
+    ('--idle-ok', 'maybe', 'allowed or operators'),
 ])
 def test_bad_settings_are_refused(option, value, word):
     done = subprocess.run([f'{harness.programs()}/mgpud', option, value], stdin=subprocess.DEVNULL, check=False,

@@ -191,14 +191,14 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
 
 
 @pytest.mark.parametrize(('words', 'warning'), [
-    (['./nosuch.py'], 'there is no file ./nosuch.py here'),
+    (['./nosuch.py'], 'no such file: ./nosuch.py'),
     (['./plain.sh'], './plain.sh is not executable: chmod +x ./plain.sh'),
-    (['plain.sh'], 'plain.sh is not in PATH; to run the file of that name: chmod +x plain.sh, and ./plain.sh as the command'),
-    (['nosuch.py'], 'no program nosuch.py is in PATH here'),
+    (['plain.sh'], 'plain.sh is not in PATH; to run the file of that name: chmod +x plain.sh, and use ./plain.sh'),
+    (['nosuch.py'], 'nosuch.py: command not found in PATH'),
     (['./folder'], './folder is a directory'),
-    (['-C', 'missing', 'true'], 'there is no directory missing here, and without it the job cannot start: mkdir -p missing'),
-    (['-o', 'missing/%j.out', 'true'], 'there is no directory missing here, and without it the job cannot write its output'),
-    (['-C', 'folder', 'inside'], 'inside is not in PATH; the file of that name in the directory of the job is ./inside'),
+    (['-C', 'missing', 'true'], 'no such directory: missing; the job cannot start without it: mkdir -p missing'),
+    (['-o', 'missing/%j.out', 'true'], 'no such directory: missing; the job cannot write its output without it'),
+    (['-C', 'folder', 'inside'], "inside is not in PATH; to run the file in the job's directory, use ./inside"),
 ])
 def test_what_will_fail_is_told_at_submit(box, place, words, warning):
     os.mkdir(f'{place}/folder')
@@ -247,7 +247,7 @@ def test_run_tells_of_line_ends_that_hide_the_interpreter(box, place):
         out.write(b'#!/bin/sh\r\necho ran\r\n')
     os.chmod(f'{place}/crlf.sh', 0o755)
     done = box.mgpu('run', '-g', '0', './crlf.sh', cwd=place)
-    assert done.code == 126 and 'the lines of ./crlf.sh end as on Windows' in done.err and r"sed -i 's/\r$//' ./crlf.sh" in done.err, done
+    assert done.code == 126 and './crlf.sh has Windows line endings' in done.err and r"sed -i 's/\r$//' ./crlf.sh" in done.err, done
 
 
 @pytest.mark.root

@@ -198,4 +198,4 @@ def test_a_client_says_what_is_wrong(far, place):
     done = box.mgpu('ps', env={**env, 'MGPU_MUNGE_SOCKET': f'{place}/nothing'})
     assert done.code != 0 and 'munged does not respond' in done.err, done
     done = box.mgpu('ps', env={**env, 'MGPU_AUTH': 'kerberos'})
-    assert done.code != 0 and 'kerberos' in done.err and 'one of munge, token' in done.err, done
+    assert done.code != 0 and 'kerberos' in done.err and 'use munge or token' in done.err, done

@@ -80,7 +80,7 @@ def test_join_only_leaves_a_node_that_has_not_come(lone):
     assert node.end() == 0, node.log()
     assert not lone.node('n1')['up'] and not node.agents()
     node.spawn('--join-only')
-    assert node.end() == 2 and '--join-only goes with --join' in node.log(), node.log()
+    assert node.end() == 2 and '--join-only requires --join' in node.log(), node.log()
     node.start()
 
 
@@ -181,6 +181,6 @@ def test_a_join_that_does_not_arrive_is_told_so_and_its_token_stays_good(lone):
     daemon = lone.box.process
     daemon.terminate()
     assert daemon.wait(harness.DEADLINE_S) == 0
-    assert node.end() == 1 and 'mgpud is being stopped' in node.log() and 'the same token' in node.log(), node.log()
+    assert node.end() == 1 and 'mgpud is stopping' in node.log() and 'the same token' in node.log(), node.log()
     lone.box.start()
     node.join(ticket)

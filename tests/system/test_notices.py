@@ -303,7 +303,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(make_instance, place,
     job = submit(box, 'true', '--notify', f'echo stuck >&2; (read x < {gate.path}) & echo $! > {place}/pid; wait')
     box.wait(job)
     harness.until(lambda: notices(box, job)[0]['tries'] == 1, 'it was ended')
-    assert 'took longer than 1 s and was ended: stuck' in notices(box, job)[0]['error']
+    assert 'took longer than 1 s and was killed: stuck' in notices(box, job)[0]['error']
     with open(f'{place}/pid', encoding='utf-8') as source:
         pid = source.read().strip()
     harness.until(lambda: not os.path.exists(f'/proc/{pid}'), 'its child was ended too')
@@ -372,6 +372,6 @@ def test_a_notice_of_a_user_who_is_gone_fails_with_a_sentence(make_instance, gat
         box.wait(job)
         root = harness.User('root')
         harness.until(lambda: box.job(job, user=root)['notices'][0]['tries'] == 1, 'the first try')
-        assert f'no user with uid {gone.uid}' in box.job(job, user=root)['notices'][0]['error']
+        assert f'unknown user id on this node: {gone.uid}' in box.job(job, user=root)['notices'][0]['error']
     finally:
         gate.open()

@@ -56,17 +56,17 @@ def test_an_unknown_action_gets_a_suggestion(box):
 
 
 @pytest.mark.parametrize('arguments, said', [
-    (['submit', '-g', '1.5', '--', 'true'], 'neither a number of GPUs nor a part of one'),
+    (['submit', '-g', '1.5', '--', 'true'], 'neither a number of GPUs nor a part of a GPU'),
     (['submit', '-g', 'h200', '--', 'true'], '-g 2:h200'),
-    (['submit', '-g', '2:', '--', 'true'], 'names no model'),
-    (['submit', '-g', '0', '-m', '8G', '--', 'true'], '-g 0 asks for no GPU'),
+    (['submit', '-g', '2:', '--', 'true'], 'has no model'),
+    (['submit', '-g', '0', '-m', '8G', '--', 'true'], 'has no effect with -g 0'),
     (['submit', '-G', '0', '--gpu-allow', '0-3', '--', 'true'], '--gpu-allow'),
     (['submit', '-N', '2', '--gpus-per-node', '2', '-g', '3', '--', 'true'], 'contradicts'),
-    (['submit', '-t', '0', '--', 'true'], 'no time at all'),
+    (['submit', '-t', '0', '--', 'true'], 'no time to run'),
     (['submit', '-t', '4 hours', '--', 'true'], 'is not a duration'),
     (['submit', '-b', '25:00', '--', 'true'], 'is not a time'),
     (['submit', '-b', '2h', '--', 'true'], '+2h'),
-    (['submit', '-b', '2027-02-30', '--', 'true'], 'no such time'),
+    (['submit', '-b', '2027-02-30', '--', 'true'], 'does not exist'),
     (['submit', '-b', '+2h', '--deadline', '+1h', '--', 'true'], '--deadline is not after --begin'),
     (['submit', '--deadline', '2020-01-01', '--', 'true'], 'deadline'),
     (['submit', '-a', '9-0', '--', 'true'], '--array'),
@@ -77,12 +77,12 @@ def test_an_unknown_action_gets_a_suggestion(box):
     (['submit', '-M', '1X', '--', 'true'], 'is not a size'),
     (['submit', '-g', '1:nosuchmodel', '--', 'true'], 'nosuchmodel'),
     (['reserve', 'add', '--gpus', '1', '--for', '1h'], '--users'),
-    (['reserve', 'add', '--gpus', '1', '--gpu-ids', '0', '--users', 'root', '--for', '1h'], 'not both'),
+    (['reserve', 'add', '--gpus', '1', '--gpu-ids', '0', '--users', 'root', '--for', '1h'], 'cannot be combined'),
     (['gpu', 'pause'], 'no GPU given'),
-    (['pause', 'x'], "'x' is no GPU"),
+    (['pause', 'x'], "'x' is not a GPU"),
     (['gpu', 'policy', '0'], 'no policy given'),
     (['gpu', 'policy', 'ignore'], 'no GPU given'),
-    (['gpu', 'pause', '0', '--until', '2020-01-01'], 'is over already'),
+    (['gpu', 'pause', '0', '--until', '2020-01-01'], 'has already passed'),
     (['node', 'drain'], 'no node given'),
 ], ids=lambda value: ' '.join(value) if isinstance(value, list) else '')
 def test_a_mistake_is_one_clear_sentence(box, arguments, said):
@@ -373,7 +373,7 @@ def test_a_forecast_without_a_limit_has_no_latest_time(box, full):
 def test_why_of_a_job_that_does_not_wait(box):
     job = box.wait(box.submit('-J', 'quick', '--', 'true'))['id']
     done = box.mgpu('why', job, check=True)
-    assert f'Job {job} (quick) is over: exit 0' in done.out
+    assert f'Job {job} (quick) has ended: exit 0' in done.out
     assert box.mgpu('why', '99999999').code == 3
 
 

@@ -99,7 +99,7 @@ def test_show_prints_the_script_to_its_owner(box, place):
     assert box.api('GET', f'/jobs/{job}?script=x').status == 400
     other = box.submit('-g', '0', 'true')
     done = box.mgpu('show', '--script', str(other))
-    assert done.code != 0 and 'runs no script that was submitted' in done.err
+    assert done.code != 0 and 'has no submitted script' in done.err
 
 
 def test_a_script_too_long_is_refused_and_one_that_is_no_text_runs_in_place(box, place):
@@ -108,7 +108,7 @@ def test_a_script_too_long_is_refused_and_one_that_is_no_text_runs_in_place(box,
     assert done.code != 0 and 'has more than 1048576 bytes' in done.err and '--in-place' in done.err
     write(box, place, 'latin.sh', b'#!/bin/sh\n# gr\xf6\xdfer\necho ran\n')
     job, done = submit(box, place, 'latin.sh')
-    assert 'is no UTF-8 text: it is run where it is' in done.err
+    assert 'is not UTF-8 text: it is run from its file' in done.err
     assert box.wait(job)['state'] == 'done' and box.output(job) == 'ran\n'
 
 
@@ -153,5 +153,5 @@ def test_another_user_cannot_print_the_script(box, place, bo):
     job, _ = submit(box, place, 'job.sh')
     box.wait(job)
     done = box.mgpu('show', '--script', str(job), user=bo)
-    assert done.code != 0 and done.out == '' and 'for its owner to read' in done.err
+    assert done.code != 0 and done.out == '' and 'can only be read by its owner' in done.err
     assert 'script' not in box.api('GET', f'/jobs/{job}?script=1', user=bo).json

@@ -70,7 +70,7 @@ def test_a_signal_reaches_every_process_of_a_job(box, gate, bell):
 
 
 @pytest.mark.parametrize('words, said', [
-    (['SIGNOSUCH'], 'is no signal'), (['0'], 'is no signal'), (['999'], 'is no signal'), ([], 'no signal is named'),
+    (['SIGNOSUCH'], 'is not a signal'), (['0'], 'is not a signal'), (['999'], 'is not a signal'), ([], 'no signal given'),
 ])
 def test_what_is_no_signal_is_a_usage_error(box, words, said):
     done = box.mgpu('signal', 1, *words)
@@ -300,7 +300,7 @@ def test_only_an_operator_gives_a_running_job_more_time(box, gate, bell):
     bell.wait()
     box.wait(job, 'running')
     done = box.mgpu('edit', job, 'time=2h')
-    assert done.code == 4 and 'can be made shorter' in done.err, done
+    assert done.code == 4 and 'can only be shortened' in done.err, done
     box.mgpu('edit', job, 'time=2h', user=box.user, check=True)
     assert box.job(job)['time_limit_s'] == 7200
     gate.open()
@@ -310,7 +310,7 @@ def test_only_an_operator_gives_a_running_job_more_time(box, gate, bell):
 def test_the_site_has_a_longest_and_a_usual_time(make_instance):
     instance = make_instance(gpus='sim:1x8G', arguments=('--max-time', '1h', '--default-time', '10m'))
     done = instance.mgpu('submit', '-t', '2h', '--', 'true')
-    assert done.code == 2 and 'the longest here is 1h' in done.err, done
+    assert done.code == 2 and 'the maximum is 1h' in done.err, done
     assert instance.job(instance.submit('--', 'true'))['time_limit_s'] == 600
     assert instance.job(instance.submit('-t', '30m', '--', 'true'))['time_limit_s'] == 1800
     job = instance.submit('--hold', '--', 'true')
@@ -404,7 +404,7 @@ def test_show_lists_the_attempts_and_their_logs(box, place):
                      '--', 'sh', '-c', script)
     box.wait(job)
     out = box.mgpu('show', job, check=True).out
-    assert 'tried again up to 2 times' in out and 'warned by USR1@5' in out
+    assert 'retried up to 2 times' in out and 'signal before the limit: USR1@5' in out
     assert re.search(rf'^attempt +1: failed, exit 75, {place}/out.1$', out, re.M), out
     assert box.job(job)['log'] == f'{place}/out.2'
 
@@ -426,5 +426,5 @@ def test_cancel_takes_those_in_a_state(box, gate, bell):
     box.mgpu('cancel', '-y', '-u', box.client.name, '-s', 'queued,running', check=True)
     assert box.wait(running)['state'] == 'cancelled'
     done = box.mgpu('cancel', '-y', '-s', 'done')
-    assert done.code == 2 and 'no state of a job that has not ended' in done.err, done
+    assert done.code == 2 and 'is not the state of an unended job' in done.err, done
     assert box.mgpu('cancel', '-s', 'held').code == 2  # cannot ask

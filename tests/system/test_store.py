@@ -68,7 +68,7 @@ def test_a_second_daemon_is_refused_where_the_lock_files_were_removed(make_insta
     os.unlink(f'{first.run_dir}/mgpud.lock')
     os.unlink(f'{first.state_dir}/mgpud.lock')
     log = refuse_to_start(second)
-    assert f'runs already with {first.state_dir}' in log, log
+    assert f'is already running with {first.state_dir}' in log, log
     assert first.run_job(['echo', 'x'])[1] == 'x\n', 'the first one is not disturbed'
 
 
@@ -271,7 +271,7 @@ def test_a_full_disk_refuses_submits_and_loses_nothing(make_instance, place, gat
         assert refused is not None and refused.status == 507, refused
         assert refused.json['code'] == 'store_full' and refused.json['detail']
         told = instance.mgpu('doctor')
-        assert told.code == 1 and re.search(r'BAD +store +there is no space left', told.out), told
+        assert told.code == 1 and re.search(r'BAD +store +no space left', told.out), told
         assert instance.process.poll() is None, instance.log()
         gate.open()
         assert instance.wait(running)['exit_code'] == 8, 'the end of a running job is stored all the same'

@@ -195,11 +195,11 @@ def test_the_menu_says_the_state_and_cancels_when_it_is_told_twice(box, screen):
     one.type('C-]', 'l')
     one.wait(r'^up\n(.*\n)*up')
     one.type('C-]', 'k')
-    one.wait(r'y ends it')
+    one.wait(r'y to cancel')
     one.type('n')
     one.wait(r'not cancelled')
     one.type('C-]', 'k')
-    one.wait(r'y ends it')
+    one.wait(r'y to cancel')
     one.type('y')
     one.wait(r'^over 143')
 
@@ -335,7 +335,7 @@ def test_the_next_attempt_is_joined_too(box, gate, screen):
     one = screen('run', '--preemptible', '-g', every, '--', 'sh', '-c', 'echo "attempt $MGPU_ATTEMPT"; read x; exit 3')
     one.wait(r'^attempt 1')
     other = box.post_job(gate.command(), gpus=every)
-    one.wait(r'is queued again')
+    one.wait(r'requeued')
     box.wait(other, 'running')
     gate.open()
     one.wait(r'^attempt 2')
@@ -356,10 +356,10 @@ def test_ctrl_c_is_passed_on_then_asks_then_kills(box, bell):
     assert b'started' in process.stderr.readline()
     press(process)
     assert bell.wait() == 'int'
-    assert b'gets SIGINT' in process.stderr.readline()
+    assert b'received SIGINT' in process.stderr.readline()
     press(process)
     assert bell.wait() == 'term'
-    assert b'is asked to end' in process.stderr.readline()
+    assert b'is stopping' in process.stderr.readline()
     press(process)
     assert b'is being killed' in process.stderr.readline()
     process.communicate(timeout=DEADLINE_S)
@@ -646,7 +646,7 @@ def test_a_job_on_a_terminal_that_nobody_uses_is_told_and_ended(box):
     assert box.job(job)['tty_idle_s'] == 2
     check_idle_end(box, job, '2s')
     assert 'nothing was typed or shown here for 1s; the job is ended in ' in box.output(job)
-    assert 'ended when its terminal is unused for 2s' in box.mgpu('show', job).out
+    assert 'ended if its terminal is unused for 2s' in box.mgpu('show', job).out
 
 
 def test_a_key_keeps_a_job_whose_terminal_was_idle(box, screen):
@@ -692,7 +692,7 @@ def test_a_shell_is_ended_after_two_hours_or_half_an_hour_of_nothing(box, screen
 
 def test_somebody_at_the_terminal_is_told_that_the_gpus_are_unused(screen):
     one = screen('run', '-g', 1, '--idle-timeout', '3s', '--', 'sh', '-c', 'echo up; read x')
-    one.wait(r'^\[mgpu: job \d+ has not used its GPUs for \ds; it is ended at [0-9:]+ unless it does\]')
+    one.wait(r'^\[mgpu: job \d+ has left its GPUs unused for \ds; it will be ended at [0-9:]+ if it stays idle\]')
     one.wait(r'^over 124')
 
 

@@ -153,7 +153,7 @@ def test_it_waits_for_a_mgpud_that_is_not_there(make_instance, top):
     box = make_instance(GPUS)
     box.stop()
     one = top(instance=box)
-    one.wait('mgpud does not answer')
+    one.wait('mgpud does not respond')
     one.wait('systemctl status mgpud')  # the rest of the hint depends on the machine
     box.start()
     one.wait('8 GPUs: 0 used 8 free')
@@ -189,7 +189,7 @@ def test_cancel_asks_and_the_default_is_no(box, top, gate):
     one.keys('Enter', 'c')
     one.wait(rf'^ cancel job {job} \(victim\)\? y/N')
     one.keys('Enter')
-    one.wait('nothing was done')
+    one.wait('cancelled, nothing changed')
     assert box.job(job)['state'] == 'running'
     one.keys('c', 'y')
     assert box.wait(job)['state'] == 'cancelled'
@@ -224,10 +224,10 @@ def test_hold_release_and_priority(box, top, gate):
     one.keys('C-u')
     one.type_text('-5')
     one.keys('Enter')
-    one.wait(f'job {job} has its new priority')
+    one.wait(f'job {job} has a new priority')
     assert box.job(job)['priority'] == -5
     one.keys('w')
-    one.wait(rf'┌Why job {job} waits')
+    one.wait(rf'┌Why job {job} is waiting')
     one.wait(r'of 8 (is|are) free|Resources')
 
 
@@ -235,7 +235,7 @@ def test_what_is_not_allowed_is_said_and_not_done(box, top):
     one = top('gpus')
     one.wait(r'^│ 0 (free|\d)')
     one.keys('D')
-    one.wait(r'^ pause GPU \S+:0; what runs there goes on\? y/N')
+    one.wait(r'^ pause GPU \S+:0; running jobs are not affected\? y/N')
     one.keys('y')
     if box.client.uid == box.user.uid:
         one.wait('is paused')
@@ -265,7 +265,7 @@ def test_attach_leaves_the_screen_and_comes_back(box, top):
     one.type('word', 'Enter')
     one.wait(r'^<word>')
     one.type('C-]', 'd')
-    one.wait(rf'back from job {job}')
+    one.wait(rf'detached from job {job}')
     one.wait(r'^┌2 Jobs')
 
 
@@ -287,7 +287,7 @@ def test_a_job_that_is_started_anew_shows_its_new_output(box, top, gate):
     one.keys('Enter')
     one.wait(r'^│ attempt 1 ')
     one.keys('r')
-    one.wait(rf'^ end and queue again job {job} \(again\)\? y/N')
+    one.wait(rf'^ requeue job {job} \(again\)\? y/N')
     one.keys('y')
     one.wait(r'^│ attempt 2 ')
     assert 'attempt 1' not in one.text()
@@ -430,7 +430,7 @@ def test_signals_leave_the_terminal_as_it_was(box, top):
 def test_a_terminal_that_cannot_place_text_gets_one_picture(top, terminal):
     one = top(TERM=terminal)
     one.wait(r'^over 0')
-    assert 'so this is one picture' in one.text('-J', '-S', '-50')
+    assert 'printing one screen instead' in one.text('-J', '-S', '-50')
     assert '┌2 Jobs' in one.text('-S', '-50')
 
 

@@ -374,7 +374,7 @@ def test_postmortem_as_json_has_the_job_and_what_is_made_of_its_end(box):
 
 @pytest.mark.parametrize(('script', 'sentence'), [
     ('echo begin; echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"; echo bye; exit 1',
-     'The memory of a GPU was used up: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'),
+     'GPU out of memory: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'),
     ('echo "CUDA is fine"; exit 1', None)])
 def test_postmortem_knows_a_gpu_that_was_out_of_memory(box, script, sentence):
     job = box.submit('sh', '-c', script)
@@ -401,7 +401,7 @@ def test_csv_has_one_unit_in_each_column(box):
 def test_postmortem_of_a_job_that_is_not_over_is_exit_6(box, gate):
     job = box.post_job(gate.command(), gpus=1)
     answer = box.mgpu('postmortem', job)
-    assert answer.code == 6 and 'is not over' in answer.err
+    assert answer.code == 6 and 'has not ended' in answer.err
     gate.open()
 
 
@@ -582,10 +582,10 @@ def test_the_daemon_explains_itself():
 
 
 @pytest.mark.parametrize('words, said', [
-    (['-g', '2', '-G', '1'], '-G names 1 GPU, but -g asks for 2'),
-    (['-g', '1', '-G', '0,1'], '-G names 2 GPUs, but -g asks for 1'),
-    (['-g', '1:h200', '-G', '0'], '-G names the GPUs exactly; a model adds nothing to it'),
-    (['-N', '1', '-G', '0'], '-G names the GPUs exactly; -N adds nothing to it'),
+    (['-g', '2', '-G', '1'], '-G names 1 GPU, but -g requests 2'),
+    (['-g', '1', '-G', '0,1'], '-G names 2 GPUs, but -g requests 1'),
+    (['-g', '1:h200', '-G', '0'], 'a model cannot be combined with -G'),
+    (['-N', '1', '-G', '0'], '-N cannot be combined with -G'),
 ], ids=' '.join)
 def test_contradictions_are_told_in_options(box, words, said):
     done = box.mgpu('submit', *words, '--', 'true')
@@ -621,7 +621,7 @@ def test_a_users_own_group_has_no_row_of_its_own(make_instance, bo):
 
 def test_an_option_of_exec_behind_the_job_is_no_command(box):
     done = box.mgpu('exec', '1', '--rank', '1', '--', 'true')
-    assert done.code == 2 and '--rank is behind the job' in done.err and 'options come first' in done.err, done
+    assert done.code == 2 and '--rank follows the job' in done.err and 'options come first' in done.err, done
 
 
 def shown_on_terminal(box, command):
@@ -656,7 +656,7 @@ def test_ended_jobs_do_not_push_others_off_the_screen(make_instance, gate):
 
 def test_an_empty_ps_says_whose_jobs_it_shows(make_instance, someone):
     box = make_instance()
-    assert f'no jobs of {someone.name} now; mgpu ps -a shows everybody' in shown_on_terminal(box, 'mgpu ps')
+    assert f'no jobs of {someone.name}; mgpu ps -a shows all users' in shown_on_terminal(box, 'mgpu ps')
     assert box.mgpu('ps', check=True).err == ''
 
 
@@ -668,9 +668,9 @@ def test_a_wide_list_leaves_columns_out_instead_of_wrapping(box):
 
 @pytest.mark.parametrize(('words', 'sentence'), [
     (['--', '  '], 'the command is blank'),
-    (['-J', '42', 'true'], "'42' cannot be a name: commands take it for the number of a job"),
-    (['-J', '1-3', 'true'], "'1-3' cannot be a name"),
-    (['-J', '@', 'true'], "'@' cannot be a name"),
+    (['-J', '42', 'true'], "'42' is not a valid name: it looks like a job number"),
+    (['-J', '1-3', 'true'], "'1-3' is not a valid name"),
+    (['-J', '@', 'true'], "'@' is not a valid name"),
 ])
 def test_what_could_not_be_run_or_named_is_refused(box, words, sentence):
     done = box.mgpu('submit', '--hold', *words)
@@ -689,7 +689,7 @@ def test_output_that_nobody_can_read_is_no_success(box):
 
 @pytest.mark.parametrize(('words', 'sentence', 'hint'), [
     (['--foo'], "unknown option '--foo'", 'mgpud --help'),
-    (['--listen', '127.0.0.1:99999'], "'127.0.0.1:99999' is not HOST:PORT with a port from 1 to 65535", 'write 127.0.0.1:9123'),
+    (['--listen', '127.0.0.1:99999'], "'127.0.0.1:99999' is not HOST:PORT with a port from 1 to 65535", 'use 127.0.0.1:9123'),
 ])
 def test_a_wrong_option_of_mgpud_comes_with_a_hint(box, words, sentence, hint):
     done = box.mgpu(*words, program='mgpud')

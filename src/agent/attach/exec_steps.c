@@ -111,7 +111,7 @@ static void discard(const struct exec_steps *exec_steps, const struct spool_id *
     int r = launcher_discard(exec_steps->launcher, id);
     if (r < 0)
         log_warning(
-            "job %" PRIu64 ": what its step %u left cannot be removed: %s", id->job, id->step, strerror(-r));
+            "job %" PRIu64 ": cannot remove the files of its step %u: %s", id->job, id->step, strerror(-r));
 }
 
 /* --- the stream of one that could not start --- */
@@ -151,7 +151,7 @@ static void bring(struct exec_step *exec_step)
         r = terminal_visit_bring(
             launcher_spool_fd(exec_step->exec_steps->launcher), &exec_step->id, &visit, exec_step->stream_fd);
     if (r < 0)
-        log_warning("job %" PRIu64 ": nobody takes the input of its step %u: %s", exec_step->id.job,
+        log_warning("job %" PRIu64 ": cannot pass input to its step %u: %s", exec_step->id.job,
             exec_step->id.step, strerror(-r));
     closep(&exec_step->stream_fd);
     exec_step->stream_fd = -1;
@@ -239,7 +239,7 @@ static int read_host(const struct exec_steps *exec_steps, const struct message_o
     _cleanup_close_ int dirfd = open_entry(exec_steps, &host);
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
-        return error_set(err, -EALREADY, "job %" PRIu64 " does not run any more", request->job);
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->job);
     if (ret->token == request->token) {
         find_port(dirfd, ret);
         return 0;
@@ -343,7 +343,7 @@ static int start(
     struct launcher_process shepherd;
     if (exec_steps->count >= GUESTS_MAX)
         return error_set(
-            err, -EBUSY, "the node runs as many processes beside jobs as it may; try again later");
+            err, -EBUSY, "the node has reached its limit of additional processes; try again later");
     int r = stage(exec_steps, request, &id, err);
     if (r < 0)
         return r;
@@ -365,7 +365,7 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
     struct error err = { 0 };
     _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
     if (fd < 0)
-        log_warning("cannot dial the controller for a process: %s", strerror(-fd));
+        log_warning("cannot connect to the controller for a process: %s", strerror(-fd));
     else if (start(exec_steps, request, &fd, &err) < 0)
         (void)terminal_visit_say(fd, request->stream, &err);
 }

@@ -46,7 +46,7 @@ static int check_file(int fd, const struct message_open_log *request, uint64_t *
     if (fstat(fd, &status) < 0)
         return error_set_errno(err, -errno, "cannot look at the log %s", request->path);
     if (!S_ISREG(status.st_mode))
-        return error_set(err, -EINVAL, "the log %s is not a regular file any more", request->path);
+        return error_set(err, -EINVAL, "the log %s is not a regular file", request->path);
     if (status.st_uid != request->uid)
         return error_set(err, -EPERM, "the log %s belongs to uid %u, not to the job's uid %u", request->path,
             status.st_uid, request->uid);
@@ -179,7 +179,7 @@ int log_reader_dial(const char *link_path, const struct job_users *users,
     if (!is_too_many)
         return log_reader_serve(fd, users, request);
     struct error err = { 0 };
-    (void)error_set(&err, -EBUSY, "the node reads as many logs as it may already; try again later");
+    (void)error_set(&err, -EBUSY, "the node has reached its limit of open logs; try again later");
     (void)send_head(fd, request->stream, 0, &err);
     return EXIT_FAILURE;
 }

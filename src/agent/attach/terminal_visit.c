@@ -75,7 +75,7 @@ static int check(int spool_fd, const struct message_open_terminal *request, stru
     if (r == 0)
         record_clear(&launch_spec_record, &spec);
     if (!is_ours)
-        return error_set(err, -EALREADY, "job %" PRIu64 " does not run any more", request->job);
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->job);
     if (!is_tty)
         return error_set(err, -ENOTTY, "job %" PRIu64 " has no terminal", request->job);
     return 0;
@@ -91,7 +91,7 @@ void terminal_visit_open(int spool_fd, const char *link_path, const struct messa
         .position = request->position };
     _cleanup_close_ int fd = terminal_visit_dial(link_path);
     if (fd < 0) {
-        log_warning("cannot dial the controller for a terminal: %s", strerror(-fd));
+        log_warning("cannot connect to the controller for a terminal: %s", strerror(-fd));
         return;
     }
     int r = check(spool_fd, request, &err);

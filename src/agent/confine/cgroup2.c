@@ -219,13 +219,13 @@ static int cgroup2_open(
     if (state->path == NULL)
         state->path = instance_path(mount, parent, run_dir);
     if (state->path == NULL)
-        return error_set(err, -ENOSYS, "%s names no cgroup v2 group", OWN_CGROUP);
+        return error_set(err, -ENOSYS, "%s contains no cgroup v2 entry", OWN_CGROUP);
     state->limits = limits_new(run_dir, parent);
     int r = take_into_use(state, err);
     if (r < 0) {
         (void)error_hint(err, "%s",
             parent != NULL
-                ? "start the unit that keeps it (systemctl start mgpu-jobs), then restart mgpud"
+                ? "start its unit (systemctl start mgpu-jobs), then restart mgpud"
                 : "run mgpud as root, or give this user a delegated cgroup (systemd: Delegate=yes)");
         return r;
     }

@@ -199,7 +199,7 @@ int device_filter_apply(struct device_filters *filters, int cgroup_fd, const str
     const struct kept_filter *kept = find_kept(filters, &filter);
     int r = is_attached(cgroup_fd, kept != NULL ? kept->id : 0, filter.name);
     if (r < 0)
-        return error_set_errno(err, r, "cannot tell which device filter is there");
+        return error_set_errno(err, r, "cannot determine the attached device filter");
     return r == 1 ? 0 : put_on(filters, cgroup_fd, &filter, err);
 }
 
@@ -210,11 +210,10 @@ int device_filter_probe(int cgroup_fd, struct error *err)
     _cleanup_close_ int program_fd = load(&filter);
     int r = program_fd < 0 ? program_fd : attach(cgroup_fd, program_fd);
     if (r < 0)
-        return error_set_errno(err, r, "the kernel takes no device filter from us");
+        return error_set_errno(err, r, "the kernel does not allow device filters");
     int found = is_attached(cgroup_fd, 0, filter.name);
     r = detach(cgroup_fd, program_fd);
     if (r < 0)
-        return error_set_errno(err, r, "cannot take a device filter away");
-    return found == 1 ? 0
-                      : error_set(err, -EPERM, "the kernel does not tell us which device filters are there");
+        return error_set_errno(err, r, "cannot remove a device filter");
+    return found == 1 ? 0 : error_set(err, -EPERM, "the kernel does not report attached device filters");
 }

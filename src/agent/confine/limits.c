@@ -104,7 +104,7 @@ static bool read_set(const char *dir, const char *file, struct cpu_set *ret)
 static void turn_off_cpuset(struct limits *limits, const char *dir)
 {
     limits->places[LIMIT_CPUSET].hierarchy = HIERARCHY_NONE;
-    (void)error_set(&limits->places[LIMIT_CPUSET].why, -ENODATA, "%s does not tell its CPUs", dir);
+    (void)error_set(&limits->places[LIMIT_CPUSET].why, -ENODATA, "%s does not contain its CPUs", dir);
 }
 
 static void note_cpus(void *arg, const char *dir, const struct spool_id *id)

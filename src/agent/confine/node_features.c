@@ -13,8 +13,9 @@
 static void describe_users(const struct feature_facts *facts, struct node_feature *feature)
 {
     feature->is_on = facts->is_root;
-    feature->text = facts->is_root ? xstrdup("jobs run as the user who submitted them")
-                                   : xasprintf("only jobs of uid %u, which mgpu runs as", geteuid());
+    feature->text = facts->is_root
+                        ? xstrdup("jobs run as the user who submitted them")
+                        : xasprintf("only jobs of uid %u, which mgpu runs as, are accepted", geteuid());
     if (!facts->is_root)
         feature->fix = xstrdup("start mgpud as root to run jobs of several users");
 }
@@ -23,10 +24,10 @@ static void describe_cgroup(const struct feature_facts *facts, struct node_featu
 {
     feature->is_on = strcmp(facts->confine, "none") != 0;
     if (feature->is_on) {
-        feature->text = xasprintf("everything a job starts ends with it (%s)", facts->confine);
+        feature->text = xasprintf("all processes of a job end with it (%s)", facts->confine);
         return;
     }
-    feature->text = xasprintf("a job's processes are found by their parents, not by a cgroup%s%s",
+    feature->text = xasprintf("a job's processes are tracked by their parents, not by a cgroup%s%s",
         facts->confine_err->message[0] == '\0' ? "" : ": ", facts->confine_err->message);
     feature->fix =
         xstrdup(facts->confine_err->hint[0] != '\0' ? facts->confine_err->hint
@@ -45,20 +46,20 @@ static const char *devices_fix(const struct feature_facts *facts)
     if (!facts->is_root)
         return "start mgpud as root";
     if (strcmp(facts->confine, "none") == 0)
-        return "get cgroups first";
-    return "use a kernel with CONFIG_CGROUP_BPF; in a container let mgpud have CAP_SYS_ADMIN and bpf(2)";
+        return "enable cgroups first";
+    return "use a kernel with CONFIG_CGROUP_BPF; in a container, give mgpud CAP_SYS_ADMIN and bpf(2)";
 }
 
 static void describe_devices(const struct feature_facts *facts, struct node_feature *feature)
 {
     feature->is_on = facts->devices_err->code == 0;
     if (feature->is_on) {
-        feature->text = xasprintf("a job opens the GPUs it was given and no others%s",
+        feature->text = xasprintf("a job can only open its own GPUs%s",
             facts->is_root_job_allowed ? " (a job of root could undo that)" : "");
         return;
     }
     feature->text =
-        xasprintf("GPUs are advised by CUDA_VISIBLE_DEVICES, and a job that ignores it reaches others: %s",
+        xasprintf("GPUs are only set in CUDA_VISIBLE_DEVICES, and a job that ignores it can use others: %s",
             facts->devices_err->message);
     feature->fix = xstrdup(devices_fix(facts));
 }
@@ -81,8 +82,8 @@ static void describe_memory(const struct feature_facts *facts, struct node_featu
 {
     const char *how = limits_how(facts->limits, LIMIT_MEMORY);
     describe_limit(facts, LIMIT_MEMORY,
-        xasprintf("a job that uses more than its -M ends as oom (%s)", how != NULL ? how : ""),
-        "-M counts where jobs are placed, but nothing enforces it", feature);
+        xasprintf("a job that exceeds its -M ends as oom (%s)", how != NULL ? how : ""),
+        "-M is used for placement but not enforced", feature);
 }
 
 static void describe_cpu(const struct feature_facts *facts, struct node_feature *feature)
@@ -90,30 +91,28 @@ static void describe_cpu(const struct feature_facts *facts, struct node_feature 
     const char *set = limits_how(facts->limits, LIMIT_CPUSET), *quota = limits_how(facts->limits, LIMIT_CPU);
     if (set != NULL && quota != NULL)
         describe_limit(facts, LIMIT_CPU,
-            xasprintf("a job with -c gets CPUs that no other job has, or its part of their time (%s)", set),
-            "", feature);
+            xasprintf("a job with -c gets exclusive CPUs, or a share of CPU time (%s)", set), "", feature);
     else if (set != NULL)
         describe_limit(facts, LIMIT_CPUSET,
-            xasprintf(
-                "a job with -c gets CPUs that no other job has (%s); parts of a CPU are not enforced", set),
-            "", feature);
+            xasprintf("a job with -c gets exclusive CPUs (%s); fractions of a CPU are not enforced", set), "",
+            feature);
     else
         describe_limit(facts, LIMIT_CPU,
-            xasprintf("a job with -c gets that much processor time (%s)", quota != NULL ? quota : ""),
-            "-c counts where jobs are placed, but nothing enforces it", feature);
+            xasprintf("a job with -c gets that much CPU time (%s)", quota != NULL ? quota : ""),
+            "-c is used for placement but not enforced", feature);
 }
 
 static void describe_pids(const struct feature_facts *facts, struct node_feature *feature)
 {
     const char *how = limits_how(facts->limits, LIMIT_PIDS);
     if (facts->pids_max == 0) {
-        feature->text = xstrdup("jobs may start any number of processes: pids-max is 0");
-        feature->fix = xstrdup("leave pids-max out of the settings of mgpud");
+        feature->text = xstrdup("the number of processes is not limited: pids-max is 0");
+        feature->fix = xstrdup("remove pids-max from the settings of mgpud");
         return;
     }
     describe_limit(facts, LIMIT_PIDS,
-        xasprintf("a job may have %u processes and threads (%s)", facts->pids_max, how != NULL ? how : ""),
-        "jobs may start any number of processes", feature);
+        xasprintf("a job can have %u processes and threads (%s)", facts->pids_max, how != NULL ? how : ""),
+        "the number of processes is not limited", feature);
 }
 
 static void describe_logs(const struct feature_facts *facts, struct node_feature *feature)
@@ -155,7 +154,7 @@ static void describe_containers(const struct feature_facts *facts, struct node_f
         feature->fix = xstrdup("install podman (with crun and uidmap) or apptainer");
         return;
     }
-    feature->text = xasprintf("jobs with --image run by %s%s", found,
+    feature->text = xasprintf("jobs with --image use %s%s", found,
         is_podman && !has_users ? "; without /etc/subuid it may be unable to unpack images" : "");
 }
 
@@ -166,7 +165,7 @@ static void describe_mail(const struct feature_facts *facts, struct node_feature
         feature->text = xasprintf("jobs can send mail when they end (%s)", facts->sendmail);
         return;
     }
-    feature->text = xasprintf("jobs with --notify mail cannot send any: there is no %s", facts->sendmail);
+    feature->text = xasprintf("--notify mail does not work: there is no %s", facts->sendmail);
     feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
 }
 

@@ -62,7 +62,7 @@ bool v1_is_base(const char *base, const char *instance, enum limit_controller ki
     _cleanup_free_ char *probe = xasprintf("%s/%s.probe", base, instance);
     _cleanup_free_ char *file = xasprintf("%s/%s", probe, limit_files_first(HIERARCHY_V1, kind));
     if (!is_v1(base)) {
-        (void)error_set(err, -ENOENT, "%s is no cgroup", base);
+        (void)error_set(err, -ENOENT, "%s is not a cgroup", base);
         return false;
     }
     if (mkdir(probe, 0755) < 0 && errno != EEXIST) {
@@ -84,7 +84,7 @@ int v1_find_base(const char *controller, const char *parent, const char *instanc
     const char *const groups[] = { parent, own, "/" };
     if (!is_v1(mount)) {
         (void)error_set(err, -ENOSYS, "this system has no %s controller for mgpu", controller);
-        return error_hint(err, "boot with cgroup v2 alone: systemd.unified_cgroup_hierarchy=1");
+        return error_hint(err, "boot with cgroup v2 only: systemd.unified_cgroup_hierarchy=1");
     }
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (groups[i] == NULL)
@@ -97,7 +97,7 @@ int v1_find_base(const char *controller, const char *parent, const char *instanc
         *ret = take_ptr(base);
         return 0;
     }
-    return error_set(err, -ENOENT, "%s holds no cgroup of ours", mount);
+    return error_set(err, -ENOENT, "%s contains no cgroup of mgpu", mount);
 }
 
 char *v1_make(const char *base, const char *instance, const struct spool_id *id, struct error *err)

@@ -25,10 +25,10 @@ static bool has_word(const char *list, const char *word)
 
 static int refuse(const char *dir, const char *controller, int r, struct error *err)
 {
-    (void)error_set_errno(err, r, "%s cannot give the %s controller to its children", dir, controller);
+    (void)error_set_errno(err, r, "%s cannot enable the %s controller for its children", dir, controller);
     if (r == -EBUSY)
         return error_hint(
-            err, "start mgpud by its systemd unit, or name a cgroup without processes: --cgroup");
+            err, "start mgpud with its systemd unit, or use --cgroup with a cgroup without processes");
     return error_hint(err, "run mgpud as root, or give it a delegated cgroup (systemd: Delegate=yes)");
 }
 
@@ -39,7 +39,7 @@ static int enable(const char *dir, const char *controller, struct error *err)
         return 0;
     if (!limit_files_read(dir, "cgroup.controllers", list, sizeof(list)) || !has_word(list, controller)) {
         (void)error_set(err, -ENOSYS, "%s has no %s controller", dir, controller);
-        return error_hint(err, "give it one (systemd: Delegate=yes in its unit)");
+        return error_hint(err, "delegate it (systemd: Delegate=yes in its unit)");
     }
     _cleanup_free_ char *path = xasprintf("%s/cgroup.subtree_control", dir);
     int n = snprintf(word, sizeof(word), "+%s", controller);

@@ -107,7 +107,7 @@ static enum next act_stage(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     struct attempt *attempt = look->attempt;
     if (look->launch == NULL && attempt->launch == NULL)
-        return give_back(look, "its spool entry is gone");
+        return give_back(look, "its spool entry is missing");
     struct message_launch launch = look->launch != NULL ? *look->launch : *attempt->launch;
     heartbeat_lease(look->core, attempt, &launch);
     int r = effects->stage(effects->arg, &launch, &err);
@@ -129,7 +129,7 @@ static enum next act_start(struct look *look)
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
     if (look->attempt->starts == AGENT_STARTS_MAX)
-        return give_back(look, "its shepherd ended again and again before the start");
+        return give_back(look, "its shepherd died repeatedly before the start");
     int r = effects->start(effects->arg, &look->attempt->id, false, &err);
     if (r == -EINPROGRESS) {
         agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
@@ -216,7 +216,7 @@ static enum next act_say_exited(struct look *look)
 static enum next act_say_returned(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
-    char given_up[] = "the launch was given up";
+    char given_up[] = "the launch was abandoned";
     struct message_returned returned = {
         .job = attempt->id.job,
         .attempt = attempt->id.attempt,

@@ -138,7 +138,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
         return 0; // a late one, to an earlier HELLO
     if (welcome->epoch < core->epoch)
         return error_set(err, -ESTALE,
-            "the controller speaks for epoch %" PRIu64 ", but epoch %" PRIu64 " was obeyed already",
+            "the controller speaks for epoch %" PRIu64 ", but epoch %" PRIu64 " was already accepted",
             welcome->epoch, core->epoch);
     if (welcome->epoch > core->epoch) {
         int r = core->effects.save_epoch(core->effects.arg, welcome->epoch, err);
@@ -171,9 +171,9 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
     if (attempt == NULL && core->count < NODE_HOLDS_MAX)
         return add(core, id, token);
     if (attempt == NULL)
-        say_returned(core, id, token, "the node holds as many attempts as it can");
+        say_returned(core, id, token, "the node has reached its limit of attempts");
     else if (!is_meant(attempt, token))
-        say_returned(core, id, token, "the node still has another attempt of this number");
+        say_returned(core, id, token, "the node still has another attempt with this number");
     return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
 }
 
@@ -193,7 +193,7 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     if (is_late_copy(core, launch))
         return 0;
     if (launch->token == 0)
-        return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " has no token in it", id.job);
+        return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " contains no token", id.job);
     struct attempt *attempt = find_or_add(core, &id, launch->token);
     if (attempt == NULL)
         return 0;
@@ -342,8 +342,7 @@ static int on_refused(struct agent_core *core, int64_t boot_ms, const void *mess
 {
     const struct message_refused *refused = message;
     (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO,
-        "the controller refuses this node: %s",
-        refused->text != NULL ? refused->text : "it does not say why");
+        "the controller refuses this node: %s", refused->text != NULL ? refused->text : "no reason given");
     if (refused->hint != NULL)
         (void)error_hint(err, "%s", refused->hint);
     return err->code;

@@ -45,24 +45,24 @@ struct row {
 };
 
 static const struct row rows[] = {
-    { ANY, ANY_VERDICT, ANY, YES, YES, ANY_WANT, ATTEMPT_KILL, "over, but something outlived it" },
-    { ANY, ANY_VERDICT, ANY, YES, NO, FORGET_IT, ATTEMPT_REMOVE, "over, and the controller has it" },
+    { ANY, ANY_VERDICT, ANY, YES, YES, ANY_WANT, ATTEMPT_KILL, "ended, but processes are left" },
+    { ANY, ANY_VERDICT, ANY, YES, NO, FORGET_IT, ATTEMPT_REMOVE, "ended and stored by the controller" },
     { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_SAY_EXITED, "over" },
 
-    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_RELEASE, "its shepherd lost the race and ends" },
-    { ANY, VERDICT_NOGO, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "never ran, and the controller has it" },
+    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_RELEASE, "its shepherd lost the race and exits" },
+    { ANY, VERDICT_NOGO, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "never ran, and the controller knows" },
     { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_SAY_RETURNED, "never ran and never will" },
 
-    { ANY, VERDICT_GO, NO, NO, ANY, ANY_WANT, ATTEMPT_ADOPT, "its shepherd died: finish for it" },
-    { ANY, VERDICT_GO, YES, NO, ANY, BIT(WANT_STOP), ATTEMPT_COMMAND, "runs, and must not" },
-    { ANY, VERDICT_GO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "runs: a job is never cut off unasked" },
+    { ANY, VERDICT_GO, NO, NO, ANY, ANY_WANT, ATTEMPT_ADOPT, "its shepherd died: finish on its behalf" },
+    { ANY, VERDICT_GO, YES, NO, ANY, BIT(WANT_STOP), ATTEMPT_COMMAND, "running but no longer wanted" },
+    { ANY, VERDICT_GO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "running: jobs are never ended unasked" },
     { ANY, VERDICT_GO, YES, NO, ANY, ANY_WANT, ATTEMPT_SAY_STARTED, "runs" },
 
-    { NO, VERDICT_NONE, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "nothing is left of it" },
+    { NO, VERDICT_NONE, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "no trace left" },
     { ANY, VERDICT_NONE, ANY, NO, ANY, FORGET_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
     { ANY, VERDICT_NONE, YES, NO, ANY, NO_OPPOSITE, ATTEMPT_WAIT, "its shepherd prepares the start" },
     { NO, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_STAGE, "new here" },
-    { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_START, "staged, and nobody is at it" },
+    { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_START, "staged without a shepherd" },
     { ANY, VERDICT_NONE, NO, NO, ANY, BIT(WANT_NOTHING), ATTEMPT_WAIT, "staged: the controller decides" },
 };
 
@@ -73,12 +73,12 @@ static const char *const action_names[ATTEMPT_ACTIONS] = {
     [ATTEMPT_ADOPT] = "adopt",
     [ATTEMPT_SETTLE] = "settle",
     [ATTEMPT_COMMAND] = "command",
-    [ATTEMPT_SAY_READY] = "say ready",
+    [ATTEMPT_SAY_READY] = "report ready",
     [ATTEMPT_RELEASE] = "release",
     [ATTEMPT_KILL] = "kill",
-    [ATTEMPT_SAY_STARTED] = "say started",
-    [ATTEMPT_SAY_EXITED] = "say exited",
-    [ATTEMPT_SAY_RETURNED] = "say returned",
+    [ATTEMPT_SAY_STARTED] = "report started",
+    [ATTEMPT_SAY_EXITED] = "report exited",
+    [ATTEMPT_SAY_RETURNED] = "report returned",
     [ATTEMPT_RECOVER] = "recover",
     [ATTEMPT_REMOVE] = "remove",
 };
@@ -120,7 +120,7 @@ enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attem
             (row->wants & BIT(want)) != 0)
             return refine(row->action, sight, want);
     }
-    assert(!"an attempt looks like nothing in the table");
+    assert(!"an attempt matches no row of the table");
     return ATTEMPT_WAIT;
 }
 

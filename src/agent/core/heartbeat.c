@@ -72,7 +72,7 @@ int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms)
     if (core->link != LINK_OBEYING || core->beat_at == 0)
         return 0;
     if (is_silent(core, boot_ms)) {
-        log_warning("the controller has not answered for %lld s: it is dialled anew",
+        log_warning("the controller has not responded for %lld s: reconnecting",
             (long long)((boot_ms - core->acked_ms) / 1000));
         core->beat_at = 0;
         core->effects.hang_up(core->effects.arg);

@@ -178,8 +178,8 @@ static int find_gpus(struct amd *amd, struct error *err)
         qsort(amd->gpus, amd->count, sizeof(*amd->gpus), compare_pci);
     if (amd->count > 0 || (amd->stage != NULL && (amd->stage->n_left_out > 0 || amd->stage->n_known > 0)))
         return 0;
-    (void)error_set(err, -ENODEV, "no AMD GPU that can compute was found in %s", path);
-    return error_hint(err, "load the amdgpu driver, with its kfd");
+    (void)error_set(err, -ENODEV, "no AMD GPU with compute support found in %s", path);
+    return error_hint(err, "load the amdgpu driver with kfd");
 }
 
 static struct rocm *start_rocm(const struct amd *amd, const char *library)
@@ -331,7 +331,7 @@ static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
     gpu->valid = 0;
     gpu->is_lost = !read_number(from->folder, "vendor", 16, &vendor) || vendor != VENDOR_AMD;
     free(gpu->trouble);
-    gpu->trouble = xstrdup(gpu->is_lost != 0 ? "the driver does not list it any more" : NULL);
+    gpu->trouble = xstrdup(gpu->is_lost != 0 ? "the driver no longer lists it" : NULL);
     if (gpu->is_lost != 0)
         return;
     if (read_number(from->folder, "mem_info_vram_used", 10, &used) && used <= gpu->memory_bytes) {

@@ -185,11 +185,11 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         if (gpu->condition == UNCLEAN)
             return error_set(err, -EBUSY, "GPU %u is not clean: %s", grants[i].index, gpu->trouble);
         if (gpu->condition == UNCHECKED && gpu->is_lost)
-            return error_set(err, -EBUSY, "GPU %u does not answer", grants[i].index);
+            return error_set(err, -EBUSY, "GPU %u does not respond", grants[i].index);
         if (gpu->condition == UNCHECKED) {
             ask_again(check, &grants[i]);
             holder->is_waiting = true;
-            return error_set(err, -EINPROGRESS, "GPU %u is being looked at", grants[i].index);
+            return error_set(err, -EINPROGRESS, "GPU %u is being checked", grants[i].index);
         }
     }
     holder->phase = RUNS;
@@ -320,7 +320,7 @@ static char *judge(
     if (!read_loose(state, &loose) || loose <= idle + LEFT_MAX)
         return NULL;
     format_size(loose, size, sizeof(size));
-    return xasprintf("%s still used, no process has it", size);
+    return xasprintf("%s still used by no process", size);
 }
 
 /* The least that it had while nobody used it. */

@@ -108,7 +108,7 @@ static bool read_some(struct gpu_child *child)
     }
     buffer_append(&child->input, chunk, (size_t)n);
     if (read_reports(child) < 0)
-        fail(child, "the GPU helper process sent nonsense", false);
+        fail(child, "the GPU helper process sent invalid data", false);
     return true;
 }
 
@@ -125,7 +125,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
     child->steps = steps;
     if (child->still_ms >= most_ms)
-        fail(child, "the GPU driver does not answer", true);
+        fail(child, "the GPU driver does not respond", true);
 }
 
 static void on_end(void *arg, int status)

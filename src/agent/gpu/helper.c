@@ -97,7 +97,7 @@ static void report_all_lost(struct gpu_helper *helper, const char *why)
     free(helper->last.text);
     helper->last.text = text;
     if (helper->last.fix == NULL)
-        helper->last.fix = xstrdup("see whether nvidia-smi or rocm-smi answers; a reboot may be needed");
+        helper->last.fix = xstrdup("check nvidia-smi or rocm-smi; a reboot may be required");
     report(helper);
 }
 
@@ -235,15 +235,15 @@ static const char *find_culprit(struct gpu_helper *helper, const struct gpu_chil
 static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
 {
     struct gpu_ailment *ailment = gpu_ailments_note(&helper->ailments, key, true);
-    const char *why = is_silent ? "the driver does not answer when it is asked about it"
-                                : "the driver's library crashes when it is asked about it";
+    const char *why = is_silent ? "the driver does not respond to queries about it"
+                                : "the driver's library crashes on queries about it";
     ailment->stuck = child;
     ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
     bool is_known = gpu_roster_hang(helper->roster, key, why);
-    log_warning("GPU %s: %s; it is left out and tried again", key, why);
+    log_warning("GPU %s: %s; ignored, will be probed again", key, why);
     helper->due_ms = clock_boot_ms();
     if (++helper->failures > HANGS_MAX)
-        report_all_lost(helper, "the GPU driver does not answer");
+        report_all_lost(helper, "the GPU driver does not respond");
     if (!has_room(helper))
         report_all_lost(helper, "too many GPU helper processes hang in the driver");
     else if (is_known && helper->is_heard)
@@ -338,7 +338,7 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
         schedule(helper);
         return;
     }
-    log_info("GPU %s: it is well again", helper->trial_key);
+    log_info("GPU %s: it has recovered", helper->trial_key);
     gpu_ailments_end(&helper->ailments, helper->trial_key);
     gpu_roster_forget_key(helper->roster, helper->trial_key);
     leave_out_others(helper);
@@ -389,7 +389,7 @@ static bool note_released(struct gpu_helper *helper)
         if (!gpu_roster_is_released(helper->roster, i) || states[i].is_released != 0 ||
             states[i].pci == NULL || is_held(helper, states[i].pci))
             continue;
-        log_info("GPU %u at %s is released: mgpu has it open no more", states[i].index, states[i].pci);
+        log_info("GPU %u at %s released: mgpu no longer has it open", states[i].index, states[i].pci);
         states[i].is_released = 1;
         is_news = true;
     }
@@ -407,7 +407,7 @@ static void report_released(struct gpu_helper *helper)
     if (helper->last.backend == NULL)
         helper->last.backend = xstrdup(gpu_roster_backend(helper->roster));
     free(helper->last.text);
-    helper->last.text = xstrdup("all GPUs are released; mgpu gpu resume takes them back");
+    helper->last.text = xstrdup("all GPUs are released; mgpu gpu resume reopens them");
     free(helper->last.fix);
     helper->last.fix = NULL;
     helper->last.is_on = 1;
@@ -525,9 +525,9 @@ static void on_told(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_helper *helper = arg;
     free(helper->last.fix);
-    helper->last.fix = xstrdup("it may still be opening its GPUs, which takes seconds for each unless "
-                               "nvidia-persistenced runs; see whether nvidia-smi answers");
-    report_all_lost(helper, "the GPU driver does not answer yet");
+    helper->last.fix = xstrdup("it may still be initializing its GPUs, which takes seconds per GPU without "
+                               "nvidia-persistenced; check nvidia-smi");
+    report_all_lost(helper, "the GPU driver does not respond yet");
 }
 
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,

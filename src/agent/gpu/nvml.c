@@ -152,7 +152,7 @@ static int find_gpus(struct nvml *nvml, struct error *err)
         return error_set(
             err, -EIO, "the NVIDIA driver cannot count its GPUs: %s", nvml_api_describe(&nvml->api, code));
     if (count > NODE_GPUS_MAX)
-        return error_set(err, -ERANGE, "this node has %u GPUs; the most is %u", count, NODE_GPUS_MAX);
+        return error_set(err, -ERANGE, "this node has %u GPUs; the maximum is %u", count, NODE_GPUS_MAX);
     nvml->gpus = xcalloc(count + 1, sizeof(struct nvml_gpu));
     nvml->left_out = xcalloc(count + 1, sizeof(struct nvml_gpu));
     for (unsigned int i = 0; i < count; i++) {
@@ -341,7 +341,7 @@ static void nvml_remark(void *state, char *text, size_t size)
         (void)snprintf(text, size, "%zu cannot be opened: %s", nvml->n_closed,
             nvml_api_describe(&nvml->api, nvml->closed_code));
     else if (nvml->count + nvml->n_left_out == 0)
-        (void)snprintf(text, size, "the driver lists none");
+        (void)snprintf(text, size, "the driver lists no GPUs");
 }
 
 const struct gpu_backend gpu_nvml = {

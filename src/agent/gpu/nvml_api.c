@@ -81,9 +81,9 @@ int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
     *ret = (struct nvml_api){ .library = dlopen(path != NULL ? path : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL) };
     if (ret->library == NULL) {
         (void)error_set(err, -ENODEV, "no NVIDIA driver found: %s", dlerror());
-        return error_hint(
-            err, path == NULL ? "install the NVIDIA driver, or try simulated GPUs with --gpus sim:8x24G"
-                              : "give --nvml-library the library of the NVIDIA driver, or leave it away");
+        return error_hint(err, path == NULL
+                                   ? "install the NVIDIA driver, or try simulated GPUs with --gpus sim:8x24G"
+                                   : "set --nvml-library to the library of the NVIDIA driver, or omit it");
     }
     int r = load_symbols(ret, err);
     if (r < 0)

@@ -111,9 +111,9 @@ static const struct {
     int code;
     const char *trouble;
 } losses[] = {
-    { NVML_UNINITIALIZED, "the driver was started anew" },
-    { NVML_NOT_FOUND, "the driver does not know it any more" },
-    { NVML_NOT_LOADED, "the driver is not loaded any more" },
+    { NVML_UNINITIALIZED, "the driver was restarted" },
+    { NVML_NOT_FOUND, "the driver no longer knows it" },
+    { NVML_NOT_LOADED, "the driver is no longer loaded" },
     { NVML_IS_LOST, "it has fallen off the bus" },
     { NVML_RESET_REQUIRED, "it needs a reset" },
 };

@@ -188,7 +188,7 @@ static void lose(struct gpu_state *gpu)
     gpu->valid = 0;
     gpu_processes_cut(&gpu->processes, 0);
     free(gpu->trouble);
-    gpu->trouble = xstrdup("the driver does not answer when it is asked about it");
+    gpu->trouble = xstrdup("the driver does not respond to queries about it");
 }
 
 /* Takes over what ended turns have read; true when it answers a look. */

@@ -165,7 +165,7 @@ void rocm_remark(struct rocm *rocm, char *text, size_t size)
     (void)pthread_mutex_lock(&rocm->lock);
     take_all_news(rocm);
     bool is_silent = clock_boot_ms() - rocm->heard_ms >= SILENT_MS;
-    const char *why = rocm->why[0] != '\0' ? rocm->why : is_silent ? "it does not answer" : NULL;
+    const char *why = rocm->why[0] != '\0' ? rocm->why : is_silent ? "it does not respond" : NULL;
     if (why != NULL)
         (void)snprintf(text, size, "ROCm's library is not used: %s", why);
     (void)pthread_mutex_unlock(&rocm->lock);

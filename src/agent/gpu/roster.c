@@ -19,7 +19,7 @@
 #define UUID_MAX    95U   // bytes
 #define KEYS_MAX    8192U // bytes
 #define LINKS_MAX   64U   // positions that `links` has bits for
-#define RELEASED    "an operator has had it released"
+#define RELEASED    "released by an operator"
 
 /* What is known of a GPU besides its state. */
 struct gpu_note {
@@ -152,7 +152,7 @@ static void save(struct gpu_roster *roster)
         roster->keys };
     int r = file_write_record(roster->dirfd, ROSTER_FILE, &kept_roster_record, &kept, false);
     if (r < 0)
-        log_warning("the numbers of the GPUs cannot be kept: %s", strerror(-r));
+        log_warning("cannot store the numbers of the GPUs: %s", strerror(-r));
     free(gpus);
 }
 
@@ -172,8 +172,8 @@ static void restore(struct gpu_roster *roster, const struct kept_roster *kept)
         roster->notes[at].is_hung = gpus[i].is_lost;
         roster->notes[at].is_released = gpus[i].is_released;
         lose(gpu, gpus[i].is_released ? RELEASED
-                  : gpus[i].is_lost   ? "it was lost before the agent was started"
-                                      : "it was not seen since the agent was started");
+                  : gpus[i].is_lost   ? "it was lost before the agent started"
+                                      : "it has not been seen since the agent started");
     }
 }
 
@@ -270,8 +270,7 @@ static bool place_all(struct gpu_roster *roster, struct record_list *gpus, int *
     }
     free(is_taken);
     if (dropped != roster->dropped && dropped > 0)
-        log_warning(
-            "%zu GPU%s left out: no UUID, or that of another", dropped, dropped == 1 ? " is" : "s are");
+        log_warning("%zu GPU%s ignored: missing or duplicate UUID", dropped, dropped == 1 ? " is" : "s are");
     roster->dropped = dropped;
     return roster->gpus.count > known;
 }
@@ -322,7 +321,7 @@ static void lose_missing(struct gpu_roster *roster, const int *places, size_t co
         struct gpu_note *note = &roster->notes[i];
         note->is_hung = note->is_hung && !is_seen[i];
         if (!is_seen[i] && !note->is_hung && !note->is_released)
-            lose(state_at(roster, i), "the driver does not list it any more");
+            lose(state_at(roster, i), "the driver no longer lists it");
     }
     free(is_seen);
 }
@@ -436,7 +435,7 @@ bool gpu_roster_release(struct gpu_roster *roster, const struct strings *uuids)
         if (is_wanted)
             lose(gpu, RELEASED);
         else
-            set_trouble(gpu, "it is being taken back");
+            set_trouble(gpu, "it is being reopened");
     }
     if (is_changed)
         save(roster);

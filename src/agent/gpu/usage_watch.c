@@ -92,7 +92,7 @@ static void keep(const struct usage_watch *watch, struct watched *watched, int64
     watched->kept_ms = boot_ms;
     int r = file_write_record(dirfd, SPOOL_USAGE, &usage_meter_record, &watched->meter, false);
     if (r < 0)
-        log_warning("job %" PRIu64 ": what it used cannot be kept: %s", watched->id.job, strerror(-r));
+        log_warning("job %" PRIu64 ": cannot store its usage: %s", watched->id.job, strerror(-r));
 }
 
 static bool load_meter(int dirfd, const struct spool_id *id, struct usage_meter *ret)
@@ -278,7 +278,7 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
     _cleanup_free_ char *before = xstrdup(usage->stray);
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
     if (!text_equal(before, usage->stray))
-        log_warning("job %" PRIu64 " of uid %u was seen on GPU %s, which it was not given", watched->id.job,
+        log_warning("job %" PRIu64 " of uid %u uses GPU %s, which is not allocated to it", watched->id.job,
             watched->spec.uid, usage->stray);
     note_said(watch, watched);
     gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus, watched->started.wall_ms);

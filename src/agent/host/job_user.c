@@ -23,7 +23,7 @@ int job_user_check(const struct job_users *users, uid_t uid, const char *name, s
 {
     if (!users->is_root && uid != geteuid())
         return error_set(
-            err, -EPERM, "this instance belongs to uid %u and does nothing as uid %u", geteuid(), uid);
+            err, -EPERM, "this instance belongs to uid %u and cannot act as uid %u", geteuid(), uid);
     if (users->is_root && uid == 0 && !users->is_root_job_allowed) {
         (void)error_set(err, -EPERM,
             "jobs of root are not allowed on node %s: its mgpu-agent was started without --allow-root-jobs",

@@ -64,7 +64,7 @@ int node_home_open(const char *state_dir, struct node_home *ret, struct error *e
         node_home_close(&home);
         (void)error_wrap(err, "%s/node/" TLS_DIR, state_dir);
         if (err->hint[0] == '\0')
-            (void)error_hint(err, "remove this directory and join again with a fresh `mgpu node token`");
+            (void)error_hint(err, "remove this directory and join again with a new `mgpu node token`");
         return r;
     }
     *ret = home;

@@ -69,7 +69,7 @@ static int set_absolute(char **path, const char *value, const char *what, struct
     if (*value == '/')
         return set_text(path, value);
     if (getcwd(here, sizeof(here)) == NULL)
-        return error_set_errno(err, -errno, "cannot tell the working directory for %s", what);
+        return error_set_errno(err, -errno, "cannot determine the working directory for %s", what);
     free(*path);
     *path = xasprintf("%s/%s", here, value);
     return 0;
@@ -226,8 +226,8 @@ static int set_user_check(void *target, const char *value, struct error *err)
     options->is_number_enough = strcmp(value, "number") == 0;
     if (options->is_number_enough || strcmp(value, "name") == 0)
         return 0;
-    (void)error_set(err, -EINVAL, "--user-check: '%.60s' is no way to compare users", value);
-    return error_hint(err, "name or number");
+    (void)error_set(err, -EINVAL, "--user-check: invalid value '%.60s'", value);
+    return error_hint(err, "use name or number");
 }
 
 static int set_verbose(void *target, const char *value, struct error *err)
@@ -252,36 +252,36 @@ static int set_version(void *target, const char *value, struct error *err)
 }
 
 const struct option_row agent_option_rows[] = {
-    { 0, "join", "HOST:PORT#TOKEN", "join the cluster there first, as `mgpu node token` says", set_join },
+    { 0, "join", "HOST:PORT#TOKEN", "join the cluster there first, with the output of `mgpu node token`",
+        set_join },
     { 0, "join-file", "FILE", "the same from a file, or - for standard input", set_join_file },
-    { 0, "controller", "HOST[:PORT]", "where mgpud is now (default: where it was when this machine joined)",
+    { 0, "controller", "HOST[:PORT]", "current address of mgpud (default: as when this machine joined)",
         set_controller },
-    { 0, "detach", NULL, "return when it has joined, and leave it running", set_detach },
-    { 0, "join-only", NULL, "leave when it has joined, for mgpu-agent.service to be started", set_join_only },
+    { 0, "detach", NULL, "return once it has joined, and leave it running", set_detach },
+    { 0, "join-only", NULL, "exit once it has joined, before starting mgpu-agent.service", set_join_only },
     { 0, "uplink-fd", "N", "serve the controller on connections that come over the socket N", set_uplink_fd },
     { 0, "link-fd", "N", "serve the controller on the connected socket N", set_link_fd },
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
     { 0, "run-dir", "DIR", "sockets and spool (default: that of mgpud)", set_run_dir },
-    { 0, "state-dir", "DIR", "what outlives a reboot (default: that of mgpud)", set_state_dir },
+    { 0, "state-dir", "DIR", "persistent data (default: that of mgpud)", set_state_dir },
     { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
         set_nvml_library, "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         set_rocm_library, "auto" },
-    { 0, "device-dir", "DIR", "where the nodes of GPUs are (default: /dev; none for simulated ones)",
+    { 0, "device-dir", "DIR", "directory of GPU device nodes (default: /dev; none for simulated ones)",
         set_device_dir },
-    { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
+    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
     { 0, "sendmail", "PATH", "the program that sends mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
-    { 0, "log-dir", "DIR", "where logs of jobs go: home, or a directory with one for each user",
-        set_log_dir },
-    { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: the agent's own)", set_cgroup },
-    { 0, "pids-max", "auto|N", "processes and threads of one job; 0: any number; auto: at most 32768",
+    { 0, "log-dir", "DIR", "location of job output: home, or a directory", set_log_dir },
+    { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: the agent's own)", set_cgroup },
+    { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
-    { 0, "allow-root-jobs", NULL, "run jobs of root, which are refused otherwise", set_allow_root_jobs },
-    { 0, "user-check", "name|number", "how users are compared with those of mgpud", set_user_check, "name" },
-    { 'v', "verbose", NULL, "log what is decided about each attempt", set_verbose },
+    { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused", set_allow_root_jobs },
+    { 0, "user-check", "name|number", "how to match users with those of mgpud", set_user_check, "name" },
+    { 'v', "verbose", NULL, "log all decisions about attempts", set_verbose },
     { 'h', "help", NULL, "show this help", set_help },
     { 0, "version", NULL, "show the version", set_version },
     { 0 },
@@ -359,14 +359,16 @@ static int check_join(const struct agent_options *options, struct error *err)
 {
     bool has_join = options->join != NULL || options->join_file != NULL;
     if (options->join != NULL && options->join_file != NULL)
-        return error_set(err, -EINVAL, "--join and --join-file say the same: give one");
+        return error_set(err, -EINVAL, "--join and --join-file cannot be combined");
     if (has_join && options->controller != NULL)
-        return error_set(
-            err, -EINVAL, "--join has the address; --controller is for a machine that has joined");
+        return error_set(err, -EINVAL,
+            "--join already contains the address; --controller is for a machine that has joined");
     if (options->is_join_only && (!has_join || options->is_detached))
-        return error_set(err, -EINVAL, "--join-only goes with --join or --join-file, and not with --detach");
+        return error_set(
+            err, -EINVAL, "--join-only requires --join or --join-file, and cannot be combined with --detach");
     if (!agent_options_is_node(options) && (has_join || options->is_detached))
-        return error_set(err, -EINVAL, "--join and --detach do not go with --keep, --link-fd or --uplink-fd");
+        return error_set(
+            err, -EINVAL, "--join and --detach cannot be combined with --keep, --link-fd or --uplink-fd");
     return 0;
 }
 
@@ -387,7 +389,7 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv, st
     if (r < 0)
         return r;
     if (operands < argc)
-        return error_set(err, -EINVAL, "mgpu-agent takes no argument such as \"%.64s\"", argv[operands]);
+        return error_set(err, -EINVAL, "mgpu-agent takes no arguments: unexpected \"%.64s\"", argv[operands]);
     set_defaults(options);
     if (options->is_help || options->is_version)
         return 0;

@@ -42,8 +42,8 @@ int persist_open(const char *state_dir, struct error *err)
     if (fd < 0 || fstat(fd, &status) < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", path);
     if (status.st_uid != geteuid() || (status.st_mode & 0022) != 0)
-        return error_set(
-            err, -EPERM, "%s can be changed by others: it must belong to uid %u, mode 0700", path, geteuid());
+        return error_set(err, -EPERM, "%s is writable by other users: it must belong to uid %u, mode 0700",
+            path, geteuid());
     return take_fd(&fd);
 }
 
@@ -148,7 +148,7 @@ int persist_enter_boot(
         return 0;
     }
     if (r == 0) {
-        log_info("the node has started anew: its spool is emptied");
+        log_info("the node has rebooted: its spool was emptied");
         r = empty_spool(spoolfd, err);
         if (r < 0)
             return r;

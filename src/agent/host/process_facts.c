@@ -79,7 +79,7 @@ static void read_command(pid_t pid, struct strings *ret)
 static int no_process(pid_t pid, struct error *err)
 {
     (void)error_set(err, -ESRCH, "there is no process %d", (int)pid);
-    return error_hint(err, "its pid as the node's own ps shows it; a container has numbers of its own");
+    return error_hint(err, "use the pid shown by ps on the node, not the one inside a container");
 }
 
 int process_facts_read(pid_t pid, uint64_t start, struct process_facts *ret, struct error *err)
@@ -88,7 +88,8 @@ int process_facts_read(pid_t pid, uint64_t start, struct process_facts *ret, str
     if (facts.start == 0)
         return no_process(pid, err);
     if (start != 0 && start != facts.start)
-        return error_set(err, -ESRCH, "process %d is over, and its number is another's now", (int)pid);
+        return error_set(
+            err, -ESRCH, "process %d has ended, and its number belongs to another process", (int)pid);
     _cleanup_close_ int pidfd = process_open(pid, facts.start);
     if (pidfd == -EINVAL)
         return error_set(err, -EINVAL, "%d is a thread, not a process", (int)pid);

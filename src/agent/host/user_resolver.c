@@ -248,13 +248,13 @@ static void take_answer(struct helper *helper)
     size_t length;
     struct buffer *input = &helper->input;
     if (record_peek(input->bytes, input->length, RECORD_MAX, &id, &length) < 0 || helper->question == NULL) {
-        fail(helper, "the process that does it sent nonsense");
+        fail(helper, "the helper process sent invalid data");
         return;
     }
     if (length == 0 || length > input->length)
         return;
     if (length < input->length || record_decode(&answer_record, input->bytes, length, &answer, NULL) < 0) {
-        fail(helper, "the process that does it sent nonsense");
+        fail(helper, "the helper process sent invalid data");
         return;
     }
     buffer_clear(input);
@@ -278,7 +278,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        fail(helper, "the process that does it has ended");
+        fail(helper, "the helper process has ended");
     } else {
         buffer_append(&helper->input, chunk, (size_t)n);
         take_answer(helper);
@@ -293,7 +293,7 @@ static void on_helper_end(void *arg, int status)
     struct helper *helper = arg;
     struct user_resolver *resolver = helper->resolver;
     helper->process = NULL;
-    fail(helper, "the process that does it has ended");
+    fail(helper, "the helper process has ended");
     helper_free(helper);
     assign(resolver);
 }
@@ -347,7 +347,7 @@ static void ask(struct helper *helper, struct question *question)
     question->state = QUESTION_ASKED;
     ssize_t n = send(helper->fd, output.bytes, output.length, MSG_NOSIGNAL);
     if (n != (ssize_t)output.length)
-        fail(helper, "the process that does it has ended");
+        fail(helper, "the helper process has ended");
 }
 
 static void assign(struct user_resolver *resolver)
@@ -362,8 +362,8 @@ static void assign(struct user_resolver *resolver)
             return;
         else { // and none will become free
             struct error err = { 0 };
-            int r = error_set(&err, -EAGAIN, "cannot look up uid %u: no process can be started for it",
-                question->query.uid);
+            int r = error_set(
+                &err, -EAGAIN, "cannot look up uid %u: cannot start a helper process", question->query.uid);
             refuse(question, r, &err);
         }
     }
@@ -397,9 +397,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     if (question->state != QUESTION_ANSWERED) {
         struct error err = { 0 };
         (void)error_set(&err, -ETIMEDOUT,
-            "the user database of node %s did not answer within %g s when asked for uid %u",
-            resolver->users->node, (double)resolver->answer_ms / 1000, question->query.uid);
-        (void)error_hint(&err, "try there: getent passwd %u", question->query.uid);
+            "the user database of node %s did not respond within %g s for uid %u", resolver->users->node,
+            (double)resolver->answer_ms / 1000, question->query.uid);
+        (void)error_hint(&err, "try getent passwd %u there", question->query.uid);
         stop_asking(question);
         refuse(question, -ETIMEDOUT, &err);
         assign(resolver);
@@ -446,7 +446,7 @@ static int take(struct answer *answer, struct user *ret, struct error *err)
         return 0;
     }
     int r = answer->error > 0 && answer->error < 4096 ? -(int)answer->error : -EIO;
-    (void)error_set(err, r, "%s", answer->text != NULL ? answer->text : "its user cannot be looked up");
+    (void)error_set(err, r, "%s", answer->text != NULL ? answer->text : "cannot look up its user");
     if (answer->hint != NULL && answer->hint[0] != '\0')
         (void)error_hint(err, "%s", answer->hint);
     return r;

@@ -28,7 +28,7 @@ static int find_entry(uid_t uid, struct passwd *entry, char **bytes, struct erro
             return 0;
         /* Different name services say "no such user" with different numbers (getpwnam(3)). */
         if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
-            return error_set(err, -ENOENT, "this node knows no user with uid %u", uid);
+            return error_set(err, -ENOENT, "unknown user id on this node: %u", uid);
         return error_set_errno(err, -error, "cannot look up uid %u", uid);
     }
     return error_set(err, -E2BIG, "the passwd entry of uid %u is too large", uid);

@@ -312,7 +312,7 @@ int launch_spec_make(const struct message_launch *launch, const struct user *use
     const struct launch_node *node, struct launch_spec *ret, struct error *err)
 {
     if (launch->spec.count != 1)
-        return error_set(err, -EINVAL, "the launch message holds %zu job specs", launch->spec.count);
+        return error_set(err, -EINVAL, "the launch message contains %zu job specs", launch->spec.count);
     const struct job_spec *job = launch->spec.items;
     if (job->command.count == 0)
         return error_set(err, -EINVAL, "the job has no command");

@@ -229,9 +229,9 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
 static int check_launch(const struct message_launch *launch, struct error *err)
 {
     if (launch->defect != NULL)
-        return error_set(err, -EBADMSG, "its request cannot be read here: %s", launch->defect);
+        return error_set(err, -EBADMSG, "its request cannot be read: %s", launch->defect);
     if (launch->spec.count != 1)
-        return error_set(err, -EBADMSG, "its request did not come with the order to start it");
+        return error_set(err, -EBADMSG, "the launch message did not contain its request");
     return 0;
 }
 
@@ -415,7 +415,7 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
     if (r < 0)
         return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
     if (launcher->is_guarding && spec.devices.count == 0)
-        r = error_set(err, -ENODATA, "it was staged when devices were not confined yet");
+        r = error_set(err, -ENODATA, "it was prepared before devices were confined");
     else
         r = launcher->confine->guard(launcher->cells, id, &spec, err);
     record_clear(&launch_spec_record, &spec);
@@ -525,7 +525,7 @@ int launcher_set_terms(
     _cleanup_close_ int fd = open_entry(launcher, id, false);
     int r = fd < 0 ? fd : file_write(fd, SPOOL_TERMS, terms, sizeof(*terms), false);
     if (r < 0)
-        return error_set_errno(err, r, "its new terms cannot be written to the spool");
+        return error_set_errno(err, r, "its new limits cannot be written to the spool");
     struct spool_command look = { .magic = SPOOL_LOOK_MAGIC, .grace_ms = -1 };
     (void)send_command(launcher, id, &look); // nobody listens: who adopts it reads them
     return 0;

@@ -43,7 +43,7 @@ static int read_lease(int dirfd, struct lease *ret, struct error *err)
 {
     struct error why = { 0 };
     int r = file_read_record(dirfd, SPOOL_LEASE, &lease_record, ret, &why);
-    return r < 0 ? error_set(err, r, "the lease in the spool cannot be read: %s", why.message) : 0;
+    return r < 0 ? error_set(err, r, "the adoption record in the spool cannot be read: %s", why.message) : 0;
 }
 
 bool lease_is(int dirfd)
@@ -129,7 +129,7 @@ static int write_exit(int dirfd, const struct lease *lease, enum job_end end, ch
         record_clear(&launch_started_record, &started);
     }
     int r = file_write_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, false);
-    return r < 0 ? error_set_errno(err, r, "cannot write the end of the lease") : 0;
+    return r < 0 ? error_set_errno(err, r, "cannot write the end of the adoption") : 0;
 }
 
 /* It cannot begin: the record comes first, as "go" without one would ask for somebody to finish it. */
@@ -156,7 +156,7 @@ static int begin(int dirfd, const struct lease *lease, struct error *err)
     int r = file_write_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, false);
     if (r == 0)
         r = spool_settle(dirfd, VERDICT_GO);
-    return r < 0 ? error_set_errno(err, r, "cannot begin the lease") : 1;
+    return r < 0 ? error_set_errno(err, r, "cannot begin the adoption") : 1;
 }
 
 int lease_begin(int dirfd, struct error *err)
@@ -170,7 +170,7 @@ int lease_begin(int dirfd, struct error *err)
     bool has_owner = process_facts_owner((pid_t)lease.pid, &uid, &gid);
     if (pidfd < 0 || !has_owner) {
         _cleanup_free_ char *text =
-            xasprintf("process %" PRIu32 " was over before the lease began", lease.pid);
+            xasprintf("process %" PRIu32 " ended before the adoption began", lease.pid);
         return refuse(dirfd, &lease, END_RELEASED, text, err);
     }
     if (uid != lease.uid) {
@@ -188,7 +188,7 @@ int lease_end(int dirfd, enum job_end end, struct error *err)
     if (r < 0)
         return r;
     _cleanup_free_ char *text = end == END_RELEASED
-                                    ? xasprintf("process %" PRIu32 " is over", lease.pid)
+                                    ? xasprintf("process %" PRIu32 " has ended", lease.pid)
                                     : xasprintf("released; process %" PRIu32 " was left running", lease.pid);
     r = write_exit(dirfd, &lease, end, text, err);
     return r < 0 ? r : 1;

@@ -53,7 +53,7 @@ void lease_looks_forget(struct lease_looks *looks, uint64_t job)
 
 static void say_over(struct lease_looks *looks, uint64_t job, uint32_t pid)
 {
-    _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while the lease waited", pid);
+    _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while it waited to be adopted", pid);
     struct message_process over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
     looks->on_seen(looks->arg, &over);
 }
@@ -99,11 +99,12 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
     pid_t pid = facts->pid;
     if (geteuid() != 0 && facts->uid != geteuid())
         return error_set(err, -EPERM,
-            "process %d belongs to uid %" PRIu32 ", and this instance serves uid %" PRIu32 " only", (int)pid,
+            "process %d belongs to uid %" PRIu32 ", but this instance serves uid %" PRIu32 " only", (int)pid,
             facts->uid, (uint32_t)geteuid());
     if (job_user_check(looks->users, facts->uid, NULL, NULL) < 0) {
-        (void)error_set(err, -EPERM, "process %d is root's, and jobs of root are not allowed on node %s",
-            (int)pid, looks->users->node);
+        (void)error_set(err, -EPERM,
+            "process %d belongs to root, and jobs of root are not allowed on node %s", (int)pid,
+            looks->users->node);
         return error_hint(err, "its mgpu-agent was started without --allow-root-jobs");
     }
     uint64_t job = usage_watch_job_of(looks->watch, pid, clock_boot_ms(), clock_wall_ms());
@@ -112,7 +113,7 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
         return error_hint(err, "mgpu show %" PRIu64, job);
     }
     if (process_facts_is_below(getpid(), pid) || process_facts_is_below(pid, getpid()))
-        return error_set(err, -EINVAL, "process %d is part of mgpu, or mgpu was started from it", (int)pid);
+        return error_set(err, -EINVAL, "process %d is part of mgpu or its ancestor", (int)pid);
     return 0;
 }
 

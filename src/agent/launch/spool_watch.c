@@ -36,7 +36,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         if (spool_parse_name(text, &id))
             watch->on_hint(watch->arg, &id);
         else
-            log_warning("a hint names no attempt: %s", text);
+            log_warning("a notification names no attempt: %s", text);
     }
 }
 

@@ -110,7 +110,7 @@ static void on_clear(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (r < 0)
-        log_warning("what a notice of job %llu left running cannot be ended: %s",
+        log_warning("cannot end processes left by a notification of job %llu: %s",
             (unsigned long long)notifier->cell.job, strerror(-r));
     notifier_free(notifier);
 }
@@ -182,7 +182,7 @@ static char *describe(struct notifier *notifier, int status)
     _cleanup_free_ char *said = text_escape(notifier->said, SAID_MAX);
     const char *colon = said[0] != '\0' ? ": " : "";
     if (notifier->is_late)
-        return xasprintf("it took longer than %lld s and was ended%s%s",
+        return xasprintf("it took longer than %lld s and was killed%s%s",
             (long long)(notifier->time_ms / 1000), colon, said);
     if (WIFSIGNALED(status))
         return xasprintf("signal %d%s%s", WTERMSIG(status), colon, said);
@@ -304,7 +304,7 @@ static int start(struct notifier *notifier, const struct message_tell *request, 
 
 void notifiers_notify(struct notifiers *notifiers, const struct message_tell *request)
 {
-    char busy[] = "the node has too much to tell";
+    char busy[] = "the node has too many notifications";
     struct error err = { 0 };
     size_t count = 0, of_user = 0;
     for (const struct notifier *notifier = notifiers->list; notifier != NULL; notifier = notifier->next) {

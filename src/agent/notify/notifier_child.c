@@ -71,7 +71,7 @@ static int reset_favours(struct error *err)
     int r = fd < 0 || read(fd, score, sizeof(score) - 1) < 0 ? -errno : 0;
     if (r == 0 && score[0] == '-')
         r = write_all(fd, "0", 1);
-    return r < 0 ? error_set_errno(err, r, "cannot give up what spares the agent") : 0;
+    return r < 0 ? error_set_errno(err, r, "cannot reset its OOM score") : 0;
 }
 
 static void limit_self(void)
@@ -118,7 +118,7 @@ static int open_input(const struct buffer *text, struct error *err)
         r = -errno;
     if (fd > STDIN_FILENO)
         (void)close(fd);
-    return r < 0 ? error_set_errno(err, r, "cannot keep what is to be said") : 0;
+    return r < 0 ? error_set_errno(err, r, "cannot store the message") : 0;
 }
 
 /* In a file of curl's options, kept in memory. The caller frees its path, which holds in children too. */
@@ -128,7 +128,7 @@ static int write_config(const char *url, char **ret_path, struct error *err)
     buffer_append_text(&text, "url = \"");
     for (const char *p = url; *p != '\0'; p++) {
         if ((unsigned char)*p < 0x20)
-            return error_set(err, -EINVAL, "the URL holds a control character");
+            return error_set(err, -EINVAL, "the URL contains a control character");
         if (*p == '"' || *p == '\\')
             buffer_append_text(&text, "\\");
         buffer_append(&text, p, 1);
@@ -137,7 +137,7 @@ static int write_config(const char *url, char **ret_path, struct error *err)
     int fd = memfd_create("mgpu-url", 0);
     int r = fd < 0 ? -errno : write_all(fd, text.bytes, text.length);
     if (r < 0)
-        return error_set_errno(err, r, "cannot keep the URL");
+        return error_set_errno(err, r, "cannot store the URL");
     *ret_path = xasprintf("/proc/self/fd/%d", fd);
     return 0;
 }
@@ -174,7 +174,7 @@ static int execute(const struct notifiers_options *options, const struct message
     char *const *const ways[] = { [NOTIFY_MAIL] = mail, [NOTIFY_COMMAND] = command, [NOTIFY_URL] = url };
     memcpy(post, post_text, sizeof(post_text));
     if (request->way > NOTIFY_URL || (request->way != NOTIFY_MAIL && to == NULL))
-        return error_set(err, -EPROTO, "nobody knows how to tell this");
+        return error_set(err, -EPROTO, "unknown kind of recipient");
     if (request->way == NOTIFY_MAIL)
         write_mail(request, user, &input);
     else
@@ -188,7 +188,7 @@ static int execute(const struct notifiers_options *options, const struct message
     (void)signal(SIGPIPE, SIG_DFL);
     (void)execve(ways[request->way][0], ways[request->way], make_env(request, user));
     if (request->way == NOTIFY_MAIL && errno == ENOENT)
-        return error_set(err, -ENOENT, "there is no %s on this node: mail cannot be sent", sendmail);
+        return error_set(err, -ENOENT, "cannot send mail: this node has no %s", sendmail);
     return error_set_errno(err, -errno, "cannot execute %s", ways[request->way][0]);
 }
 

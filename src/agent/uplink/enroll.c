@@ -51,7 +51,7 @@ static int keep(struct node_home *home, const struct join_ticket *ticket, const 
     if (r < 0)
         return r;
     _cleanup_free_ char *where = address_text(&ticket->address);
-    log_info("this machine is node %s of %s (%s) now", name,
+    log_info("this machine is now node %s of %s (%s)", name,
         joined->controller != NULL ? joined->controller : "?", where);
     return 0;
 }

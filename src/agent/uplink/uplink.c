@@ -90,7 +90,7 @@ static void log_trouble(struct uplink *uplink, const struct error *err)
     free(uplink->last_trouble);
     uplink->last_trouble = xstrdup(err->message);
     log_warning("%s%s%s", err->message, err->hint[0] != '\0' ? " - " : "", err->hint);
-    log_info("jobs go on; it is tried again, at the latest every %d s", RETRY_MAX_MS / 1000);
+    log_info("jobs continue; retrying at least every %d s", RETRY_MAX_MS / 1000);
 }
 
 /* --- the link --- */
@@ -132,8 +132,8 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
     r = uplink_worker_link(uplink->worker, plain);
     (void)close(plain);
     if (r < 0)
-        log_warning(
-            "the worker takes no link: %s", strerror(-r)); // ours is the last end: the session is over
+        log_warning("the worker does not accept the link: %s",
+            strerror(-r)); // ours is the last end: the session is over
 }
 
 static void start_dial(struct uplink *uplink)
@@ -171,7 +171,7 @@ static void on_stream(void *arg, int fd)
     struct uplink *uplink = arg;
     struct dial *dial = NULL;
     if (uplink->n_dialling + tls_sessions_count(uplink->sessions, STREAM) >= STREAMS_MAX) {
-        log_warning("a stream is refused: there are %u", STREAMS_MAX);
+        log_warning("stream refused: %u streams are open", STREAMS_MAX);
         (void)close(fd);
         return;
     }
@@ -199,7 +199,7 @@ static void on_worker(void *arg)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
     struct uplink *uplink = arg;
-    log_info("signal %d: the agent leaves; jobs go on", (int)fd);
+    log_info("signal %d: the agent exits; jobs continue", (int)fd);
     (void)event_base_loopbreak(uplink->base);
 }
 
@@ -223,12 +223,13 @@ static int find_home(struct uplink *uplink, struct error *err)
     if (uplink->home.certificate == NULL) {
         (void)error_set(
             err, -ENOENT, "this machine has joined no cluster (nothing in %s/node/tls)", options->state_dir);
-        return error_hint(err, "mgpu-agent --join, with what `mgpu node token` prints where mgpud runs");
+        return error_hint(
+            err, "use mgpu-agent --join with the output of `mgpu node token` on mgpud's machine");
     }
     if (options->is_node_given && strcmp(options->node, uplink->home.name) != 0) {
         (void)error_set(
             err, -EINVAL, "this machine joined as node %s, not %s", uplink->home.name, options->node);
-        return error_hint(err, "leave --node away, or join again under the new name");
+        return error_hint(err, "omit --node, or join again with the new name");
     }
     if (options->controller == NULL)
         return 0;

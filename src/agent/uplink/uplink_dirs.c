@@ -19,9 +19,9 @@
 
 static int refuse_second(const char *directory, struct error *err)
 {
-    (void)error_set(err, -EBUSY, "mgpud, or another mgpu-agent, runs already with %s", directory);
-    return error_hint(err, "the machine of mgpud is a node by itself; for a second node on one machine "
-                           "give --state-dir and --run-dir");
+    (void)error_set(err, -EBUSY, "mgpud or another mgpu-agent is already running with %s", directory);
+    return error_hint(err, "the machine of mgpud is already a node; for a second node on one machine, use "
+                           "--state-dir and --run-dir");
 }
 
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
@@ -72,7 +72,7 @@ static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *er
     if (r == 0 && listen(fd, BACKLOG) < 0)
         r = -errno;
     if (r < 0)
-        return error_set_errno(err, r, "cannot listen at %s", path);
+        return error_set_errno(err, r, "cannot listen on %s", path);
     *ret_fd = take_fd(&fd);
     return 0;
 }

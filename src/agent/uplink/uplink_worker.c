@@ -70,7 +70,7 @@ static void on_end(void *arg, int status)
     worker->child = NULL;
     closep(&worker->control_fd);
     worker->control_fd = -1;
-    log_warning("the agent's worker ended with %s %d and is started again",
+    log_warning("the agent's worker ended with %s %d and is restarted",
         WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     plan_start(worker);
 }

@@ -110,9 +110,9 @@ static int check_listener(uid_t uid, const char *path, struct error *err)
     }
     if (is_trusted)
         return 0;
-    (void)error_set(err, -EPERM, "%s belongs to uid %u, who is neither you, root nor user " SERVICE_USER,
+    (void)error_set(err, -EPERM, "%s belongs to uid %u, which is neither you, root nor user " SERVICE_USER,
         path, (unsigned)uid);
-    return error_hint(err, "choose another one with --socket, or ask that user for a safe directory");
+    return error_hint(err, "use another socket with --socket, or ask that user for a safe directory");
 }
 
 static int connect_unix(const char *path, struct http_client **ret, uid_t *ret_uid, struct error *err)
@@ -121,7 +121,7 @@ static int connect_unix(const char *path, struct http_client **ret, uid_t *ret_u
     socklen_t size = sizeof(peer);
     int r = http_client_connect(path, ret, err);
     if (r == 0 && getsockopt(http_client_fd(*ret), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return error_set_errno(err, -errno, "cannot tell who listens at %s", path);
+        return error_set_errno(err, -errno, "cannot determine who listens on %s", path);
     *ret_uid = peer.uid;
     return r;
 }
@@ -147,8 +147,8 @@ static int connect_to(const struct client *client, const char *path, struct http
 const char *client_absence_hint(void)
 {
     bool is_shared = access(SYSTEM_RUN_DIR, F_OK) == 0 || access(SYSTEM_STATE_DIR, F_OK) == 0;
-    return is_shared ? "systemctl status mgpud: this machine has one for all users, whose jobs are kept "
-                       "while it is away"
+    return is_shared ? "see systemctl status mgpud: this machine has one for all users, and jobs are not "
+                       "affected while it is down"
                      : "systemctl status mgpud, or start your own without root: mgpud --detach";
 }
 
@@ -159,11 +159,11 @@ static int explain_unreachable(const struct client *client, struct error *err)
         return -EHOSTDOWN;
     err->code = -EHOSTDOWN;
     if (server_command != NULL)
-        return error_hint(err, "does the server run? Start it with: %s", server_command);
+        return error_hint(err, "is the server running? Start it with: %s", server_command);
     if (client->asked_path != NULL && is_url(client->asked_path))
-        return error_hint(err, "does mgpud listen there (mgpud --listen, mgpu_simple_master --port)?");
+        return error_hint(err, "is mgpud listening there (mgpud --listen, mgpu_simple_master --port)?");
     if (client->asked_path != NULL)
-        return error_hint(err, "is mgpud running there? The place was given by --socket or MGPU_SOCKET");
+        return error_hint(err, "is mgpud running there? The address was set by --socket or MGPU_SOCKET");
     return error_hint(err, "%s", client_absence_hint());
 }
 
@@ -274,7 +274,7 @@ int client_problem(const struct http_answer *answer, struct error *err)
     if (detail != NULL)
         (void)error_set(err, code, "%s", detail);
     else
-        (void)error_set(err, code, "mgpud answered with status %u", answer->status);
+        (void)error_set(err, code, "mgpud returned status %u", answer->status);
     if (hint != NULL)
         (void)error_hint(err, "%s", hint);
     return code;
@@ -301,7 +301,7 @@ static int read_answer(
     json_t *object =
         json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, &where);
     if (object == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud is no JSON: %s", where.text);
+        return error_set(err, -EBADMSG, "the answer of mgpud is not JSON: %s", where.text);
     *ret = object;
     return 0;
 }

@@ -31,14 +31,14 @@ int environment_check(const char *what, struct error *err)
     char *rest = copy;
     for (char *name = NULL; !is_keyword(what) && (name = strsep(&rest, ",")) != NULL;) {
         if (strchr(name, '=') != NULL) {
-            (void)error_set(err, -EINVAL, "--export: '%.60s' has a value, but only names belong here", name);
-            return error_hint(err, "-e %.60s sets a variable", name);
+            (void)error_set(err, -EINVAL, "--export: '%.60s' has a value, but only names are allowed", name);
+            return error_hint(err, "set a variable with -e %.60s", name);
         }
         if (is_keyword(name))
-            return error_set(err, -EINVAL, "--export: '%.20s' stands alone, not in a list", name);
+            return error_set(err, -EINVAL, "--export: '%.20s' cannot be part of a list", name);
         if (!words_is_variable(name))
             return error_set(
-                err, -EINVAL, "--export: '%.60s' is not all, minimal or names of variables", name);
+                err, -EINVAL, "--export: '%.60s' is neither all, minimal nor variable names", name);
     }
     return 0;
 }
@@ -99,7 +99,7 @@ static int check_there(const char *what, const json_t *env, struct error *err)
     char *rest = copy;
     for (char *name = NULL; !is_keyword(what) && (name = strsep(&rest, ",")) != NULL;)
         if (json_object_get(env, name) == NULL)
-            return error_set(err, -ENOENT, "--export: there is no variable %.60s here", name);
+            return error_set(err, -ENOENT, "--export: variable %.60s is not set", name);
     return 0;
 }
 

@@ -45,7 +45,7 @@ static int receive_soon(struct feed_events *events, const struct client *client,
     struct pollfd wanted = { .fd = http_client_fd(events->http), .events = POLLIN };
     int ready = poll(&wanted, 1, client->answer_ms > 0 ? client->answer_ms : ANSWER_WAIT_MS);
     if (ready == 0)
-        return error_set(err, -EAGAIN, "mgpud does not answer");
+        return error_set(err, -EAGAIN, "mgpud does not respond");
     return ready < 0 ? 0 : http_client_receive(events->http, err);
 }
 
@@ -74,7 +74,7 @@ int feed_events_read(struct feed_events *events, struct error *err)
     if (r == 0)
         return 0;
     feed_events_close(events);
-    return r > 0 ? error_set(err, -ECONNRESET, "mgpud ended the events") : r;
+    return r > 0 ? error_set(err, -ECONNRESET, "mgpud closed the event stream") : r;
 }
 
 int feed_events_fd(const struct feed_events *events)

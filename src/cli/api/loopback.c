@@ -67,14 +67,14 @@ int loopback_connect(
     if (failure != 0)
         return error_set(err, -EINVAL, "%s: %s", url, gai_strerror(failure));
     if (!are_loopback(found)) {
-        (void)error_set(err, -EINVAL, "%s is another machine: without TLS only this one is talked to", host);
-        return error_hint(err, "on that machine `mgpu token create` says what to use");
+        (void)error_set(err, -EINVAL, "%s is another machine, which requires TLS", host);
+        return error_hint(err, "run `mgpu token create` on that machine for its address");
     }
     r = -ECONNREFUSED;
     for (const struct addrinfo *at = found; at != NULL && r < 0 && r != -EPERM; at = at->ai_next)
         r = connect_known(at, timeout_ms, &fd, ret_uid);
     if (r == -EPERM)
-        return error_set(err, r, "the kernel does not tell who listens at %s", url);
+        return error_set(err, r, "the kernel does not report who listens on %s", url);
     if (r < 0) {
         (void)error_set_errno(err, r, "cannot reach mgpud at %s", url);
         return -EHOSTDOWN;

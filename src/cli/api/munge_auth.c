@@ -26,8 +26,8 @@ int munge_auth_is_wanted(bool *ret, struct error *err)
     const char *value = getenv("MGPU_AUTH");
     bool is_munge = value != NULL && strcmp(value, "munge") == 0;
     if (!is_munge && value != NULL && *value != '\0' && strcmp(value, "token") != 0) {
-        (void)error_set(err, -EINVAL, "MGPU_AUTH: there is no '%.40s'", value);
-        return error_hint(err, "one of munge, token");
+        (void)error_set(err, -EINVAL, "MGPU_AUTH: unknown method '%.40s'", value);
+        return error_hint(err, "use munge or token");
     }
     *ret = is_munge;
     return 0;
@@ -46,7 +46,7 @@ static int ask_instance(struct http_client *http, char **ret, struct error *err)
         json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
     const char *instance = field_text(version, "instance");
     if (instance == NULL)
-        return error_set(err, -EBADMSG, "mgpud does not say which one it is");
+        return error_set(err, -EBADMSG, "mgpud did not report its instance");
     *ret = xstrdup(instance);
     return 0;
 }

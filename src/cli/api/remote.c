@@ -36,7 +36,7 @@ int remote_check(const char *option, const char *value, struct error *err)
     if (is_right)
         return 0;
     (void)error_set(err, -EINVAL, "%s: '%.80s' is not https://HOST:PORT#PIN", option, value);
-    return error_hint(err, "`mgpu token create`, where mgpud runs, prints the whole address");
+    return error_hint(err, "`mgpu token create`, run on the machine of mgpud, prints the whole address");
 }
 
 static _Noreturn void execute(const char *path, const char *const *arguments, int fd, int as_fd)
@@ -60,7 +60,7 @@ int remote_start(const char *const *arguments, int fd, int as_fd, struct error *
 {
     _cleanup_free_ char *path = program_find(HELPER);
     if (access(path, X_OK) < 0)
-        return error_set_errno(err, -errno, "cannot execute %s, which speaks TLS", path);
+        return error_set_errno(err, -errno, "cannot execute %s, the TLS helper", path);
     pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(err, -errno, "cannot start %s", path);
@@ -91,7 +91,7 @@ static int hear(int fd, struct error *err)
 {
     char word[WORD_MAX], text[WORD_MAX] = "", hint[WORD_MAX] = "";
     if (!read_line(fd, word, sizeof(word)))
-        return error_set(err, -EPROTO, HELPER " ended without a word");
+        return error_set(err, -EPROTO, HELPER " exited without a message");
     if (strcmp(word, "ok") == 0)
         return 0;
     int code = -(int)strtol(word, NULL, 10);
@@ -115,7 +115,7 @@ static int hear_in_time(int fd, const char *host, int timeout_ms, struct error *
     errno = 0;
     int r = hear(fd, err);
     if (r == -EPROTO && errno == EAGAIN) {
-        (void)error_set(err, -EHOSTDOWN, "%.*s did not answer within %d s", length, host, timeout_ms / 1000);
+        (void)error_set(err, -EHOSTDOWN, "%.*s did not respond within %d s", length, host, timeout_ms / 1000);
         return error_hint(err, "a firewall may drop the packets, or the machine is off");
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
@@ -159,9 +159,9 @@ static int read_token(const char *path, char **ret, struct error *err)
     if (fstat(fd, &status) < 0)
         return error_set_errno(err, -errno, "cannot look at %s", path);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
-        (void)error_set(err, -EPERM, "%s may be read by others (mode %04o): it is not used", path,
+        (void)error_set(err, -EPERM, "%s can be read by other users (mode %04o) and is not used", path,
             (unsigned)status.st_mode & 07777U);
-        return error_hint(err, "chmod 600 it, and make a new token when others may have seen it");
+        return error_hint(err, "run chmod 600 on it, and create a new token if others may have seen it");
     }
     ssize_t n = read(fd, text, TOKEN_MAX);
     text[n > 0 ? n : 0] = '\0';
@@ -189,8 +189,7 @@ int remote_token(char **ret, struct error *err)
                                      : xasprintf("%s/.config/mgpu/token", home != NULL ? home : "");
     if (access(usual, F_OK) == 0)
         return read_token(usual, ret, err);
-    (void)error_set(
-        err, -ENOENT, "there is no token that says who you are: neither MGPU_TOKEN nor %s", usual);
-    return error_hint(err, "on the machine of mgpud: mgpu token create --name laptop; put it into that file, "
-                           "mode 600");
+    (void)error_set(err, -ENOENT, "no token found: neither MGPU_TOKEN nor %s", usual);
+    return error_hint(
+        err, "on the machine of mgpud: mgpu token create --name laptop; store it in that file, mode 600");
 }

@@ -109,7 +109,7 @@ static int plan_retry(struct stream *stream, int code, struct error *err)
     }
     if (now - stream->lost_ms >= stream->client->timeout_ms) {
         (void)error_wrap(
-            err, "mgpud did not come back within %lld s", (long long)(stream->client->timeout_ms / 1000));
+            err, "mgpud did not return within %lld s", (long long)(stream->client->timeout_ms / 1000));
         return code;
     }
     stream->state = STREAM_AWAY;

@@ -53,11 +53,11 @@ int timeouts_check(const struct timeouts *timeouts, struct error *err)
     if (timeouts == NULL)
         return 0;
     if (now >= session_end(timeouts))
-        return error_set(err, -ETIME, "the session has lasted %" PRId64 " s", timeouts->session_ms / 1000);
+        return error_set(err, -ETIME, "session timeout after %" PRId64 " s", timeouts->session_ms / 1000);
     if (now >= silence_end(timeouts))
-        return error_set(err, -ETIME, "nothing came for %" PRId64 " s", timeouts->silence_ms / 1000);
+        return error_set(err, -ETIME, "no output for %" PRId64 " s", timeouts->silence_ms / 1000);
     if (now >= turns_end(timeouts))
-        return error_set(err, -ETIME, "nothing came in %" PRId64 " waits of %d s in a row",
+        return error_set(err, -ETIME, "no output in %" PRId64 " consecutive waits of %d s",
             timeouts->silent_turns, TIMEOUT_TURN_MS / 1000);
     return 0;
 }

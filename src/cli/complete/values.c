@@ -56,10 +56,10 @@ static void complete_formats(const struct completion *completion)
 {
     static const char *const formats[][2] = {
         { "json", "the server's JSON" },
-        { "jsonl", "a line of JSON for each row" },
-        { "csv", "all columns, with commas" },
+        { "jsonl", "one line of JSON per row" },
+        { "csv", "all columns, separated by commas" },
         { "wide", "more columns" },
-        { "help", "what columns there are" },
+        { "help", "list of columns" },
     };
     bool is_first = strchr(completion->head, ',') == NULL; // these stand alone
     for (size_t i = 0; is_first && i < sizeof(formats) / sizeof(formats[0]); i++)
@@ -84,9 +84,9 @@ static void complete_colors(const struct completion *completion)
 static void complete_after(const struct completion *completion)
 {
     static const char *const kinds[][2] = {
-        { "ok", "it ended with exit 0" },
-        { "any", "it ended, however" },
-        { "fail", "it ended otherwise" },
+        { "ok", "after it exits with 0" },
+        { "any", "after it ends in any way" },
+        { "fail", "after it fails" },
     };
     const char *colon = strchr(completion->part, ':');
     if (colon == NULL) {
@@ -109,9 +109,9 @@ void complete_signals(const struct completion *completion)
 
 static void complete_notify(const struct completion *completion)
 {
-    complete_add(completion, "mail", "to yourself");
-    complete_add(completion, "mail:", "to this address");
-    complete_add(completion, "https://", "the job is posted there as JSON");
+    complete_add(completion, "mail", "mail to yourself");
+    complete_add(completion, "mail:", "mail to this address");
+    complete_add(completion, "https://", "POST of the job as JSON");
     complete_add(completion, "none", "nobody");
 }
 
@@ -147,7 +147,7 @@ static const struct {
     { "WHEN", "color", false, complete_colors },
     { "SIGNAL", NULL, false, complete_signals },
     { "SIGNAL[@TIME]", NULL, false, complete_signals },
-    { "WHOM", NULL, true, complete_notify },
+    { "TARGET", NULL, true, complete_notify },
     { "EVENTS", "notify-on", true, complete_notify_on },
     { "FILE", NULL, false, complete_files },
     { "PATH", NULL, false, complete_files },

@@ -80,7 +80,7 @@ static int await_ready(struct feed_daemon *daemon, int ready, struct error *err)
     if (n > 0 && fds[0].revents != 0)
         return 0;
     return error_set(err, n == 0 ? -ETIMEDOUT : -ECHILD,
-        n == 0 ? "mgpud did not get ready" : "mgpud has left before it was ready");
+        n == 0 ? "mgpud did not become ready" : "mgpud exited before it was ready");
 }
 
 int feed_daemon_start(struct feed_daemon *daemon, struct error *err)

@@ -99,7 +99,7 @@ static void show_output(struct feed *feed, const json_t *job)
     if (feed->settings->is_screen || feed->call->is_quiet)
         return;
     if (!feed_outputs_add(&feed->outputs, &feed->call->client, id, field_integer(job, "attempt", 0)))
-        feed_log_say(&feed->log, "job %lld: %u others are shown, its output is not: mgpu logs -f %lld",
+        feed_log_say(&feed->log, "job %lld: output not shown, %u others are already: mgpu logs -f %lld",
             (long long)id, FEED_OUTPUTS_MAX, (long long)id);
 }
 
@@ -142,7 +142,7 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
 /* mgpud does not have it (any more): nobody can tell what became of it. */
 static void note_gone(struct feed *feed, const char *id, json_t *entry)
 {
-    feed_log_say(&feed->log, "job %s is not known to mgpud any more: %s", id, field_text(entry, "script"));
+    feed_log_say(&feed->log, "job %s is no longer known to mgpud: %s", id, field_text(entry, "script"));
     (void)json_object_set_new(entry, "status", json_string("gone"));
     (void)json_object_del(feed->hashes, id);
     feed->state.is_dirty = true;

@@ -45,7 +45,7 @@ static int take_quoted(const char **text, const char *name, char **ret, struct e
     p += 1 + strspn(p + 1, BLANKS);
     if (*p != '\0' && *p != ',') {
         (void)error_set(err, -EINVAL, "%s: something follows the closing quote", name);
-        return error_hint(err, "put the whole field in quotes, and write a quote in it twice");
+        return error_hint(err, "quote the whole field, and double any quotes in it");
     }
     *text = *p == ',' ? p + 1 : NULL;
     *ret = buffer_take(&value);
@@ -87,7 +87,7 @@ static int fill(char **fields, struct feed_line *line, struct error *err)
     line->arguments = take_unless_empty(&fields[FIELD_ARGUMENTS]);
     line->gpus = take_unless_empty(&fields[FIELD_GPUS]);
     if (line->script == NULL)
-        return error_set(err, -EINVAL, "there is no script_path: a line is priority,script_path,...");
+        return error_set(err, -EINVAL, "script_path is missing: a line is priority,script_path,...");
     int r = parse_integer(
         fields[FIELD_PRIORITY], "priority", -FEED_PRIORITY_MAX, FEED_PRIORITY_MAX, &line->priority, err);
     if (r == 0)
@@ -146,7 +146,7 @@ int feed_line_format(const struct feed_line *line, char **ret, struct error *err
     buffer_printf(&out, "%" PRId64, line->priority);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         if (values[i] != NULL && strpbrk(values[i], "\n\r") != NULL)
-            return error_set(err, -EINVAL, "%s: a line of the jobs file cannot hold a line break",
+            return error_set(err, -EINVAL, "%s: a line of the jobs file cannot contain a line break",
                 field_names[FIELD_SCRIPT + i]);
         buffer_append_text(&out, ",");
         add_field(&out, values[i] != NULL ? values[i] : "");

@@ -116,11 +116,11 @@ static void consider(struct feed *feed, const struct reading *reading, const cha
     if (r > 0 && access(line.script, F_OK) < 0) {
         feed->wants_again = true;
         r = error_set_errno(&err, -errno, "script %.200s", line.script);
-        (void)error_hint(&err, "its full path is the safest; the line is looked at again");
+        (void)error_hint(&err, "use its full path; the line will be checked again");
     }
     if (r > 0 && feed->n_lines >= LINES_MAX) {
         feed->wants_again = true;
-        r = error_set(&err, -EFBIG, "more than %u lines at once; this one comes later", LINES_MAX);
+        r = error_set(&err, -EFBIG, "more than %u lines at once; this one is deferred", LINES_MAX);
     }
     if (r > 0)
         add_line(feed, &line);
@@ -208,7 +208,7 @@ static void plan_another(struct feed *feed, const struct error *err)
     for (int64_t i = 0; i < feed->attempts && wait_ms < WAIT_MAX_MS; i++)
         wait_ms *= 2;
     feed->attempts++;
-    feed_log_say(&feed->log, "%s:%u: not taken yet (attempt %lld of %lld): %s", settings->jobs_path,
+    feed_log_say(&feed->log, "%s:%u: not queued yet (attempt %lld of %lld): %s", settings->jobs_path,
         feed->lines[feed->at].number, (long long)feed->attempts, (long long)settings->max_attempts,
         err->message);
     if (feed->attempts < settings->max_attempts) {

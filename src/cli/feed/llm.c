@@ -17,9 +17,8 @@ static bool is_requirement(const json_t *value)
 static void refuse(const char *path, const char *what, feed_report_fn *report, void *arg)
 {
     struct error err = { 0 };
-    (void)error_set(&err, -EINVAL,
-        "%.200s: %.60s: this is no number of GPUs from 0.001 to %g, and is left out", path, what,
-        FEED_REQUIREMENT_MAX);
+    (void)error_set(&err, -EINVAL, "%.200s: %.60s: not a number of GPUs from 0.001 to %g, ignored", path,
+        what, FEED_REQUIREMENT_MAX);
     report(arg, &err);
 }
 
@@ -35,7 +34,7 @@ int feed_llm_parse(const char *text, size_t length, const char *path, feed_repor
     const json_t *standard = json_object_get(root, "default_requirement");
     json_t *models = json_object_get(root, "models");
     if (!json_is_object(root) || (models != NULL && !json_is_object(models)))
-        return error_set(err, -EINVAL, "%.200s: it is no object with default_requirement and models", path);
+        return error_set(err, -EINVAL, "%.200s: not an object with default_requirement and models", path);
     if (standard != NULL && !is_requirement(standard))
         refuse(path, "default_requirement", report, arg);
     *ret = (struct feed_llm){ .standard = is_requirement(standard) ? json_number_value(standard) : STANDARD,

@@ -30,7 +30,7 @@ int feed_log_open(struct feed_log *log, bool is_quiet, struct error *err)
     if (r < 0) {
         (void)error_set_errno(err, r, "cannot lock " FEED_LOG_FILE);
         if (r == -EAGAIN)
-            (void)error_set(err, r, "another scheduler runs in this directory");
+            (void)error_set(err, r, "another scheduler is running in this directory");
         feed_log_close(log);
     }
     return r;
@@ -93,11 +93,11 @@ int feed_log_folder(const char *path, struct error *err)
     if (lstat(path, &status) < 0)
         return error_set_errno(err, -errno, "cannot look at %s", path);
     if (!S_ISDIR(status.st_mode))
-        return error_set(err, -EPERM, "%s is no directory", path);
+        return error_set(err, -EPERM, "%s is not a directory", path);
     if (status.st_uid != geteuid())
         return error_set(err, -EPERM, "%s belongs to another user", path);
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return error_set(err, -EPERM, "others can write in %s", path);
+        return error_set(err, -EPERM, "other users can write to %s", path);
     return 0;
 }
 

@@ -28,7 +28,7 @@ static void lose(struct feed *feed, const struct error *err)
 {
     feed_events_close(&feed->events);
     if (!feed->is_away)
-        feed_log_say(&feed->log, "mgpud is away: %s", err->message);
+        feed_log_say(&feed->log, "mgpud is unavailable: %s", err->message);
     feed->is_away = true;
     feed->delay_ms = feed->delay_ms == 0 ? DELAY_FIRST_MS : feed->delay_ms * 2;
     if (feed->delay_ms > DELAY_MAX_MS)
@@ -54,9 +54,8 @@ int feed_nodes_look(struct feed *feed, struct error *err)
     json_array_foreach(json_object_get(answer, "nodes"), i, node) feed->is_spread |=
         field_is_known(node, "address");
     if (feed->is_spread && !was_spread)
-        feed_log_say(&feed->log, "jobs may run on other machines, which have no " FEED_LOG_FOLDER
-                                 ": logs are where mgpu puts them "
-                                 "(mgpu logs JOB)");
+        feed_log_say(&feed->log, "jobs may run on other machines, which do not have " FEED_LOG_FOLDER
+                                 ": logs are stored by mgpu (mgpu logs JOB)");
     return 0;
 }
 

@@ -45,7 +45,7 @@ static int allow_gpus(const struct feed_line *line, int64_t gpus, char **ret, st
             buffer_printf(&text, "%s%u", text.length > 0 ? "," : "", ids[i]);
     if (text.length == 0)
         return error_set(
-            err, -EINVAL, "allowed_gpus: none of %s is among the first %d", line->gpus, (int)gpus);
+            err, -EINVAL, "allowed_gpus: none of %s is among the first %d GPUs", line->gpus, (int)gpus);
     *ret = buffer_take(&text);
     return 0;
 }

@@ -68,7 +68,7 @@ static int set_output_file(void *call, const char *value, struct error *err)
 static const struct option_row add_rows[] = {
     { 0, "conda", "ENV", "conda environment to activate", set_conda },
     { 0, "args", "TEXT", "arguments, split as a shell would", set_arguments },
-    { 0, "priority", "N", "the lowest runs first", set_priority, "0" },
+    { 0, "priority", "N", "lowest runs first", set_priority, "0" },
     { 0, "gpus", "LIST", "only these GPUs: 0,1 or 0-3", set_gpus },
     { 0, "output-file", "FILE", "where to add the line; - prints it", set_output_file, JOBS_FILE },
     { 0 },
@@ -154,8 +154,8 @@ static int check_gpu(struct call *call, const char *name, struct error *err)
     json_array_foreach(gpus, index, gpu) if (is_called(gpu, name)) return 0;
     size_t count = json_array_size(gpus);
     if (count == 0)
-        return error_set(err, -ENOENT, "there is no GPU '%.60s': there is none at all", name);
-    return error_set(err, -ENOENT, "there is no GPU '%.60s': valid are 0 to %lld", name,
+        return error_set(err, -ENOENT, "there is no GPU '%.60s': there are no GPUs", name);
+    return error_set(err, -ENOENT, "there is no GPU '%.60s': valid numbers are 0 to %lld", name,
         (long long)field_integer(json_array_get(gpus, count - 1), "index", 0));
 }
 
@@ -173,8 +173,8 @@ static int set_use(struct call *call, bool is_pause, int argc, char **argv, stru
         &call->client, "POST", is_pause ? API_PATH "/gpus/pause" : API_PATH "/gpus/resume", body, NULL, err);
     if (r == -EPERM)
         return error_hint(err,
-            "a pause is for all users: sudo scheduler %s %s, or run a scheduler of your own; "
-            "allowed_gpus of a line keeps your job off a GPU",
+            "a pause affects all users: use sudo scheduler %s %s, or run your own scheduler; allowed_gpus of "
+            "a line keeps your job off a GPU",
             is_pause ? "pause" : "resume", argv[0]);
     if (r < 0)
         return r;
@@ -197,14 +197,14 @@ static int resume_gpu(struct call *call, int argc, char **argv, struct error *er
 static const struct command pause_command = {
     .name = "pause",
     .usage = "GPU",
-    .help = "Start nothing new on a GPU; what runs there goes on",
+    .help = "Start no new jobs on a GPU; running jobs are not affected",
     .run = pause_gpu,
 };
 
 static const struct command resume_command = {
     .name = "resume",
     .usage = "GPU",
-    .help = "Use a GPU again",
+    .help = "Resume a GPU",
     .run = resume_gpu,
 };
 
@@ -260,7 +260,7 @@ static const struct command screens_command = {
     .name = "screens",
     .usage = "",
     .help = "List the sessions of running jobs, and how to attach to them",
-    .detail = "Ctrl-A d leaves a session of screen, and the job runs on.",
+    .detail = "Ctrl-A d detaches from a screen session; the job continues.",
     .takes_nothing = true,
     .run = screens,
 };

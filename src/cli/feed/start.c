@@ -62,7 +62,7 @@ static int set_part(const char *what, const char *value, const char **ret, struc
     char *end = NULL;
     double part = strtod(value, &end);
     if (end == value || *end != '\0' || !(part >= 0 && part <= 1))
-        return error_set(err, -EINVAL, "%s: '%.60s' is no number from 0.0 to 1.0", what, value);
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0.0 to 1.0", what, value);
     *ret = value;
     return 0;
 }
@@ -115,23 +115,24 @@ static int set_inject(void *call, const char *value, struct error *err)
             settings_of(call)->inject = (enum feed_inject)i;
             return 0;
         }
-    return error_set(err, -EINVAL, "--inject: '%.60s' is not physical, local or never", value);
+    return error_set(err, -EINVAL, "--inject: '%.60s' is none of physical, local and never", value);
 }
 
 static const struct option_row rows[] = {
     { 0, "gpus", "N", "use GPUs 0 to N-1 (all)", set_gpus },
-    { 0, "jobs-file", "PATH", "whose lines become jobs; '' for none", set_jobs_file, "jobs.txt" },
-    { 0, "llm-config", "PATH", "what models need", set_llm_config, "llm_config.json" },
-    { 0, "state-file", "PATH", "what is known, for people too", set_state_file, "gpu_scheduler_state.json" },
-    { 0, "screen", NULL, "run each job in a session of GNU Screen", set_screen },
+    { 0, "jobs-file", "PATH", "file with one job per line; '' for none", set_jobs_file, "jobs.txt" },
+    { 0, "llm-config", "PATH", "GPU requirements of models", set_llm_config, "llm_config.json" },
+    { 0, "state-file", "PATH", "state file", set_state_file, "gpu_scheduler_state.json" },
+    { 0, "screen", NULL, "run each job in a GNU Screen session", set_screen },
     { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job (default " THRESHOLD ")",
         set_mem_threshold },
     { 0, "load-threshold", "PART", "a GPU busier than this gets no further job (default " THRESHOLD ")",
         set_load_threshold },
-    { 0, "monitor-interval", "S", "look at the jobs file at least so often", set_monitor_interval, "30" },
-    { 0, "state-interval", "S", "look at the state file at least so often", set_state_interval, "20" },
-    { 0, "max-assign-attempts", "N", "try so often to hand over or to start a job", set_attempts, "5" },
-    { 0, "assign-retry-wait", "S", "between these, at first; then it doubles", set_retry_wait, "5" },
+    { 0, "monitor-interval", "S", "interval for checking the jobs file", set_monitor_interval, "30" },
+    { 0, "state-interval", "S", "interval for checking the state file", set_state_interval, "20" },
+    { 0, "max-assign-attempts", "N", "attempts to submit or start a job", set_attempts, "5" },
+    { 0, "assign-retry-wait", "S", "delay before the second attempt, doubled each time", set_retry_wait,
+        "5" },
     { 0, "inject", "WHICH", "GPU numbers for --cuda of jobs: physical, local, never", set_inject,
         "physical" },
     { 0 },
@@ -154,9 +155,8 @@ static void compare_thresholds(struct feed *feed, const json_t *config)
         double part = strtod(value, NULL) / (strchr(value, '%') != NULL ? 100 : 1);
         double difference = part - strtod(wishes[i].wanted, NULL);
         if (difference < -PART_STEP || difference > PART_STEP)
-            feed_log_say(&feed->log,
-                "%s %s is not in force: the mgpud that runs here was started with --%s %s", wishes[i].option,
-                wishes[i].wanted, wishes[i].key, value);
+            feed_log_say(&feed->log, "%s %s has no effect: the running mgpud was started with --%s %s",
+                wishes[i].option, wishes[i].wanted, wishes[i].key, value);
     }
 }
 
@@ -183,11 +183,11 @@ static int find_daemon(struct feed *feed, int argc, char **argv, struct error *e
     struct client *client = &feed->call->client;
     int r = client_get(client, API_PATH "/config", &config, err);
     if (r == 0) {
-        feed_log_say(&feed->log, "the mgpud at %s is used", client->path);
+        feed_log_say(&feed->log, "using the mgpud at %s", client->path);
         compare_thresholds(feed, config);
         if (argc > 0)
             feed_log_say(
-                &feed->log, "the options after -- are not used: they are for a mgpud that is started here");
+                &feed->log, "the options after -- are ignored: they only apply if mgpud is started here");
         return 0;
     }
     if (r != -EHOSTDOWN)
@@ -220,9 +220,9 @@ static void look_for_screen(struct feed *feed)
     if (!feed->settings->is_screen || feed->has_screen)
         return;
     struct error err = { 0 };
-    (void)error_set(&err, -ENOENT,
-        "GNU Screen command not found: jobs run on terminals of mgpu instead (mgpu attach JOB)");
-    (void)error_hint(&err, "apt-get install screen, and start again, for sessions of screen");
+    (void)error_set(
+        &err, -ENOENT, "GNU Screen command not found: jobs run on mgpu terminals instead (mgpu attach JOB)");
+    (void)error_hint(&err, "for screen sessions: apt-get install screen, then restart");
     feed_log_problem(&feed->log, &err);
 }
 
@@ -230,8 +230,7 @@ static void make_folder(const struct feed *feed)
 {
     struct error err = { 0 };
     if (feed_log_folder(FEED_LOG_FOLDER, &err) < 0)
-        feed_log_say(
-            &feed->log, "%s, so that the logs of jobs are where mgpu puts them: mgpu logs JOB", err.message);
+        feed_log_say(&feed->log, "%s; job logs are stored by mgpu instead: mgpu logs JOB", err.message);
 }
 
 static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
@@ -248,7 +247,7 @@ static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
     look_for_screen(feed);
     make_folder(feed);
     feed_jobs_index(feed);
-    feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops it, and jobs go on",
+    feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
         settings->jobs_path[0] != '\0' ? settings->jobs_path : "no file");
     return feed_run(feed, err);
 }
@@ -280,10 +279,10 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
 const struct command feed_start_command = {
     .name = "start",
     .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
-    .help = "Make jobs of the lines of a file, as they come, until Ctrl-C",
-    .detail = "Where no mgpud runs it starts one, and ends it with itself; jobs go on, and are taken up at "
-              "the next\n"
-              "start. A line is priority,script_path,conda_env,arguments,allowed_gpus.",
+    .help = "Submit the lines of a file as jobs, as they are added, until Ctrl-C",
+    .detail = "If no mgpud is running, it starts one and stops it on exit. Jobs continue, and the next start "
+              "takes\n"
+              "them over. A line is priority,script_path,conda_env,arguments,allowed_gpus.",
     .tables = { rows },
     .options_size = sizeof(struct feed_settings),
     .stops_at_operand = true,

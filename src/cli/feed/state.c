@@ -47,13 +47,13 @@ int feed_state_parse(const char *text, size_t length, const char *path, json_t *
     if (root == NULL)
         return error_set(err, -EINVAL, "%.200s:%d: %.160s", path, where.line, where.text);
     if (!json_is_object(root))
-        return error_set(err, -EINVAL, "%.200s: it is no object with paused_gpus and jobs", path);
+        return error_set(err, -EINVAL, "%.200s: not an object with paused_gpus and jobs", path);
     if (!is_gpu_list(json_object_get(root, "paused_gpus")) ||
         !is_gpu_list(json_object_get(root, "known_paused_gpus")))
         return error_set(
-            err, -EINVAL, "%.200s: paused_gpus is no list of numbers of GPUs, such as [0, 2]", path);
+            err, -EINVAL, "%.200s: paused_gpus is not a list of GPU numbers such as [0, 2]", path);
     if (!is_job_table(json_object_get(root, "jobs")))
-        return error_set(err, -EINVAL, "%.200s: jobs is no object of jobs with id and status", path);
+        return error_set(err, -EINVAL, "%.200s: jobs is not an object of jobs with id and status", path);
     *ret = take_ptr(root);
     return 0;
 }
@@ -108,7 +108,7 @@ int feed_state_open(struct feed_state *state, const char *path, bool *ret_is_new
     if (r == 0)
         r = feed_state_parse(text, length, path, &state->root, err);
     if (r == -EINVAL)
-        return error_hint(err, "mend it; or delete it, and every line of the jobs file is queued again");
+        return error_hint(err, "repair it, or delete it to queue all lines of the jobs file again");
     if (r < 0)
         return r;
     state->written = take_ptr(text);

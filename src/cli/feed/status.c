@@ -69,9 +69,9 @@ static char *render_load(const struct view *view, const json_t *gpu, enum color 
 static const struct list_column gpu_columns_[] = {
     { "id", "GPU", "its number", "index", true, 0, render_id },
     { "status", "STATUS", "AVAILABLE, BUSY, PAUSED, ...", NULL, false, 0, render_state },
-    { "allocation", "ALLOCATION", "what part of it is given out", "allocation", true, 0, render_allocation },
-    { "memory", "MEMORY", "how much of its memory is used", NULL, true, 0, render_memory },
-    { "load", "LOAD", "how busy it is", NULL, true, 0, render_load },
+    { "allocation", "ALLOCATION", "allocated part", "allocation", true, 0, render_allocation },
+    { "memory", "MEMORY", "memory used", NULL, true, 0, render_memory },
+    { "load", "LOAD", "utilization", NULL, true, 0, render_load },
     { 0 },
 };
 
@@ -104,10 +104,10 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
 static const struct list_column queue_columns[] = {
     { "id", "JOB", "its number", "id", true, 0, NULL },
     { "state", "STATE", "queued, running, failed, ...", "state", false, 0, NULL },
-    { "priority", "PRIORITY", "the lowest runs first", NULL, true, 0, render_priority },
-    { "need", "GPUS", "how much of GPUs it needs", NULL, true, 0, render_need },
-    { "name", "SCRIPT", "what it runs", "name", false, 2, NULL },
-    { "why", "WHY", "why it waits, or what went wrong", NULL, false, 1, render_why },
+    { "priority", "PRIORITY", "lowest runs first", NULL, true, 0, render_priority },
+    { "need", "GPUS", "GPUs needed", NULL, true, 0, render_need },
+    { "name", "SCRIPT", "its command", "name", false, 2, NULL },
+    { "why", "WHY", "why it waits, or why it failed", NULL, false, 1, render_why },
     { 0 },
 };
 
@@ -167,8 +167,8 @@ static void print_thresholds(const json_t *config)
         if (field_is(row, "key", "share-max-load") && field_text(row, "value") != NULL)
             load = field_text(row, "value");
     }
-    (void)printf("\nA GPU gets no further job above %s of its memory or %s of load. More about a job: "
-                 "mgpu why JOB, mgpu logs JOB; about lines of the file: " FEED_LOG_FILE "\n",
+    (void)printf("\nA GPU above %s of its memory or %s of load gets no further job. See mgpu why JOB and "
+                 "mgpu logs JOB for a job; for lines of the file: " FEED_LOG_FILE "\n",
         memory, load);
 }
 

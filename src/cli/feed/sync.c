@@ -33,7 +33,7 @@ static bool take_edits(struct feed *feed, char **text)
 
 static int reset(struct feed *feed, struct error *err)
 {
-    feed_log_say(&feed->log, "%s was deleted: lines and pauses are forgotten", feed->settings->state_path);
+    feed_log_say(&feed->log, "%s was deleted: all lines and pauses are reset", feed->settings->state_path);
     _cleanup_json_ json_t *instance = json_incref(json_object_get(feed->state.root, "instance"));
     int r = feed_state_reset(&feed->state, err);
     if (r < 0)
@@ -107,11 +107,11 @@ int feed_sync_last(struct feed *feed, struct error *err)
     if (r < 0)
         return r;
     if (what == FEED_STATE_MISSING || (what == FEED_STATE_EDITED && !take_edits(feed, &text))) {
-        feed_log_say(&feed->log, "stopped; %s is left as it is. Jobs go on", path);
+        feed_log_say(&feed->log, "stopped; %s was not changed. Jobs continue", path);
         return 0;
     }
     r = feed_state_save(&feed->state, err);
     if (r == 0)
-        feed_log_say(&feed->log, "stopped; the state is saved in %s. Jobs go on", path);
+        feed_log_say(&feed->log, "stopped; the state was saved in %s. Jobs continue", path);
     return r;
 }

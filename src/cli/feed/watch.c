@@ -24,7 +24,7 @@ static int watch_folder(struct feed *feed, const char *path)
         slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
     int watch = path[0] == '\0' ? -1 : inotify_add_watch(feed->inotify_fd, folder, FILE_CHANGES);
     if (watch < 0 && path[0] != '\0')
-        feed_log_say(&feed->log, "%s is looked at now and then only: %s", path, strerror(errno));
+        feed_log_say(&feed->log, "%s is only checked periodically: %s", path, strerror(errno));
     return watch;
 }
 

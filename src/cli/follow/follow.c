@@ -142,9 +142,9 @@ static void post(struct follow *follow, const char *action, const char *body)
 static const struct {
     const char *action, *body, *text;
 } escalation[] = {
-    { "/signal", "{\"signal\":\"INT\"}", "gets SIGINT; Ctrl-C again within 2 s asks it to end" },
-    { "/cancel", "{}", "is asked to end (SIGTERM); Ctrl-C again kills it now" },
-    { "/cancel", "{\"grace_s\":0}", "is being killed; Ctrl-C again does not wait for it" },
+    { "/signal", "{\"signal\":\"INT\"}", "received SIGINT; Ctrl-C again within 2 s ends it" },
+    { "/cancel", "{}", "is stopping (SIGTERM); Ctrl-C again kills it" },
+    { "/cancel", "{\"grace_s\":0}", "is being killed; Ctrl-C again stops waiting" },
 };
 #define ESCALATIONS (sizeof(escalation) / sizeof(escalation[0]))
 
@@ -234,8 +234,8 @@ static void write_output(struct follow *follow)
     if (n < 0) {
         bool is_reader_gone = errno == EPIPE;
         if (!is_reader_gone)
-            talk_line(
-                "cannot write the output: %s; it stays in: mgpu logs %" PRIu64, strerror(errno), follow->id);
+            talk_line("cannot write the output: %s; it is still available: mgpu logs %" PRIu64,
+                strerror(errno), follow->id);
         follow->is_stdout_gone = true;
         follow->is_output_lost = !is_reader_gone;
         /* As in a pipeline of the shell: nobody reads any more, so the program ends. */
@@ -279,7 +279,7 @@ static int on_watch(struct follow *follow, struct error *err)
         return client_problem(answer, err);
     json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     if (job == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud is no JSON");
+        return error_set(err, -EBADMSG, "the answer of mgpud is not JSON");
     set_job(follow, job);
     timeouts_hear(follow->options->timeouts);
     int64_t attempt = field_integer(job, "attempt", 0);
@@ -428,7 +428,7 @@ static void begin_next_attempt(struct follow *follow)
         (struct follow_parts){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
-        talk_line("job %" PRIu64 " is queued again: its next attempt follows", follow->id);
+        talk_line("job %" PRIu64 " was requeued; waiting for its next attempt", follow->id);
     waiting_line_init(&follow->line, follow->call, follow->options->ctrl_c == CTRL_C_DETACH);
     watch(follow);
     if (!follow->is_stdout_gone)
@@ -523,7 +523,7 @@ static int open_signals(struct error *err)
         return error_set_errno(err, -errno, "cannot block signals");
     (void)signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot listen to signals") : fd;
+    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
 }
 
 static int exit_status(const struct follow *follow)
@@ -570,7 +570,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
             r = timeouts_check(options->timeouts, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
-            return error_hint(err, "the job goes on by itself: mgpu logs -f %" PRIu64, follow.id);
+            return error_hint(err, "the job continues: mgpu logs -f %" PRIu64, follow.id);
         }
         paint(&follow);
     }

@@ -28,9 +28,9 @@ char *idle_news_sentence(const json_t *job, enum time_style times)
         return xasprintf("job %" PRId64 " uses its GPUs again", id);
     format_duration((int64_t)(idle_s * 1000), idle, sizeof(idle));
     time_format_short(now_ms + (int64_t)((end_s - idle_s) * 1000), now_ms, times, at, sizeof(at));
-    return xasprintf("job %" PRId64 " has not used its GPUs for %s%s%s%s%s", id, idle,
-        field_is(job, "idle", "yields") ? ", and gives way to other jobs" : "",
-        end_s > 0 ? "; it is ended at " : "", end_s > 0 ? at : "", end_s > 0 ? " unless it does" : "");
+    return xasprintf("job %" PRId64 " has left its GPUs unused for %s%s%s%s%s", id, idle,
+        field_is(job, "idle", "yields") ? "; other jobs can preempt it" : "",
+        end_s > 0 ? "; it will be ended at " : "", end_s > 0 ? at : "", end_s > 0 ? " if it stays idle" : "");
 }
 
 static void ask(struct idle_news *news)

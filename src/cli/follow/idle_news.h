@@ -13,8 +13,8 @@
 /* The level of a job in the words of the API, "none" when it uses its GPUs. */
 const char *idle_news_level(const json_t *job);
 
-/* "job 42 has not used its GPUs for 30m00s; it is ended at 14:05 unless it does", or "job 42 uses its GPUs
- * again". The caller frees it. */
+/* "job 42 has not used its GPUs for 30m00s; it will be ended at 14:05 if it stays idle", or "job 42 uses its
+ * GPUs again". The caller frees it. */
 char *idle_news_sentence(const json_t *job, enum time_style times);
 
 /* A request of its own, for who has no other that is answered meanwhile. */

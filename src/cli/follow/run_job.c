@@ -28,7 +28,7 @@ static int print_rest(struct call *call, const char *path, uint32_t rank, const 
     _cleanup_(stream_clear) struct stream stream = { .sink = write_out, .offset = position };
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log?task=%u", path, rank);
     if (field_is_known(job, "output")) {
-        talk_line("the end of the output of job %s is in its file: mgpu logs %s", path, path);
+        talk_line("the rest of the output of job %s is in its log: mgpu logs %s", path, path);
         return 0;
     }
     if ((uint64_t)field_integer(job, "log_bytes", 0) <= position)
@@ -91,7 +91,7 @@ int run_attached(struct call *call, const char *path, const struct terminal_opti
             return exit_code_of_job(job);
         }
         if (!call->is_quiet)
-            talk_line("job %s gave way to another one and is queued again", path);
+            talk_line("job %s was preempted and requeued", path);
         const struct follow_options follow = {
             .ctrl_c = options->ctrl_c, .is_until_start = true, .ret_job = &started
         };

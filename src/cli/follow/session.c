@@ -73,8 +73,7 @@ bool session_is_on_terminal(void)
 void session_say_detached(const struct call *call, const char *path)
 {
     if (!call->is_quiet)
-        talk_line(
-            "detached from job %s, which is not affected; mgpu attach %s returns, mgpu cancel %s ends it",
+        talk_line("detached from job %s, which continues; mgpu attach %s reattaches, mgpu cancel %s ends it",
             path, path, path);
 }
 
@@ -243,7 +242,7 @@ static int take_frames(struct session *session, struct error *err)
         if (there < TERMINAL_HEAD_SIZE)
             break;
         if (!terminal_read_head(at, &type, &length))
-            return error_set(err, -EBADMSG, "what came is no frame of a terminal");
+            return error_set(err, -EBADMSG, "received an invalid terminal frame");
         if (there < TERMINAL_HEAD_SIZE + length)
             break;
         for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++)
@@ -329,7 +328,7 @@ static void show_log(struct session *session)
 static void ask_to_cancel(struct session *session)
 {
     _cleanup_free_ char *line =
-        xasprintf("[mgpu: cancel job %s? y ends it, any other key does not]", session->options->path);
+        xasprintf("[mgpu: cancel job %s? y to cancel, any other key to continue]", session->options->path);
     say(line);
     session->is_asking = true;
 }
@@ -347,14 +346,14 @@ static void on_answer(struct session *session, uint8_t key)
     if (client_call(&session->call->client, "POST", path, body, NULL, &err) < 0)
         say(err.message);
     else
-        say("[mgpu: the job is asked to end]");
+        say("[mgpu: the job is stopping]");
 }
 
 static void show_help(struct session *session)
 {
     (void)session;
     say("[mgpu: Ctrl-] and then  d detach · k cancel the job · l its output in a pager · s its state ·\r\n"
-        "       ? this help · Ctrl-] passes Ctrl-] on]");
+        "       ? this help · Ctrl-] sends Ctrl-]]");
 }
 
 static void detach(struct session *session)
@@ -439,7 +438,7 @@ static int open_signals(struct error *err)
         return error_set_errno(err, -errno, "cannot block signals");
     (void)signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot listen to signals") : fd;
+    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
 }
 
 static void on_signal(struct session *session, int signal_fd)

@@ -35,5 +35,5 @@ int terminal_options_set_ctrl_c(struct terminal_options *options, const char *va
             options->ctrl_c = words[i].meaning;
             return 0;
         }
-    return error_set(err, -EINVAL, "--ctrl-c: '%.40s' is not forward, detach or cancel", value);
+    return error_set(err, -EINVAL, "--ctrl-c: '%.40s' is none of forward, detach and cancel", value);
 }

@@ -42,7 +42,7 @@ static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error
     if (deadline_ms != JOB_END_FOR_EVER) {
         int64_t left_ms = deadline_ms - clock_boot_ms();
         if (left_ms <= 0)
-            return error_set(err, -ETIME, "none of %zu jobs has ended in time", race->jobs->count);
+            return error_set(err, -ETIME, "timeout: none of %zu jobs has ended", race->jobs->count);
         wait_ms = left_ms > INT32_MAX ? INT32_MAX : (int)left_ms;
     }
     for (size_t i = 0; i < race->jobs->count; i++) {
@@ -72,7 +72,7 @@ static int look(struct race *race, size_t i, json_t **ret, struct error *err)
     if (answer->status != 200)
         return client_problem(answer, err);
     *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
-    return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is no JSON") : 1;
+    return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is not JSON") : 1;
 }
 
 int wait_any(struct call *call, const struct strings *jobs, int64_t deadline_ms, size_t *ret_which,
@@ -80,8 +80,8 @@ int wait_any(struct call *call, const struct strings *jobs, int64_t deadline_ms,
 {
     _cleanup_(race_clear) struct race race = { .call = call, .jobs = jobs };
     if (jobs->count > WAIT_ANY_MAX) {
-        (void)error_set(err, -E2BIG, "--any: %zu jobs are named; at most %u", jobs->count, WAIT_ANY_MAX);
-        return error_hint(err, "submit them as an array and wait for that");
+        (void)error_set(err, -E2BIG, "--any: %zu jobs given; at most %u", jobs->count, WAIT_ANY_MAX);
+        return error_hint(err, "submit them as an array and wait for the array");
     }
     race.streams = xcalloc(jobs->count, sizeof(*race.streams));
     race.fds = xcalloc(jobs->count, sizeof(*race.fds));

@@ -51,7 +51,7 @@ int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *
         size_t size = 0;
         FILE *memory = open_memstream(&picture, &size);
         if (memory == NULL)
-            return error_set_errno(err, -errno, "cannot make a picture");
+            return error_set_errno(err, -errno, "cannot draw the screen");
         int r = show(arg, memory, err);
         (void)fclose(memory);
         if (r < 0)

@@ -24,7 +24,7 @@
 
 #define THOUSANDTHS 1000
 #define NUMBER_MAX  1000000000 // of GPUs or CPUs, far above what any limit allows
-#define FRACTION    "a part of a GPU is 0.001 to 0.999, such as -g 0.5; several GPUs are whole: -g 2"
+#define FRACTION    "a part of a GPU is 0.001 to 0.999, such as -g 0.5; several GPUs must be whole: -g 2"
 
 /* A number with at most three decimals, as thousandths; -1 when it is none. */
 static int64_t read_thousandths(const char *text, const char **ret_end)
@@ -71,14 +71,14 @@ static int name_option(const char *key, const char *what, struct error *err)
 static int refuse_gpus(const char *what, const char *text, struct error *err)
 {
     if (strpbrk(text, ",-") != NULL && isdigit((unsigned char)text[0])) {
-        (void)error_set(err, -EINVAL, "%s: '%.60s' is a list, but it takes a number of GPUs", what, text);
-        return error_hint(err, "for exactly these GPUs: -G %.60s", text);
+        (void)error_set(err, -EINVAL, "%s: '%.60s' is a list, but a number of GPUs is required", what, text);
+        return error_hint(err, "for exactly these GPUs, use -G %.60s", text);
     }
     if (isalpha((unsigned char)text[0])) {
         (void)error_set(err, -EINVAL, "%s: '%.60s' is not a number of GPUs", what, text);
-        return error_hint(err, "for a model write the number first: -g 2:h200");
+        return error_hint(err, "put the number before the model: -g 2:h200");
     }
-    (void)error_set(err, -EINVAL, "%s: '%.60s' is neither a number of GPUs nor a part of one", what, text);
+    (void)error_set(err, -EINVAL, "%s: '%.60s' is neither a number of GPUs nor a part of a GPU", what, text);
     return error_hint(err, FRACTION);
 }
 
@@ -97,7 +97,7 @@ static int read_gpus(
     if (is_whole && (thousandths / THOUSANDTHS > ASK_GPUS_MAX))
         return error_set(err, -ERANGE, "%s: %.60s is outside 0 to %u", what, text, ASK_GPUS_MAX);
     if (*end == ':' && end[1] == '\0')
-        return error_set(err, -EINVAL, "%s: '%.60s' names no model after the colon", what, text);
+        return error_set(err, -EINVAL, "%s: '%.60s' has no model after the colon", what, text);
     if (*end == ':' && thousandths == 0)
         return error_set(err, -EINVAL, "%s: '%.60s' names a model, but no GPU", what, text);
     *ret = *end == ':' ? json_string(text) : make_number(thousandths);
@@ -122,10 +122,9 @@ static int read_name(
     if (!is_number && strcmp(text, "@") != 0)
         return read_text(client, what, text, ret, err);
     _cleanup_free_ char *shown = text_escape(text, 40);
-    (void)error_set(
-        err, -EINVAL, "%s: '%s' cannot be a name: commands take it for the number of a job", what, shown);
+    (void)error_set(err, -EINVAL, "%s: '%s' is not a valid name: it looks like a job number", what, shown);
     return error_hint(
-        err, "a name has at least one letter, such as run-%s", strcmp(text, "@") == 0 ? "1" : shown);
+        err, "a name needs at least one letter, such as run-%s", strcmp(text, "@") == 0 ? "1" : shown);
 }
 
 static int read_gpu_ids(
@@ -294,7 +293,7 @@ static int read_duration(
     if (r < 0)
         return r;
     if (ms == 0)
-        return error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time at all", what, text);
+        return error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time to run", what, text);
     if (ms % 1000 == 0) {
         *ret = json_integer(ms / 1000);
         return 0;
@@ -399,37 +398,37 @@ static int read_after(
 
 const struct ask_key ask_keys[] = {
     { "gpus", NULL, "N|0.5|N:TYPE", "GPUs; 0 for none, part of one, or of a model", read_gpus },
-    { "gpu_ids", NULL, "LIST", "exactly these: 0,2-3 or gpu1:0,1;gpu2:0", read_gpu_ids },
+    { "gpu_ids", NULL, "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1;gpu2:0", read_gpu_ids },
     { "gpu_allow", NULL, "LIST", "only GPUs with these numbers: 0-3,5", read_gpu_allow },
     { "gpu_model", "model", "TYPE", "only GPUs of this model: h200, or a100|h100", read_text },
-    { "gpu_mem", "mem", "SIZE", "memory on each GPU, which may then be shared: 8G", read_size },
-    { "cpus", NULL, "N", "CPUs on each node: 8, 2.5", read_cpus },
-    { "memory", "ram", "SIZE", "host memory on each node: 64G", read_size },
-    { "nodes", NULL, "N", "exactly so many nodes", read_nodes },
-    { "gpus_per_node", NULL, "N", "GPUs on each of the nodes", read_gpus_per_node },
-    { "time_limit", "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00", read_duration },
-    { "priority", NULL, "N", "higher runs first", read_priority },
-    { "name", NULL, "NAME", "name in lists", read_name },
-    { "after", NULL, "JOB[:ok|any|fail],...", "starts when these jobs have ended so", read_after },
-    { "begin", NULL, "TIME", "not before: 18:00, 'Fri 18:00', +2h", read_when },
-    { "deadline", NULL, "TIME", "given up when it has not started by then", read_when },
+    { "gpu_mem", "mem", "SIZE", "memory on each GPU, which can then be shared: 8G", read_size },
+    { "cpus", NULL, "N", "CPUs per node: 8, 2.5", read_cpus },
+    { "memory", "ram", "SIZE", "host memory per node: 64G", read_size },
+    { "nodes", NULL, "N", "exact number of nodes", read_nodes },
+    { "gpus_per_node", NULL, "N", "GPUs per node", read_gpus_per_node },
+    { "time_limit", "time", "TIME", "time limit: 90m, 4h, 2-00:00:00", read_duration },
+    { "priority", NULL, "N", "priority, higher runs first", read_priority },
+    { "name", NULL, "NAME", "job name", read_name },
+    { "after", NULL, "JOB[:ok|any|fail],...", "start after these jobs have ended", read_after },
+    { "begin", NULL, "TIME", "earliest start: 18:00, 'Fri 18:00', +2h", read_when },
+    { "deadline", NULL, "TIME", "give up if not started by then", read_when },
     { "array", NULL, "LIST", "elements: 0-99, 0-99:2, 0-99%8", read_array },
-    { "cancel_if_never", NULL, "yes|no", "end it when its dependency can never be satisfied", read_flag },
-    { "preemptible", NULL, "yes|no", "gives way to other jobs", read_flag },
-    { "idle_timeout", NULL, "TIME", "ended when it has not used its GPUs for so long: 30m", read_duration },
-    { "idle_ok", NULL, "yes|no", "may leave its GPUs unused", read_flag },
-    { "tty_idle", NULL, "TIME", "ended when its terminal has not been used for so long: 30m", read_duration },
-    { "warn_signal", "signal", "SIGNAL[@TIME]", "a warning before its time is up: USR1@60",
-        read_warn_signal },
-    { "grace", NULL, "TIME", "between SIGTERM and SIGKILL when it is ended", read_duration },
-    { "checkpoint", NULL, "yes|no", "saves its work when told to, and says CHECKPOINTED", read_flag },
-    { "requeue_on_timeout", NULL, "yes|no", "goes back to the queue when its time is up", read_flag },
-    { "requeue_on_node_lost", NULL, "yes|no", "goes back to the queue when its node is lost", read_flag },
-    { "max_requeues", NULL, "N", "at most so often at its time limit, and after lost nodes", read_requeues },
-    { "retry", NULL, "N", "tries after one that failed", read_retry },
-    { "retry_on", NULL, "LIST", "also after these exit codes: 75,137", read_codes },
-    { "notify", NULL, "WHOM", "tell: mail, mail:ADDRESS, a URL, or a command", read_notify },
-    { "notify_on", NULL, "EVENTS", "of what: start,end,fail,requeue,preempt", read_notify_on },
+    { "cancel_if_never", NULL, "yes|no", "end the job if its dependency can never be satisfied", read_flag },
+    { "preemptible", NULL, "yes|no", "yield to other jobs", read_flag },
+    { "idle_timeout", NULL, "TIME", "end the job if it leaves its GPUs unused for this long: 30m",
+        read_duration },
+    { "idle_ok", NULL, "yes|no", "exempt from idle handling", read_flag },
+    { "tty_idle", NULL, "TIME", "end the job if its terminal is unused for this long: 30m", read_duration },
+    { "warn_signal", "signal", "SIGNAL[@TIME]", "signal before the time limit: USR1@60", read_warn_signal },
+    { "grace", NULL, "TIME", "time between SIGTERM and SIGKILL when it is ended", read_duration },
+    { "checkpoint", NULL, "yes|no", "save work on request, and report CHECKPOINTED", read_flag },
+    { "requeue_on_timeout", NULL, "yes|no", "requeue at the time limit", read_flag },
+    { "requeue_on_node_lost", NULL, "yes|no", "requeue if the node is lost", read_flag },
+    { "max_requeues", NULL, "N", "maximum requeues at the time limit, and after lost nodes", read_requeues },
+    { "retry", NULL, "N", "number of retries after failures", read_retry },
+    { "retry_on", NULL, "LIST", "also retry after these exit codes: 75,137", read_codes },
+    { "notify", NULL, "TARGET", "notify: mail, mail:ADDRESS, a URL, or a command", read_notify },
+    { "notify_on", NULL, "EVENTS", "events to notify of: start,end,fail,requeue,preempt", read_notify_on },
     { 0 },
 };
 
@@ -486,7 +485,7 @@ static int check_no_gpu(const json_t *request, struct error *err)
         { "idle_ok", "--idle-ok" } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (json_object_get(request, rows[i].key) != NULL)
-            return error_set(err, -EINVAL, "-g 0 asks for no GPU, but %s is about GPUs", rows[i].option);
+            return error_set(err, -EINVAL, "%s has no effect with -g 0", rows[i].option);
     return 0;
 }
 
@@ -507,15 +506,14 @@ static int check_named_gpus(const json_t *request, struct error *err)
         return r;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (json_object_get(request, rows[i].key) != NULL)
-            return error_set(
-                err, -EINVAL, "-G names the GPUs exactly; %s adds nothing to it", rows[i].option);
+            return error_set(err, -EINVAL, "%s cannot be combined with -G", rows[i].option);
     if (json_is_string(gpus))
-        return error_set(err, -EINVAL, "-G names the GPUs exactly; a model adds nothing to it");
+        return error_set(err, -EINVAL, "a model cannot be combined with -G");
     if (!json_is_integer(gpus) || json_integer_value(gpus) == (json_int_t)count)
         return 0;
-    (void)error_set(err, -EINVAL, "-G names %zu GPU%s, but -g asks for %" JSON_INTEGER_FORMAT, count,
+    (void)error_set(err, -EINVAL, "-G names %zu GPU%s, but -g requests %" JSON_INTEGER_FORMAT, count,
         count == 1 ? "" : "s", json_integer_value(gpus));
-    return error_hint(err, "leave out -g: it follows from -G");
+    return error_hint(err, "omit -g: -G implies it");
 }
 
 /* -N and --gpus-per-node together are a number of GPUs. */
@@ -564,8 +562,7 @@ int ask_settle(json_t *request, struct error *err)
         return r;
     if (json_is_real(gpus) && json_object_get(request, "nodes") != NULL &&
         field_integer(request, "nodes", 1) > 1)
-        return error_set(
-            err, -EINVAL, "-g %g is a part of one GPU, which is on one node", json_real_value(gpus));
+        return error_set(err, -EINVAL, "-g %g is a part of a single GPU on one node", json_real_value(gpus));
     /* Both are UTC in the same form, so that they compare as text. */
     if (begin != NULL && deadline != NULL && strcmp(deadline, begin) <= 0)
         return error_set(err, -EINVAL, "--deadline is not after --begin, so the job could never start");

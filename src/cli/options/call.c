@@ -51,7 +51,7 @@ static int set_color(void *target, const char *value, struct error *err)
             call->color = words[i].when;
             return 0;
         }
-    return error_set(err, -EINVAL, "--color: '%.60s' is not auto, always or never", value);
+    return error_set(err, -EINVAL, "--color: '%.60s' is none of auto, always and never", value);
 }
 
 static int set_quiet(void *target, const char *value, struct error *err)
@@ -88,13 +88,14 @@ static int set_iso(void *target, const char *value, struct error *err)
 
 const struct option_row call_global_rows[] = {
     { 0, "socket", "PATH",
-        "socket of mgpud, or http://HOST:PORT here (else MGPU_SOCKET, else the usual places)", set_socket },
-    { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (else MGPU_HOST)", set_server },
+        "socket of mgpud, or local http://HOST:PORT (default: MGPU_SOCKET, or the usual places)",
+        set_socket },
+    { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (default: MGPU_HOST)", set_server },
     { 0, "json", NULL, "print the server's JSON", set_json },
     { 0, "color", "WHEN", "auto, always or never", set_color },
     { 0, "utc", NULL, "show times in UTC", set_utc },
     { 0, "iso", NULL, "show times as 2026-11-21T14:20:05+0100", set_iso },
-    { 'q', "quiet", NULL, "say nothing but errors", set_quiet },
+    { 'q', "quiet", NULL, "print errors only", set_quiet },
     { 'h', "help", NULL, "show this help", set_help },
     { 0 },
 };
@@ -125,8 +126,8 @@ static int set_sort(void *target, const char *value, struct error *err)
 
 const struct option_row call_list_rows[] = {
     { 'o', "output", "FORMAT", "json, jsonl, csv, wide, columns such as id,state, or help", set_output },
-    { 'H', "no-header", NULL, "leave the header out", set_headless },
-    { 0, "sort", "COLUMNS", "order by these columns; -column turns one around", set_sort },
+    { 'H', "no-header", NULL, "omit the header", set_headless },
+    { 0, "sort", "COLUMNS", "sort by these columns; -column reverses the order", set_sort },
     { 0 },
 };
 
@@ -260,7 +261,7 @@ static int refuse_action(const struct command *command, const char *name, struct
         buffer_printf(&all, "%s%s", i == 0 ? "" : command->actions[i + 1] == NULL ? " or " : ", ", names[i]);
     }
     if (name == NULL)
-        return error_set(err, -EINVAL, "say what to do: %s", buffer_text(&all));
+        return error_set(err, -EINVAL, "an action is required: %s", buffer_text(&all));
     const char *near = text_nearest(name, names);
     if (near != NULL)
         return error_set(err, -EINVAL, "'%.60s' is unknown. Did you mean '%s'?", name, near);

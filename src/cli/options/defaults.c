@@ -66,7 +66,7 @@ static int read_option(void *arg, const yaml_node_t *key, const yaml_node_t *val
 {
     struct reader *reader = arg;
     if (yaml_text(key) == NULL)
-        return yaml_refuse(&reader->source, key, "the name of an option belongs here");
+        return yaml_refuse(&reader->source, key, "the name of an option is expected here");
     return yaml_each_value(&reader->source, key, value, take_value, reader);
 }
 
@@ -76,9 +76,9 @@ static int read_verb(void *arg, const yaml_node_t *verb, const yaml_node_t *opti
     reader->verb = yaml_text(verb);
     if (reader->verb == NULL ||
         (strcmp(reader->verb, EVERY_VERB) != 0 && commands_find(reader->verb) == NULL))
-        return yaml_refuse(&reader->source, verb, "this is no command of mgpu, nor \"all\"");
+        return yaml_refuse(&reader->source, verb, "this is neither a command of mgpu nor \"all\"");
     if (options->type != YAML_MAPPING_NODE)
-        return yaml_refuse(&reader->source, options, "a mapping of options to values belongs here");
+        return yaml_refuse(&reader->source, options, "a mapping of options to values is expected here");
     return yaml_each_pair(&reader->source, options, read_option, reader);
 }
 

@@ -63,7 +63,7 @@ static int read_value(const struct text_file *file, const char *text, struct buf
         return text_file_refuse(file, err, "a quote is not closed");
     end += strspn(end, BLANKS);
     if (*end != '\0' && *end != '#')
-        return text_file_refuse(file, err, "'%.60s' stands behind the closing quote", end);
+        return text_file_refuse(file, err, "'%.60s' follows the closing quote", end);
     return 0;
 }
 
@@ -80,7 +80,7 @@ static int read_line(const struct text_file *file, char *line, json_t *ret, stru
         return text_file_refuse(file, err, "'%.60s' is not NAME=VALUE", name);
     *equals = '\0';
     if (!words_is_variable(name))
-        return text_file_refuse(file, err, "'%.60s' is no name of a variable", name);
+        return text_file_refuse(file, err, "'%.60s' is not a valid variable name", name);
     int r = read_value(file, equals + 1, &value, err);
     if (r < 0)
         return r;

@@ -30,7 +30,7 @@ static int set_until(void *target, const char *value, struct error *err)
     if (r < 0)
         return r;
     if (until_ms <= now_ms)
-        return error_set(err, -EINVAL, "--until: '%.60s' is over already", value);
+        return error_set(err, -EINVAL, "--until: '%.60s' has already passed", value);
     options_of(target)->until_ms = until_ms;
     return 0;
 }
@@ -43,18 +43,18 @@ static int set_wait(void *target, const char *value, struct error *err)
 }
 
 const struct option_row maintenance_wait_rows[] = {
-    { 0, "wait", NULL, "return when nothing runs there any more", set_wait },
+    { 0, "wait", NULL, "return when no job is running there any more", set_wait },
     { 0 },
 };
 
 const struct option_row maintenance_reason_rows[] = {
-    { 0, "reason", "TEXT", "how you know, for those who read it later", set_reason },
+    { 0, "reason", "TEXT", "how you know that it is off, for the record", set_reason },
     { 0 },
 };
 
 const struct option_row maintenance_rows[] = {
-    { 0, "reason", "TEXT", "why, for those who wait", set_reason },
-    { 0, "until", "TIME", "put back by itself then: 18:00, 'Fri 18:00', +2h", set_until },
+    { 0, "reason", "TEXT", "reason, shown to waiting users", set_reason },
+    { 0, "until", "TIME", "resume automatically then: 18:00, 'Fri 18:00', +2h", set_until },
     { 0 },
 };
 

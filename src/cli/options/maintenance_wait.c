@@ -126,8 +126,9 @@ static int look_for_released(struct call *call, const json_t *names, struct erro
         if (!field_is(gpu, "state", "node_down"))
             continue;
         _cleanup_free_ char *node = field_shown(gpu, "node");
-        (void)error_set(err, -EHOSTDOWN, "node %s is not connected: what it has open is not known", node);
-        return error_hint(err, "its GPUs are released when it is there: mgpu gpus shows it");
+        (void)error_set(
+            err, -EHOSTDOWN, "node %s is not connected: the GPUs it has open are not known", node);
+        return error_hint(err, "its GPUs are released once it connects: see mgpu gpus");
     }
     return is_done;
 }
@@ -144,8 +145,8 @@ int maintenance_wait_released(struct call *call, const json_t *names, struct err
         return r < 0 ? r : 0;
     (void)error_set(
         err, -ETIMEDOUT, "mgpu still has one of these GPUs open after %d s", RELEASE_MOST_MS / 1000);
-    return error_hint(err, "the driver may hang in the process mgpu-gpus of its node, or mgpu-agent there is "
-                           "older than this version");
+    return error_hint(err,
+        "the driver may hang in the node's process mgpu-gpus, or its mgpu-agent is older than this version");
 }
 
 int maintenance_wait_node(struct call *call, const char *node, struct error *err)

@@ -36,7 +36,7 @@ static bool read_number(const char *text, uint64_t *ret, const char **ret_end)
 static int check_range(const char *word, const struct selector *range, struct error *err)
 {
     if (range->last < range->first)
-        return error_set(err, -EINVAL, "the range %.60s runs backwards", word);
+        return error_set(err, -EINVAL, "the range %.60s is reversed", word);
     if (range->last - range->first >= SELECTOR_JOBS_MAX)
         return error_set(err, -E2BIG, "the range %.60s names more than %u jobs", word, SELECTOR_JOBS_MAX);
     return 0;
@@ -60,7 +60,7 @@ int selector_parse(const char *word, struct selector *ret, struct error *err)
     const char *end = word;
     uint64_t alias = 0;
     if (word[0] == '\0')
-        return error_set(err, -EINVAL, "an empty word is no job");
+        return error_set(err, -EINVAL, "an empty word does not name a job");
     if (strcmp(word, "@") == 0) {
         *ret = (struct selector){ .kind = SELECT_NEWEST };
         return 0;
@@ -154,9 +154,9 @@ static int find_newest(struct client *client, const char *name, struct strings *
     if (r < 0)
         return r;
     if (newest == 0 && name == NULL)
-        return error_set(err, -ENOENT, "you have no job yet");
+        return error_set(err, -ENOENT, "you have not submitted a job yet");
     if (newest == 0) {
-        (void)error_set(err, -ENOENT, "you have no job called '%.100s'", name);
+        (void)error_set(err, -ENOENT, "you have no job named '%.100s'", name);
         return error_hint(err, "all jobs: mgpu ps -a");
     }
     add(jobs, xasprintf("%" PRId64, newest));

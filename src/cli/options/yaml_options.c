@@ -41,13 +41,13 @@ int yaml_each_value(const struct yaml_source *source, const yaml_node_t *key, co
     if (yaml_text(value) != NULL)
         return take(arg, key, value);
     if (value->type != YAML_SEQUENCE_NODE)
-        return yaml_refuse(source, value, "a value or a list of values belongs here");
+        return yaml_refuse(source, value, "a value or a list of values is expected here");
     int r = 0;
     for (const yaml_node_item_t *item = value->data.sequence.items.start;
          r == 0 && item < value->data.sequence.items.top; item++) {
         const yaml_node_t *one = yaml_document_get_node(source->document, *item);
         r = yaml_text(one) != NULL ? take(arg, key, one)
-                                   : yaml_refuse(source, one, "a single value belongs here");
+                                   : yaml_refuse(source, one, "a single value is expected here");
     }
     return r;
 }
@@ -65,7 +65,7 @@ int yaml_set_option(const struct yaml_source *source, struct call *call, const c
     if (row->argument == NULL && strcmp(text, "false") == 0)
         return 0;
     if (row->argument == NULL && strcmp(text, "true") != 0)
-        return yaml_refuse(source, value, "this option is true or false");
+        return yaml_refuse(source, value, "this option must be true or false");
     int r = row->set(call, row->argument == NULL ? NULL : text, source->err);
     return r < 0 ? error_wrap(source->err, "%.200s:%zu", source->path, value->start_mark.line + 1) : 0;
 }
@@ -102,7 +102,7 @@ int yaml_each_document(
     bool is_last = false;
     int r = 0;
     if (yaml_parser_initialize(&parser) == 0)
-        return error_set(err, -ENOMEM, "%.200s: no memory for the parser", path);
+        return error_set(err, -ENOMEM, "%.200s: out of memory in the parser", path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, strlen(text));
     while (r == 0 && !is_last)
         r = read_document(&parser, &source, take, arg, &is_last);

@@ -41,7 +41,7 @@ int compat_go_home(struct call *call, struct error *err)
     if (user != NULL)
         home = user->pw_dir;
     if (home == NULL || home[0] != '/')
-        return error_set(err, -ENOENT, "you have no home directory to run in: HOME is not set");
+        return error_set(err, -ENOENT, "no home directory to run in: HOME is not set");
     options->directory = call_keep(call, home);
     return 0;
 }
@@ -94,7 +94,7 @@ void compat_allow_root(struct strings *words)
 void compat_tell_root(void)
 {
     if (geteuid() == 0)
-        talk_line("started by root: jobs that root submits run as root (mgpud by itself refuses them)");
+        talk_line("started by root: jobs submitted by root run as root (mgpud itself refuses them)");
 }
 
 void compat_tell_scope(const struct call *call, const char *door)
@@ -102,6 +102,6 @@ void compat_tell_scope(const struct call *call, const char *door)
     const struct passwd *user = getpwuid(geteuid());
     compat_tell_root();
     if (geteuid() != 0 && !call->is_quiet)
-        talk_line("without root it serves %s alone; for all users of this machine: sudo %s",
+        talk_line("without root it serves %s only; for all users of this machine: sudo %s",
             user != NULL ? user->pw_name : "you", door);
 }

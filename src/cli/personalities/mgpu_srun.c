@@ -67,11 +67,11 @@ static int set_interactive(void *call, const char *value, struct error *err)
 
 static const struct option_row srun_rows[] = {
     { 0, "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2,3", set_gpu_ids },
-    { 0, "mem", "MIB", "memory needed on each of them, which may then be shared", set_memory },
-    { 0, "time-limit", "SECONDS", "then it is stopped and goes to the end of the queue", set_time_limit },
-    { 0, "priority", "N", "higher runs first (0)", set_priority },
-    { 0, "env-setup-cmd", "COMMAND", "shell command to run before, in the same shell", set_setup },
-    { 0, "interactive", NULL, "show its output here, of every attempt; Ctrl-C leaves it queued or running",
+    { 0, "mem", "MIB", "memory needed on each GPU, which can then be shared", set_memory },
+    { 0, "time-limit", "SECONDS", "stop the job after this time and requeue it at the end", set_time_limit },
+    { 0, "priority", "N", "priority, higher runs first (0)", set_priority },
+    { 0, "env-setup-cmd", "COMMAND", "shell command to run first, in the same shell", set_setup },
+    { 0, "interactive", NULL, "show the output of every attempt; Ctrl-C leaves the job queued or running",
         set_interactive },
     { 0 },
 };
@@ -108,7 +108,7 @@ static int bound_time_limit(struct call *call, struct error *err)
     if (r < 0 || longest_ms == 0 || json_number_value(limit) * 1000 <= (double)longest_ms)
         return r;
     format_duration(longest_ms, text, sizeof(text));
-    talk_line("--time-limit is above that of the server (--max-job-time): the job gets %s", text);
+    talk_line("--time-limit exceeds that of the server (--max-job-time): the job gets %s", text);
     return json_object_set_new(ask, "time_limit", json_real((double)longest_ms / 1000)) < 0 ? -ENOMEM : 0;
 }
 
@@ -140,9 +140,9 @@ static const struct command srun_command = {
     .name = "mgpu_srun",
     .usage = "[OPTIONS] -- COMMAND [ARGUMENT...]",
     .help = "Queue a command for exactly these GPUs",
-    .detail =
-        "It runs in your home directory. Its GPUs are cuda:0, cuda:1 and so on in the order of --gpu-ids,\n"
-        "whatever their numbers are: give torchrun as many processes as GPUs.",
+    .detail = "The job runs in your home directory. Its GPUs are cuda:0, cuda:1 and so on in the order of "
+              "--gpu-ids,\n"
+              "independent of their numbers: give torchrun as many processes as GPUs.",
     .tables = { srun_rows },
     .options_size = sizeof(struct srun_options),
     .stops_at_operand = true,
@@ -165,7 +165,7 @@ static int queue(struct call *call, int argc, char **argv, struct error *err)
 static const struct command queue_command = {
     .name = "mgpu_queue",
     .usage = "[OPTIONS]",
-    .help = "List what waits and what runs, of all users",
+    .help = "List waiting and running jobs of all users",
     .tables = { call_list_rows },
     .takes_nothing = true,
     .list = &queue_kind,
@@ -186,7 +186,7 @@ static int set_max_job_time(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row server_rows[] = {
-    { 0, "max-job-time", "SECONDS", "the longest time limit that a job may have (none)", set_max_job_time },
+    { 0, "max-job-time", "SECONDS", "maximum time limit of a job (none)", set_max_job_time },
     { 0 },
 };
 
@@ -219,7 +219,7 @@ static void link_socket(int argc, char **argv)
     struct stat there;
     bool is_link = lstat(OLD_SOCKET, &there) == 0 && S_ISLNK(there.st_mode);
     if (is_link && is_answered(OLD_SOCKET)) {
-        talk_line(OLD_SOCKET " leads to a server that runs: it stays");
+        talk_line(OLD_SOCKET " leads to a running server and is not replaced");
         return;
     }
     if (is_link && (there.st_uid == geteuid() || geteuid() == 0))
@@ -248,10 +248,10 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
 static const struct command server_command = {
     .name = "mgpu_scheduler_server",
     .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
-    .help = "Be mgpud, in the foreground",
-    .detail =
-        "As root it serves all users; as a normal user, your own jobs alone. A job whose time is up, by its\n"
-        "own limit or by this one, goes to the end of the queue.",
+    .help = "Run mgpud in the foreground",
+    .detail = "As root it serves all users; as a normal user, only yourself. A job that reaches its time "
+              "limit, its\n"
+              "own or this one, is requeued at the end.",
     .tables = { server_rows },
     .options_size = sizeof(struct server_options),
     .stops_at_operand = true,

@@ -53,7 +53,7 @@ static int refuse_verb(const struct personality *personality, const char *name)
         names[i] = personality->verbs[i].name;
     const char *near = name == NULL ? NULL : text_nearest(name, names);
     if (name == NULL)
-        (void)error_set(&err, -EINVAL, "say what to do");
+        (void)error_set(&err, -EINVAL, "an action is required");
     else if (near != NULL)
         (void)error_set(&err, -EINVAL, "unknown command '%.60s'. Did you mean '%s'?", name, near);
     else

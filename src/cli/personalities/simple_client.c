@@ -86,10 +86,11 @@ static int set_timeouts(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row session_rows[] = {
-    { 0, "session-timeout", "S", "stay so many seconds at most (7200)", set_session },
-    { 0, "connection-timeout", "S", "connect within so many seconds (30)", set_connection },
-    { 0, "max-wait-time", "S", "wait so many seconds for output (300)", set_silence },
-    { 0, "max-consecutive-timeouts", "N", "or N times 10 seconds in a row (30)", set_timeouts },
+    { 0, "session-timeout", "S", "maximum seconds of the session (7200)", set_session },
+    { 0, "connection-timeout", "S", "maximum seconds to connect (30)", set_connection },
+    { 0, "max-wait-time", "S", "maximum seconds without output (300)", set_silence },
+    { 0, "max-consecutive-timeouts", "N", "the same, as N consecutive waits of 10 seconds (30)",
+        set_timeouts },
     { 0 },
 };
 
@@ -112,7 +113,8 @@ static int watch(struct call *call, const json_t *job, enum ctrl_c ctrl_c, struc
     timeouts_begin(timeouts);
     int r = follow_job(call, job, &options, err);
     if (r < 0)
-        return error_hint(err, "the job goes on: mgpu_simple_client monitor %.16s", field_text(job, "alias"));
+        return error_hint(
+            err, "the job continues: mgpu_simple_client monitor %.16s", field_text(job, "alias"));
     return r;
 }
 
@@ -138,9 +140,9 @@ static int set_interactive(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row simple_submit_rows[] = {
-    { 0, "gpus", "N", "how many GPUs (1)", set_gpus },
-    { 0, "node-gpu-ids", "SPEC", "exactly these: \"node001:0,1;node002:0\"", set_node_gpu_ids },
-    { 0, "interactive", NULL, "show its output here", set_interactive },
+    { 0, "gpus", "N", "number of GPUs (1)", set_gpus },
+    { 0, "node-gpu-ids", "SPEC", "exactly these GPUs: \"node001:0,1;node002:0\"", set_node_gpu_ids },
+    { 0, "interactive", NULL, "show the output", set_interactive },
     { 0 },
 };
 
@@ -155,9 +157,9 @@ static int check_count(const json_t *ask, struct error *err)
     ask_gpus_free(named, count);
     if (r < 0 || ids == NULL || !json_is_integer(gpus) || json_integer_value(gpus) == (json_int_t)count)
         return r;
-    (void)error_set(err, -EINVAL, "--node-gpu-ids names %zu GPU%s, but --gpus asks for %" JSON_INTEGER_FORMAT,
+    (void)error_set(err, -EINVAL, "--node-gpu-ids names %zu GPU%s, but --gpus requests %" JSON_INTEGER_FORMAT,
         count, count == 1 ? "" : "s", json_integer_value(gpus));
-    return error_hint(err, "leave out --gpus: it follows from --node-gpu-ids");
+    return error_hint(err, "omit --gpus: --node-gpu-ids implies it");
 }
 
 static int make_request(struct call *call, const char *text, json_t **ret, struct error *err)
@@ -189,7 +191,7 @@ static int check_command(int argc, char **argv, struct error *err)
     if (argc == 1 && argv[0][0] != '\0')
         return 0;
     if (argc > 1)
-        (void)error_set(err, -EINVAL, "the command is one string, not %d words", argc);
+        (void)error_set(err, -EINVAL, "the command must be one string, not %d words", argc);
     else
         (void)error_set(err, -EINVAL, "no command given");
     return error_hint(err, "mgpu_simple_client submit --gpus 1 \"python train.py --epochs 3\"");
@@ -208,7 +210,7 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     if (field_text(job, "alias") == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud names no job");
+        return error_set(err, -EBADMSG, "the answer of mgpud contains no job");
     if (options->is_interactive)
         return show_session(call, job, err);
     if (call->is_json)
@@ -222,10 +224,11 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
 static const struct command simple_submit = {
     .name = "submit",
     .usage = "[OPTIONS] \"COMMAND\"",
-    .help = "Queue a command for a shell, or run it in this session",
-    .option_hint = "put the whole command into quotes: submit --gpus 1 \"python train.py --epochs 3\"",
-    .detail = "It runs in this directory, which has the same path on the node. Without --interactive it\n"
-              "runs in the background. The time-outs end this session (exit status 124), not the job.",
+    .help = "Queue a shell command, or run it in this session",
+    .option_hint = "quote the whole command: submit --gpus 1 \"python train.py --epochs 3\"",
+    .detail = "The job runs in this directory, which must have the same path on the node. Without "
+              "--interactive it\n"
+              "runs in the background. The timeouts end this session (exit status 124), not the job.",
     .tables = { simple_submit_rows, session_rows },
     .options_size = sizeof(struct simple_options),
     .run = submit,
@@ -248,10 +251,10 @@ static int monitor(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_json_ json_t *job = NULL;
     (void)open_session(call);
     if (argc != 1)
-        return error_set(err, -EINVAL, "give one job, as `queue` shows it");
+        return error_set(err, -EINVAL, "give one job as shown by `queue`");
     int r = selector_resolve(&call->client, argc, argv, &ids, err);
     if (r == 0 && ids.count != 1)
-        r = error_set(err, -EINVAL, "'%.60s' is not one job", argv[0]);
+        r = error_set(err, -EINVAL, "'%.60s' is not a single job", argv[0]);
     if (r < 0)
         return r;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", ids.items[0]);
@@ -262,7 +265,7 @@ static int monitor(struct call *call, int argc, char **argv, struct error *err)
 static const struct command simple_monitor = {
     .name = "monitor",
     .usage = "[OPTIONS] JOB",
-    .help = "Show the output of a job, from its beginning to its end",
+    .help = "Show the output of a job from its beginning to its end",
     .detail = "Ctrl-C leaves it running.",
     .tables = { session_rows },
     .options_size = sizeof(struct simple_options),

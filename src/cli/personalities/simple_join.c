@@ -24,7 +24,7 @@ static int make_ticket(const char *text, const char *from, char **ret, struct er
     const char *token = strchr(text, '#');
     if (token == NULL || token[1] == '\0') {
         (void)error_set(err, -EBADMSG, "there is no HOST:PORT#TOKEN in %.200s", from);
-        return error_hint(err, "it is what `mgpu node token` prints on the master");
+        return error_hint(err, "run `mgpu node token` on the master");
     }
     _cleanup_free_ char *place = simple_place_text(1);
     *ret = xasprintf("%s%s", place, token);
@@ -54,10 +54,10 @@ static int check_own_gpus(struct call *call, struct error *err)
         const json_t *node = json_array_get(nodes, i);
         if (!json_is_false(json_object_get(node, "remote")) || field_integer(node, "gpus", 0) == 0)
             continue;
-        (void)error_set(err, -EBUSY, "the master gives out the GPUs of this machine already, as node %.60s",
+        (void)error_set(err, -EBUSY, "the master already offers the GPUs of this machine, as node %.60s",
             field_text(node, "name"));
-        return error_hint(err,
-            "that is enough; or start the master with --gpus none (mgpu_simple_master: without --node-id)");
+        return error_hint(err, "no node is needed here; or start the master with --gpus none "
+                               "(mgpu_simple_master: without --node-id)");
     }
     return r;
 }
@@ -78,10 +78,10 @@ static int ask_for_ticket(struct call *call, const char *node, char **ret, struc
         r = client_call(&call->client, "POST", API_PATH "/nodes/tokens", body, &answer, err);
     if (r == -EPERM)
         return error_hint(
-            err, "let an administrator say `mgpu node token`, and give what it prints in --join-file");
+            err, "ask an administrator to run `mgpu node token`, and pass its output with --join-file");
     const char *ticket = r == 0 ? field_text(answer, "ticket") : NULL;
     if (r == 0 && ticket == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud has no token");
+        return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     return r < 0 ? r : make_ticket(ticket, "the answer of mgpud", ret, err);
 }
 
@@ -91,14 +91,12 @@ static const struct {
     int code;
     const char *hint;
 } remedies[] = {
-    { ECONNREFUSED,
-        "is the master running, with --host 0.0.0.0 and this --port? It listens there once there is a "
-        "token or a node" },
+    { ECONNREFUSED, "is the master running, with --host 0.0.0.0 and this --port? It listens there once a "
+                    "token or node exists" },
     { EHOSTUNREACH, "check the address and the network: ping HOST, ip route get HOST" },
     { ENETUNREACH, "check the address and the network: ip route" },
-    { ETIMEDOUT,
-        "a firewall may drop it: ufw allow PORT/tcp or firewall-cmd --add-port=PORT/tcp on the master; or "
-        "it is off" },
+    { ETIMEDOUT, "a firewall may drop packets: ufw allow PORT/tcp or firewall-cmd --add-port=PORT/tcp on the "
+                 "master; or it is off" },
 };
 
 static int explain(int code, const char *place, struct error *err)
@@ -139,5 +137,5 @@ int simple_join_ticket(struct call *call, const char *file, const char *node, ch
         return err->code;
     (void)error_set(err, -ENOKEY, "to join %.200s this machine needs a token", simple_place_host());
     return error_hint(err,
-        "on the master: mgpu node token --node %.64s > FILE; bring it here and say --join-file FILE", node);
+        "on the master: mgpu node token --node %.64s > FILE; copy it here and use --join-file FILE", node);
 }

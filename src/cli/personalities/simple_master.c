@@ -66,10 +66,10 @@ static int set_verbose(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row master_rows[] = {
-    { 0, "host", "HOST", "address to listen at (" SIMPLE_HOST "); 0.0.0.0: all, with TLS", set_host },
+    { 0, "host", "HOST", "address to listen on (" SIMPLE_HOST "); 0.0.0.0: all, with TLS", set_host },
     { 0, "port", "PORT", "for clients (" SIMPLE_PORT "); nodes use the next one", set_port },
-    { 0, "node-id", "NAME", "give out this machine's own GPUs too, as this node", set_node },
-    { 'v', "verbose", NULL, "log what is decided", set_verbose },
+    { 0, "node-id", "NAME", "offer this machine's own GPUs too, as this node", set_node },
+    { 'v', "verbose", NULL, "log all decisions", set_verbose },
     { 0 },
 };
 
@@ -189,10 +189,10 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
 static const struct command master_command = {
     .name = "mgpu_simple_master",
     .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
-    .help = "Be mgpud, in the foreground, and tell which nodes connect",
+    .help = "Run mgpud in the foreground, and report nodes that connect",
     .detail =
-        "Clients and nodes of other machines come over TLS, with a token each: mgpu token create, mgpu\n"
-        "node token. As root it serves all users; as a normal user, your own jobs alone.",
+        "Clients and nodes on other machines need TLS and a token: mgpu token create, mgpu node token.\n"
+        "As root it serves all users; as a normal user, only yourself.",
     .tables = { master_rows },
     .options_size = sizeof(struct master_options),
     .stops_at_operand = true,

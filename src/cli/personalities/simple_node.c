@@ -76,11 +76,11 @@ static int set_verbose(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row node_rows[] = {
-    { 0, "node-id", "NAME", "what it is called", set_node },
-    { 0, "master-host", "HOST", "the machine of the master (" SIMPLE_HOST ")", set_host },
-    { 0, "master-port", "PORT", "the master's port for clients (" SIMPLE_PORT ")", set_port },
-    { 0, "join-file", "FILE", "what `mgpu node token` printed there (MGPU_JOIN)", set_join_file },
-    { 'v', "verbose", NULL, "show all that the agent says", set_verbose },
+    { 0, "node-id", "NAME", "name of this node", set_node },
+    { 0, "master-host", "HOST", "host name of the master (" SIMPLE_HOST ")", set_host },
+    { 0, "master-port", "PORT", "port of the master for clients (" SIMPLE_PORT ")", set_port },
+    { 0, "join-file", "FILE", "file with the output of `mgpu node token` (MGPU_JOIN)", set_join_file },
+    { 'v', "verbose", NULL, "show all messages of the agent", set_verbose },
     { 0 },
 };
 
@@ -134,7 +134,7 @@ static int make_words(
     strings_add(words, "--join-file=-");
     _cleanup_close_ int fd = memfd_create("ticket", MFD_CLOEXEC);
     if (fd < 0 || write_all(fd, ticket, strlen(ticket)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return error_set_errno(err, -errno, "cannot keep the token");
+        return error_set_errno(err, -errno, "cannot store the token");
     *ret_input = take_fd(&fd);
     return 0;
 }
@@ -202,7 +202,7 @@ static int run_agent(struct call *call, const struct strings *words, int input, 
     int status = simple_child_status(&child);
     if (!hearing.is_registered && status != EXIT_OK)
         talk_line(
-            "Registration failed: %s", hearing.last != NULL ? hearing.last : "mgpu-agent did not say why");
+            "Registration failed: %s", hearing.last != NULL ? hearing.last : "mgpu-agent reported no reason");
     buffer_clear(&hearing.line);
     free(hearing.last);
     return status;
@@ -214,7 +214,7 @@ static int node(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_strings_ struct strings words = { 0 };
     _cleanup_close_ int input = -1;
     if (options->node == NULL) {
-        (void)error_set(err, -EINVAL, "--node-id is missing: what is this node called?");
+        (void)error_set(err, -EINVAL, "--node-id, the name of this node, is missing");
         return error_hint(err, "mgpu_simple_node --node-id node001 --master-host HOST --master-port PORT");
     }
     int r = make_words(call, argc, argv, &words, &input, err);
@@ -224,10 +224,10 @@ static int node(struct call *call, int argc, char **argv, struct error *err)
 static const struct command node_command = {
     .name = "mgpu_simple_node",
     .usage = "--node-id NAME [OPTIONS] [-- OPTION OF mgpu-agent...]",
-    .help = "Be a node of a master, in the foreground",
-    .detail =
-        "It joins the first time, with a token: of the master on this machine it asks one by itself, else\n"
-        "`mgpu node token` prints one there. Later starts need none. As root it runs jobs of all users.",
+    .help = "Run a node of a master in the foreground",
+    .detail = "The first start joins with a token: it is requested from a master on this machine, otherwise "
+              "printed\n"
+              "by `mgpu node token` there. Later starts need none. As root it runs jobs of all users.",
     .tables = { node_rows },
     .options_size = sizeof(struct node_options),
     .stops_at_operand = true,

@@ -83,7 +83,7 @@ int simple_nodes_look(struct simple_nodes *nodes, struct client *client)
     json_object_foreach(nodes->known, name, ignored)
     {
         if (json_object_get(now, name) == NULL)
-            (void)printf("%sNode %s is not connected any more\n", nodes->is_plain ? "" : "❌ ", name);
+            (void)printf("%sNode %s disconnected\n", nodes->is_plain ? "" : "❌ ", name);
     }
     json_decref(nodes->known);
     nodes->known = now;

@@ -44,8 +44,8 @@ static int set_port(void *call, const char *value, struct error *err)
 }
 
 const struct option_row simple_place_rows[] = {
-    { 0, "host", "HOST", "the machine of the master (" SIMPLE_HOST ")", set_host },
-    { 0, "port", "PORT", "the master's port (" SIMPLE_PORT ")", set_port },
+    { 0, "host", "HOST", "host name of the master (" SIMPLE_HOST ")", set_host },
+    { 0, "port", "PORT", "port of the master (" SIMPLE_PORT ")", set_port },
     { 0 },
 };
 
@@ -111,10 +111,10 @@ static int find_elsewhere(struct call *call, struct error *err)
     _cleanup_free_ char *place = simple_place_text(0);
     if (pin == NULL) {
         (void)error_set(
-            err, -EPERM, "%.200s is another machine, and nothing here says whom to believe there", place);
+            err, -EPERM, "%.200s is another machine, and MGPU_HOST with its pin is not set", place);
         return error_hint(err,
-            "on the master: mgpu token create --host %.100s; it prints what to put into MGPU_HOST "
-            "and MGPU_TOKEN here",
+            "on the master: mgpu token create --host %.100s; it prints the values for MGPU_HOST and "
+            "MGPU_TOKEN",
             simple_place_host());
     }
     free(asked.found);

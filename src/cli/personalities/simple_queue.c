@@ -106,7 +106,7 @@ static void print_node(const json_t *node, const json_t *gpus)
     else
         (void)printf("%s, %zu busy", state, tally.busy);
     if (tally.unusable > 0)
-        (void)printf(", %zu not in use", tally.unusable);
+        (void)printf(", %zu out of service", tally.unusable);
     (void)puts(")");
 }
 

@@ -40,7 +40,7 @@ static int connect_url(const char *url, struct http_client **ret, struct error *
         err->code = r;
     }
     if (r == -EHOSTDOWN)
-        return error_hint(err, "start it with run_server, or say where it is with " URL_VARIABLE);
+        return error_hint(err, "start it with run_server, or set its address in " URL_VARIABLE);
     return r;
 }
 
@@ -69,7 +69,7 @@ static int set_gpus(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row srun_rows[] = {
-    { 'n', "num-gpus", "N", "how many GPUs (1)", set_gpus },
+    { 'n', "num-gpus", "N", "number of GPUs (1)", set_gpus },
     { 0 },
 };
 
@@ -90,12 +90,12 @@ static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *
     if (answer->status != 200)
         r = client_problem(answer, err);
     if (r == -EPERM)
-        return error_hint(err, "a server that root starts serves all users: sudo run_server");
+        return error_hint(err, "a server started by root serves all users: sudo run_server");
     if (r < 0)
         return r;
     *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     return field_text(*ret, "gpus") != NULL ? 0
-                                            : error_set(err, -EPROTO, "the server's answer names no GPUs");
+                                            : error_set(err, -EPROTO, "the server's answer contains no GPUs");
 }
 
 static int srun(struct call *call, int argc, char **argv, struct error *err)
@@ -125,10 +125,9 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
 static const struct command srun_command = {
     .name = "srun",
     .usage = "[-n N] COMMAND [ARGUMENT...]",
-    .help = "Wait for GPUs, and be the command with these",
+    .help = "Wait for GPUs, then execute the command with them",
     .detail = "The server is that of " URL_VARIABLE
-              ", else the one of this machine. The GPUs are given back when the\n"
-              "process ends, however it ends.",
+              ", or the one on this machine. The GPUs are released when the\nprocess ends.",
     .tables = { srun_rows },
     .options_size = sizeof(struct srun_options),
     .stops_at_operand = true,
@@ -157,8 +156,8 @@ static int set_detach(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row server_rows[] = {
-    { 0, "port", "PORT", "where to listen (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
-    { 0, "detach", NULL, "return when it is ready, and leave it running", set_detach },
+    { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
+    { 0, "detach", NULL, "return once it is ready, and leave it running", set_detach },
     { 0 },
 };
 
@@ -189,7 +188,7 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
 static const struct command server_command = {
     .name = "run_server",
     .usage = "[--detach] [--port PORT] [-- OPTION OF mgpud...]",
-    .help = "Be mgpud, first come first served",
+    .help = "Run mgpud with the policy first come, first served",
     .tables = { server_rows },
     .options_size = sizeof(struct server_options),
     .stops_at_operand = true,

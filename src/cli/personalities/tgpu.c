@@ -34,7 +34,7 @@ static const struct command tgpu_submit = {
     .name = "submit",
     .usage = "[--gpus N] [--priority N] [OPTIONS] [--] cmd=\"COMMAND\"|COMMAND [ARGUMENT...]|SPEC.yaml",
     .help = "Queue a command, or the job of a file, and print its number",
-    .detail = "A file has the keys command, num_gpus and priority; the other options by their names too.",
+    .detail = "A file has the keys command, num_gpus and priority, and other options by their names.",
     .makes_jobs = true,
     .tables = { submit_rows },
     .options_size = sizeof(struct submit_options),
@@ -91,8 +91,8 @@ static const struct list_column list_columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
     { "user", "USER", "its owner", "user", false, 0, NULL },
     { "state", "STATE", "queued, running, finished, failed or cancelled", NULL, false, 0, render_state },
-    { "gpus", "GPUS", "how many it asks for", "gpus", true, 0, NULL },
-    { "priority", "PRIORITY", "higher runs first", "priority", true, 0, NULL },
+    { "gpus", "GPUS", "GPUs requested", "gpus", true, 0, NULL },
+    { "priority", "PRIORITY", "priority, higher runs first", "priority", true, 0, NULL },
     { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
     { "command", "COMMAND", "its command line", "command", false, 1, render_command },
     { 0 },
@@ -114,7 +114,7 @@ static int list(struct call *call, int argc, char **argv, struct error *err)
 static const struct command tgpu_list = {
     .name = "list",
     .usage = "[OPTIONS]",
-    .help = "List all jobs, those that ended too",
+    .help = "List all jobs, including ended ones",
     .tables = { call_list_rows },
     .takes_nothing = true,
     .list = &list_kind,
@@ -180,7 +180,7 @@ static void print_use(const json_t *gpus, const json_t *sums)
         (void)printf(
             "utilization: %.0f %% of the GPU time of jobs of the last 7 days\n", used / measured * 100);
     else
-        (void)puts("utilization: nothing was measured in the last 7 days");
+        (void)puts("utilization: no data for the last 7 days");
 }
 
 static int print_statistics(struct call *call, struct error *err)
@@ -209,7 +209,7 @@ static int status(struct call *call, int argc, char **argv, struct error *err)
 static const struct command tgpu_status = {
     .name = "status",
     .usage = "[JOB...]",
-    .help = "Show everything about a job; without one, wait times and utilization",
+    .help = "Show all details of a job; without one, waiting times and utilization",
     .takes_jobs = true,
     .run = status,
 };

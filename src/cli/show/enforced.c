@@ -45,8 +45,8 @@ char *enforced_warning(const json_t *job, const json_t *nodes)
             json_is_true(json_object_get(feature, "on")))
             continue;
         _cleanup_free_ char *shown = field_shown(job, "node");
-        return xasprintf("its %s only counted: node %s does not enforce %s (see mgpu doctor)", rows[i].what,
-            shown, rows[i].option);
+        return xasprintf("its %s not enforced: node %s only uses %s for placement (see mgpu doctor)",
+            rows[i].what, shown, rows[i].option);
     }
     return NULL;
 }

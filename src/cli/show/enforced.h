@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* "its memory is only counted: node vm does not enforce -M (see mgpu doctor)", or NULL. `nodes` is the answer
+/* "its memory is not enforced: node vm does not enforce -M (see mgpu doctor)", or NULL. `nodes` is the answer
  * of GET /nodes. The caller frees it. */
 char *enforced_warning(const json_t *job, const json_t *nodes);
 

@@ -225,27 +225,27 @@ static char *render_idle(const struct view *view, const json_t *gpu, enum color 
 }
 
 static const struct list_column columns[] = {
-    { "node", "NODE", "where it is", "node", false, 0, NULL },
+    { "node", "NODE", "node", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
-    { "model", "MODEL", "what it is", "model", false, 1, NULL },
-    { "job", "JOB", "the jobs that have it", NULL, false, 0, render_jobs },
-    { "user", "USER", "and their owners", NULL, false, 2, render_users },
-    { "util", "UTIL", "how busy it is", "utilization", true, 0, render_utilization },
-    { "mem", "MEM GiB", "memory used and there", NULL, true, 0, render_memory, bare_memory },
+    { "model", "MODEL", "model", "model", false, 1, NULL },
+    { "job", "JOB", "jobs on it", NULL, false, 0, render_jobs },
+    { "user", "USER", "owners of the jobs", NULL, false, 2, render_users },
+    { "util", "UTIL", "utilization", "utilization", true, 0, render_utilization },
+    { "mem", "MEM GiB", "memory used and total", NULL, true, 0, render_memory, bare_memory },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, render_temperature },
-    { "power", "W", "power it draws", "power_w", true, 0, render_power },
-    { "idle", "IDLE", "for how long its jobs have computed nothing on it", "idle_s", true, 0, render_idle },
+    { "power", "W", "power draw", "power_w", true, 0, render_power },
+    { "idle", "IDLE", "time since a job last computed on it", "idle_s", true, 0, render_idle },
     { "state", "STATE",
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
-    { "past", "LAST 10 MIN", "how busy it was in the last ten minutes", NULL, false, 4, gpu_past_render },
-    { "outside", "OUTSIDE", "processes on it that mgpu did not start, or of jobs with other GPUs", NULL,
-        false, 4, render_outside },
-    { "policy", "POLICY", "what such processes mean for new jobs: avoid, fit-around or ignore", "policy",
-        false, 0, NULL },
-    { "clock", "MHZ", "clock of its processors", "sm_clock_mhz", true, 0, render_clock },
-    { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
-    { "pci", "PCI", "its place on the bus", "pci", false, 0, NULL },
+    { "past", "LAST 10 MIN", "load over the last ten minutes", NULL, false, 4, gpu_past_render },
+    { "outside", "OUTSIDE", "external processes on it, and processes of jobs with other GPUs", NULL, false, 4,
+        render_outside },
+    { "policy", "POLICY", "policy for external processes: avoid, fit-around or ignore", "policy", false, 0,
+        NULL },
+    { "clock", "MHZ", "clock of its multiprocessors", "sm_clock_mhz", true, 0, render_clock },
+    { "uuid", "UUID", "UUID", "uuid", false, 0, NULL },
+    { "pci", "PCI", "bus address", "pci", false, 0, NULL },
     { 0 },
 };
 
@@ -264,7 +264,7 @@ void gpu_print_outside(const json_t *gpus, FILE *out)
     {
         _cleanup_free_ char *text = list_outside(gpu), *node = field_shown(gpu, "node");
         if (text != NULL)
-            (void)fprintf(out, "used outside mgpu: GPU %s:%" PRId64 ": %s\n", node,
+            (void)fprintf(out, "used by external processes: GPU %s:%" PRId64 ": %s\n", node,
                 field_integer(gpu, "index", 0), text);
     }
 }

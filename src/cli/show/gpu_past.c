@@ -174,18 +174,18 @@ static char *render_memory_max(const struct view *view, const json_t *point, enu
 }
 
 static const struct list_column columns[] = {
-    { "at", "TIME", "when it begins", "at", false, 0, render_at },
-    { "node", "NODE", "where the GPU is", "node", false, 0, NULL },
+    { "at", "TIME", "start", "at", false, 0, render_at },
+    { "node", "NODE", "node of the GPU", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
-    { "util", "UTIL", "how busy it was, on average", "utilization", true, 0, render_busy },
-    { "util_max", "MAX", "and at most", "utilization_max", true, 0, render_busy_max },
-    { "mem", "MEM", "part of its memory that was used", "memory", true, 0, render_memory },
-    { "mem_max", "MEM MAX", "and at most", "memory_max", true, 0, render_memory_max },
-    { "power", "W", "power it drew", "power_w", true, 0, NULL },
-    { "power_max", "W MAX", "and at most", "power_w_max", true, 0, NULL },
+    { "util", "UTIL", "mean utilization", "utilization", true, 0, render_busy },
+    { "util_max", "MAX", "maximum", "utilization_max", true, 0, render_busy_max },
+    { "mem", "MEM", "fraction of memory used", "memory", true, 0, render_memory },
+    { "mem_max", "MEM MAX", "maximum", "memory_max", true, 0, render_memory_max },
+    { "power", "W", "power draw", "power_w", true, 0, NULL },
+    { "power_max", "W MAX", "maximum", "power_w_max", true, 0, NULL },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, NULL },
-    { "temp_max", "TEMP MAX", "and at most", "temperature_c_max", true, 0, NULL },
-    { "uuid", "UUID", "its name for ever", "uuid", false, 0, NULL },
+    { "temp_max", "TEMP MAX", "maximum", "temperature_c_max", true, 0, NULL },
+    { "uuid", "UUID", "UUID", "uuid", false, 0, NULL },
     { 0 },
 };
 

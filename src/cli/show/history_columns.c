@@ -109,13 +109,13 @@ static char *bare_busy(const json_t *row)
 }
 
 static const struct list_column own_columns[] = {
-    { "end", "END", "how it ended, in a word", "ended_by", false, 0, render_end },
-    { "gpu_hours", "GPU-H", "GPU-hours it held", "gpu_seconds", true, 0, render_held },
-    { "used", "USED", "how busy its GPUs were", NULL, true, 0, render_used, bare_busy },
-    { "used_hours", "USED GPU-H", "GPU-hours it used", "gpu_seconds_used", true, 0, render_used_hours },
-    { "wasted", "WASTED", "GPU-hours it held and did not use", "gpu_seconds_wasted", true, 0, render_wasted },
-    { "gpu_peak", "GPU PEAK", "most memory on one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
-    { "memory", "MEM PEAK", "most host memory", NULL, true, 0, render_peak, bare_peak },
+    { "end", "END", "how it ended, as one word", "ended_by", false, 0, render_end },
+    { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, render_held },
+    { "used", "USED", "utilization of its GPUs", NULL, true, 0, render_used, bare_busy },
+    { "used_hours", "USED GPU-H", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours },
+    { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0, render_wasted },
+    { "gpu_peak", "GPU PEAK", "peak memory of one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
+    { "memory", "MEM PEAK", "peak host memory", NULL, true, 0, render_peak, bare_peak },
     { 0 },
 };
 #define N_OWN (sizeof(own_columns) / sizeof(own_columns[0]) - 1)
@@ -207,38 +207,37 @@ static char *render_p95(const struct view *view, const json_t *row, enum color *
 }
 
 #define SUM_COLUMNS                                                                                          \
-    { "jobs", "JOBS", "jobs that ended", "jobs", true, 0, NULL },                                            \
-        { "asked", "ASKED", "GPU-hours they held", "gpu_seconds", true, 0, render_held },                    \
-        { "used", "USED", "GPU-hours they used", "gpu_seconds_used", true, 0, render_used_hours },           \
-        { "wasted", "WASTED", "GPU-hours they held and did not use", "gpu_seconds_wasted", true, 0,          \
+    { "jobs", "JOBS", "ended jobs", "jobs", true, 0, NULL },                                                 \
+        { "asked", "ASKED", "GPU-hours allocated", "gpu_seconds", true, 0, render_held },                    \
+        { "used", "USED", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours },                \
+        { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0,             \
             render_wasted },                                                                                 \
-        { "busy", "BUSY", "how busy their GPUs were", NULL, true, 0, render_used, bare_busy },               \
-        { "wait", "WAIT", "how long half of them waited at most", "wait_seconds_median", true, 0,            \
-            render_median },                                                                                 \
-        { "wait95", "WAIT 95%", "how long 95 of 100 waited at most", "wait_seconds_p95", true, 0,            \
+        { "busy", "BUSY", "utilization of their GPUs", NULL, true, 0, render_used, bare_busy },              \
+        { "wait", "WAIT", "median waiting time", "wait_seconds_median", true, 0, render_median },            \
+        { "wait95", "WAIT 95%", "95th percentile of the waiting time", "wait_seconds_p95", true, 0,          \
             render_p95 },                                                                                    \
-        { "bar", "GPU-HOURS", "a bar: used, wasted, not measured", NULL, false, 1, render_bar },             \
+        { "bar", "GPU-HOURS", "bar: used, wasted, not measured", NULL, false, 1, render_bar },               \
     {                                                                                                        \
         0                                                                                                    \
     }
 #define SUM_NAMES "jobs,asked,used,wasted,busy,wait,wait95"
 
 static const struct list_column user_columns[] = {
-    { "user", "USER", "whose jobs", "user", false, 0, NULL },
-    { "uid", "UID", "his number", "uid", true, 0, NULL },
+    { "user", "USER", "owner", "user", false, 0, NULL },
+    { "uid", "UID", "user id", "uid", true, 0, NULL },
     SUM_COLUMNS,
 };
 static const struct list_column group_columns[] = {
-    { "group", "GROUP", "the group of their owners", "group", false, 0, NULL },
+    { "group", "GROUP", "group of the owners", "group", false, 0, NULL },
     { "gid", "GID", "its number", "gid", true, 0, NULL },
     SUM_COLUMNS,
 };
 static const struct list_column day_columns[] = {
-    { "day", "DAY", "the day they ended, in UTC", "day", false, 0, NULL },
+    { "day", "DAY", "day of their end, in UTC", "day", false, 0, NULL },
     SUM_COLUMNS,
 };
 static const struct list_column node_columns[] = {
-    { "node", "NODE", "where they ran last; the first of several", "node", false, 0, NULL },
+    { "node", "NODE", "node of their last attempt, the first of several", "node", false, 0, NULL },
     SUM_COLUMNS,
 };
 

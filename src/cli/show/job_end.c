@@ -10,7 +10,7 @@
 
 static int refuse_late(const char *id, struct error *err)
 {
-    return error_set(err, -ETIME, "job %s has not ended in time", id);
+    return error_set(err, -ETIME, "timeout: job %s has not ended", id);
 }
 
 /* Until the answer is here or the time is up. */
@@ -49,7 +49,7 @@ static int await(struct call *call, const char *id, const char *states, int64_t 
         if (answer->status != 200)
             return client_problem(answer, err);
         *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
-        return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is no JSON") : 0;
+        return *ret == NULL ? error_set(err, -EBADMSG, "the answer of mgpud is not JSON") : 0;
     }
 }
 

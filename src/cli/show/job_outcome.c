@@ -46,13 +46,13 @@ static char *outcome_setup(const json_t *job)
 static char *outcome_unknown(const json_t *job)
 {
     (void)job;
-    return xstrdup("ended, but how is not known");
+    return xstrdup("ended, result unknown");
 }
 
 static char *outcome_reboot(const json_t *job)
 {
     (void)job;
-    return xstrdup("its node started anew");
+    return xstrdup("its node rebooted");
 }
 
 static char *outcome_time_limit(const json_t *job)
@@ -92,7 +92,7 @@ static char *outcome_gpu_fault(const json_t *job)
 static char *outcome_idle(const json_t *job)
 {
     (void)job;
-    return xstrdup("ended for being idle");
+    return xstrdup("ended because it was idle");
 }
 
 static char *outcome_released(const json_t *job)

@@ -114,6 +114,6 @@ void show_print_events(const struct page *page)
     }
     if (of_elements > 0)
         (void)fprintf(page->out,
-            "  and %zu of its elements: mgpu show %" PRId64 ".INDEX has each element's own\n", of_elements,
+            "  and %zu of its elements: mgpu show %" PRId64 ".INDEX shows each element\n", of_elements,
             field_integer(page->job, "id", 0));
 }

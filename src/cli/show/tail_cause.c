@@ -59,8 +59,8 @@ char *tail_cause(const json_t *job)
     if (line == NULL)
         return NULL;
     bool is_shared = field_integer(job, "gpu_mem", 0) > 0 || field_integer(job, "gpu_share", 0) > 0;
-    return xasprintf("The memory of a GPU was used up: %s\n%s", line,
-        is_shared
-            ? "It shared the GPU; -m is accounted, not enforced. Ask for more with -m, or for the whole GPU."
-            : "Let it use less, such as smaller batches, or ask for more GPUs or a model with more memory.");
+    return xasprintf("GPU out of memory: %s\n%s", line,
+        is_shared ? "It shared the GPU; -m is not enforced. Request more with -m, or the whole GPU."
+                  : "Reduce its memory use, for example with smaller batches, or request more GPUs or a "
+                    "model with more memory.");
 }

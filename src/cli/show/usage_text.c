@@ -46,7 +46,7 @@ char *usage_stray(const json_t *usage)
     if (!field_is_known(usage, "stray_gpus"))
         return NULL;
     _cleanup_free_ char *gpus = field_shown(usage, "stray_gpus");
-    return xasprintf("uses GPU %s, which it was not given", gpus);
+    return xasprintf("uses GPU %s, which is not allocated to it", gpus);
 }
 
 char *usage_idle_mark(const struct screen *screen, const json_t *job)
@@ -67,9 +67,9 @@ char *usage_idle(const json_t *job)
     format_duration((int64_t)(idle * 1000), text, sizeof(text));
     if (timeout > 0)
         format_duration((int64_t)(timeout * 1000), end, sizeof(end));
-    return xasprintf("has not used its GPUs for %s%s%s%s", text,
-        field_is(job, "idle", "yields") ? ", and gives way to other jobs" : "",
-        timeout > 0 ? "; it is ended after " : "", end);
+    return xasprintf("has left its GPUs unused for %s%s%s%s", text,
+        field_is(job, "idle", "yields") ? "; other jobs can preempt it" : "",
+        timeout > 0 ? "; it will be ended after " : "", end);
 }
 
 char *usage_idle_gpus(const json_t *job)
@@ -95,7 +95,7 @@ char *usage_idle_gpus(const json_t *job)
         return NULL;
     }
     format_duration((int64_t)(least * 1000), text, sizeof(text));
-    char *sentence = xasprintf("has not used GPU %s for %s", buffer_text(&gpus), text);
+    char *sentence = xasprintf("has left GPU %s unused for %s", buffer_text(&gpus), text);
     buffer_clear(&gpus);
     return sentence;
 }
@@ -140,5 +140,5 @@ void usage_print_timeline(const struct screen *screen, const json_t *usage, FILE
         (void)fputc('\n', out);
     }
     format_duration(field_integer(usage, "bucket_seconds", 1) * 1000, span, sizeof(span));
-    (void)fprintf(out, "  %-7sone column is %s; the bottom is 0 %%, the top 100 %%\n", "", span);
+    (void)fprintf(out, "  %-7sone column is %s; bottom 0 %%, top 100 %%\n", "", span);
 }

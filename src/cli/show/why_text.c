@@ -28,24 +28,24 @@ static const struct {
 } labels[] = {
     { "resources", "Resources", "not enough GPUs, CPUs or host memory are free" },
     { "gpu_memory", "GPU memory", "not enough memory is free on the GPUs" },
-    { "gpu_external", "Used outside", "a GPU is used by processes that mgpu did not start" },
-    { "gpu_paused", "Paused GPU", "a GPU is out of use: paused, failed, or not clean yet" },
+    { "gpu_external", "External use", "a GPU is used by external processes" },
+    { "gpu_paused", "Paused GPU", "a GPU is out of service: paused, failed, or not clean yet" },
     { "node_down", "Node down", "a node cannot be reached" },
-    { "node_drained", "Node drained", "a node was taken out of use" },
+    { "node_drained", "Node drained", "a node is out of service" },
     { "priority", "Priority", "other jobs come first" },
-    { "user_limit", "User limit", "you have as much as one user may" },
-    { "group_limit", "Group limit", "your group has as much as it may" },
+    { "user_limit", "User limit", "you have reached a limit for users" },
+    { "group_limit", "Group limit", "your group has reached a limit" },
     { "quota", "Quota", "the GPU-hours are used up" },
-    { "dependency", "Dependency", "a job it waits for has not ended" },
+    { "dependency", "Dependency", "a job it depends on has not ended" },
     { "dependency_never", "Dependency", "it can never be satisfied: mgpu edit JOB after=", "mgpu edit",
         " after=" },
     { "begin_time", "Begin time", "its time has not come", "mgpu edit", " begin=" },
-    { "reservation", "Reservation", "GPUs are kept for others" },
+    { "reservation", "Reservation", "GPUs are reserved for other users" },
     { "held_user", "Held", "you hold it: mgpu release JOB", "mgpu release", "" },
     { "held_admin", "Held", "an operator holds it" },
-    { "backoff", "Backing off", "it could not be started and is tried again" },
+    { "backoff", "Backing off", "it could not be started and will be retried" },
     { "starting", "Starting", "it is being started" },
-    { "never_fits", "Never fits", "what it needs is not here any more" },
+    { "never_fits", "Never fits", "no node can satisfy its request any more" },
 };
 
 void why_print_codes(FILE *out)
@@ -230,7 +230,7 @@ static void print_forecast(const struct view *view, const json_t *why, FILE *out
     _cleanup_free_ char *basis = basis_of(why, "eta_basis"), *latest = latest_text(view, why);
     bool is_known = moment(view, why, "eta", eta, sizeof(eta))[0] != '\0';
     _cleanup_free_ char *line = is_known ? xasprintf("Starts about %s%s%s.", eta, basis, latest)
-                                         : xasprintf("When it starts is not known%s.", basis);
+                                         : xasprintf("Its start cannot be predicted%s.", basis);
     print_wrapped(view, line, 0, 2, out);
 }
 
@@ -300,7 +300,7 @@ static void print_strangers(const struct view *view, const json_t *strangers, FI
         _cleanup_free_ char *gpu = field_shown(stranger, "gpu"), *text = field_shown(stranger, "text");
         _cleanup_free_ char *policy = field_shown(stranger, "policy");
         _cleanup_free_ char *line =
-            xasprintf("Used outside mgpu, but in nobody's way: %s (%s), policy %s.", gpu, text, policy);
+            xasprintf("External processes that do not block jobs: %s (%s), policy %s.", gpu, text, policy);
         print_wrapped(view, line, 0, 2, out);
     }
 }
@@ -340,13 +340,13 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
     _cleanup_free_ char *waits_for =
         field_is_known(job, "reason_text") ? field_shown(job, "reason_text") : NULL;
     if (job_is_done(job))
-        (void)fprintf(out, "Job %s (%s) is over: %s.\n", id, name, outcome == NULL ? state : outcome);
+        (void)fprintf(out, "Job %s (%s) has ended: %s.\n", id, name, outcome == NULL ? state : outcome);
     else
-        (void)fprintf(out, "Job %s (%s) does not wait: it is %s on %s%s%s.\n", id, name, state, where,
+        (void)fprintf(out, "Job %s (%s) is not waiting: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
     _cleanup_free_ char *away = node_unreachable_text(view, job);
     if (away != NULL)
-        (void)fprintf(out, "Its %s; it keeps what it holds until its end is proven.\n", away);
+        (void)fprintf(out, "Its %s; it keeps its resources until its end is certain.\n", away);
 }
 
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out)

@@ -43,7 +43,7 @@ static int read_lines(struct text_file *file, const struct submit_options *optio
             r = add_line(file, options, line, common, plan, err);
     }
     if (r == 0 && plan->count == 0)
-        return error_set(err, -EINVAL, "%.200s holds no command", file->path);
+        return error_set(err, -EINVAL, "%.200s contains no command", file->path);
     return r;
 }
 

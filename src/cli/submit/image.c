@@ -58,7 +58,7 @@ int image_add(const struct image_wishes *wishes, json_t *request, struct error *
     if (wishes->name == NULL && wishes->mounts.count == 0)
         return 0;
     if (wishes->name == NULL)
-        return error_set(err, -EINVAL, "--image-mount is for containers: --image is missing");
+        return error_set(err, -EINVAL, "--image-mount requires --image");
     json_t *mounts = json_array(), *name = json_string(wishes->name);
     for (size_t i = 0; i < wishes->mounts.count && mounts != NULL; i++)
         if (json_array_append_new(mounts, json_string(wishes->mounts.items[i])) < 0) {

@@ -91,7 +91,7 @@ static int assign(void *arg, const yaml_node_t *name, const yaml_node_t *value)
     _cleanup_buffer_ struct buffer text = { 0 };
     struct joining joining = { .out = &text };
     if (yaml_text(name) == NULL)
-        return yaml_refuse(source, name, "the name of a variable belongs here");
+        return yaml_refuse(source, name, "the name of a variable is expected here");
     buffer_printf(&text, "%s=", yaml_text(name));
     int r = yaml_each_value(source, name, value, join_value, &joining);
     return r < 0 ? r : set_text(assigning->document, assigning->row, buffer_text(&text), value);
@@ -103,7 +103,7 @@ static int set_flag(struct document *document, const struct option_row *row, con
     if (text != NULL && strcmp(text, "false") == 0)
         return 0;
     if (text == NULL || strcmp(text, "true") != 0)
-        return yaml_refuse(document->source, value, "this option is true or false");
+        return yaml_refuse(document->source, value, "this option must be true or false");
     int r = row->set(document->call, NULL, document->source->err);
     return r < 0 ? error_wrap(document->source->err, "%.200s:%zu", document->source->path,
                        value->start_mark.line + 1)
@@ -135,7 +135,7 @@ static int refuse_key(const struct document *document, const yaml_node_t *key, c
 {
     const char *near =
         call_find_option(document->call, name) == NULL ? call_nearest_option(document->call, name) : NULL;
-    (void)yaml_refuse(document->source, key, "'%.60s' is no key of a job", yaml_text(key));
+    (void)yaml_refuse(document->source, key, "'%.60s' is not a key of a job", yaml_text(key));
     if (strcmp(name, "commands") == 0 || strcmp(name, "cmd") == 0)
         near = "command";
     return near != NULL ? error_hint(document->source->err, "did you mean %s?", near) : -EINVAL;
@@ -183,7 +183,7 @@ static int read_merge(void *arg, const yaml_node_t *key, const yaml_node_t *valu
 {
     struct document *document = arg;
     if (yaml_text(key) == NULL)
-        return yaml_refuse(document->source, key, "the name of an option belongs here");
+        return yaml_refuse(document->source, key, "the name of an option is expected here");
     if (++document->n_pairs > PAIRS_MAX)
         return yaml_refuse(document->source, key, "more than %d keys are merged into one job", PAIRS_MAX);
     return strcmp(yaml_text(key), MERGE) == 0 ? merge(document, value) : 0;
@@ -212,7 +212,7 @@ static int read_pair(void *arg, const yaml_node_t *key, const yaml_node_t *value
 static int read_mapping(struct document *document, const yaml_node_t *mapping)
 {
     if (document->depth >= MERGE_DEPTH)
-        return yaml_refuse(document->source, mapping, "<< goes deeper than %d levels", MERGE_DEPTH);
+        return yaml_refuse(document->source, mapping, "<< is nested deeper than %d levels", MERGE_DEPTH);
     document->depth++;
     int r = yaml_each_pair(document->source, mapping, read_merge, document);
     if (r == 0)
@@ -270,9 +270,9 @@ static int add_need(void *arg, const yaml_node_t *name, const yaml_node_t *kind)
     const struct document *document = arg;
     const char *word = kind == NULL ? "ok" : yaml_text(kind) == NULL ? NULL : kind_of(yaml_text(kind));
     if (yaml_text(name) == NULL)
-        return yaml_refuse(document->source, name, "the name of a job belongs here");
+        return yaml_refuse(document->source, name, "the name of a job is expected here");
     if (word == NULL)
-        return yaml_refuse(document->source, kind, "a need is ok, any or fail");
+        return yaml_refuse(document->source, kind, "a need must be ok, any or fail");
     _cleanup_free_ char *origin = xasprintf("%s:%zu", document->source->path, name->start_mark.line + 1);
     plan_add_need(document->plan, yaml_text(name), word, origin);
     return 0;
@@ -337,6 +337,6 @@ int job_file_read(struct call *call, const char *path, struct plan *plan, struct
     if (r == 0)
         r = yaml_each_document(path, file.text, read_document, &reading, err);
     if (r == 0 && plan->count == 0)
-        return error_set(err, -EINVAL, "%.200s holds no job", path);
+        return error_set(err, -EINVAL, "%.200s contains no job", path);
     return r;
 }

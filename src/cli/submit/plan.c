@@ -67,9 +67,8 @@ static int find_need(const struct plan *plan, struct plan_need *need, struct err
     if (found == 1)
         return 0;
     if (found > 1)
-        return error_set(
-            err, -EINVAL, "%s: '%.60s' is the name of %zu jobs", need->origin, need->name, found);
-    (void)error_set(err, -EINVAL, "%s: no job here is called '%.60s'", need->origin, need->name);
+        return error_set(err, -EINVAL, "%s: '%.60s' matches %zu jobs", need->origin, need->name, found);
+    (void)error_set(err, -EINVAL, "%s: no job in this file is named '%.60s'", need->origin, need->name);
     return near != NULL ? error_hint(err, "did you mean %s?", near) : -EINVAL;
 }
 
@@ -85,8 +84,8 @@ static int find_needs(struct plan *plan, struct error *err)
             jobs += json_array_size(plan->units[unit->needs[k].unit].requests);
         }
         if (jobs > ASK_AFTER_MAX)
-            return error_set(
-                err, -E2BIG, "%s: it needs %zu jobs; at most %u", unit->origin, jobs, ASK_AFTER_MAX);
+            return error_set(err, -E2BIG, "%s: the job needs %zu other jobs; at most %u", unit->origin, jobs,
+                ASK_AFTER_MAX);
     }
     return 0;
 }
@@ -123,7 +122,7 @@ static int refuse_circle(const struct plan *plan, const bool *is_placed, struct 
         i = next_in_circle(plan, is_placed, i);
         buffer_printf(&text, " needs %.60s", plan->units[i].name);
     } while (i != at);
-    return error_set(err, -EINVAL, "%.200s: the jobs need each other: %.60s%.200s", plan->units[at].origin,
+    return error_set(err, -EINVAL, "%.200s: circular dependency: %.60s%.200s", plan->units[at].origin,
         plan->units[at].name, buffer_text(&text));
 }
 
@@ -209,9 +208,9 @@ static void cancel_sent(struct call *call, const struct plan *plan, const size_t
         }
     }
     if (gone.length > 0)
-        talk_line("these jobs were submitted before that and are cancelled:%s", buffer_text(&gone));
+        talk_line("these jobs had been submitted and were cancelled:%s", buffer_text(&gone));
     if (left.length > 0)
-        talk_line("these were submitted and could not be cancelled:%s", buffer_text(&left));
+        talk_line("these jobs were submitted and could not be cancelled:%s", buffer_text(&left));
 }
 
 static int send_all(struct call *call, struct plan *plan, const size_t *order, struct error *err)

@@ -187,8 +187,8 @@ static int read_dependency(struct sbatch *sbatch, const char *value, char **ret,
     (void)sbatch;
     for (char *one = NULL; (one = strsep(&rest, ",")) != NULL;)
         if (add_after(one, &out) < 0) {
-            (void)error_set(err, -EINVAL, "--dependency=%.80s cannot be said here", value);
-            return error_hint(err, "known are afterok:, afterany: and afternotok: with numbers of jobs");
+            (void)error_set(err, -EINVAL, "--dependency=%.80s is not supported", value);
+            return error_hint(err, "supported are afterok:, afterany: and afternotok: with job numbers");
         }
     *ret = buffer_take(&out);
     return 0;
@@ -436,7 +436,7 @@ int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err)
     if (r < 0)
         return error_wrap(err, "%.200s", path);
     if (sbatch->left_out.length > 0 && !sbatch->call->is_quiet)
-        talk_line("%s: left out, because it means nothing here: %s", path, buffer_text(&sbatch->left_out));
+        talk_line("%s: ignored, not supported: %s", path, buffer_text(&sbatch->left_out));
     return 0;
 }
 

@@ -175,8 +175,7 @@ static int tell_late(void *arg, const char *line, unsigned number, struct error 
     struct reading *reading = arg;
     (void)err;
     if (!reading->is_late_told && after_mark(line, OPTION_MARK) != NULL)
-        talk_line(
-            "%s:%u: this line has no effect: it stands behind the first command", reading->path, number);
+        talk_line("%s:%u: this line has no effect: it follows the first command", reading->path, number);
     reading->is_late_told |= after_mark(line, OPTION_MARK) != NULL;
     return 0;
 }
@@ -223,19 +222,18 @@ int script_read(struct script *script, const struct call *call, struct error *er
         return 0;
     int r = text_file_open(&file, script->path, SPEC_SCRIPT_MAX, err);
     if (r == -EFBIG)
-        return error_hint(err, "--in-place runs the file where it is, as it is when the job starts");
+        return error_hint(err, "--in-place runs the file itself, in its state at the start of the job");
     if (r < 0 && r != -EINVAL)
         return r;
     if (r == -EINVAL || !is_utf8(file.text)) {
         *err = (struct error){ 0 };
         if (!call->is_quiet)
-            talk_line(
-                "%s is no UTF-8 text: it is run where it is, as it is when the job starts", script->path);
+            talk_line("%s is not UTF-8 text: it is run from its file, in its state at the start of the job",
+                script->path);
         return 0;
     }
     if (names_itself(file.text) && !call->is_quiet)
-        talk_line("%s: the job runs a copy, which is what $0 names there; MGPU_SCRIPT names this file, and "
-                  "--in-place runs it",
+        talk_line("%s: the job runs a copy, named by $0; MGPU_SCRIPT names this file, and --in-place runs it",
             script->path);
     script->text = take_ptr(file.text);
     return 0;

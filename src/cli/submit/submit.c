@@ -93,7 +93,7 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     _cleanup_free_ char *physical = is_usable ? NULL : getcwd(NULL, 0);
     const char *here = is_usable ? logical : physical;
     if (here == NULL)
-        return error_set_errno(err, -errno, "cannot tell the current directory");
+        return error_set_errno(err, -errno, "cannot determine the current directory");
     _cleanup_free_ char *joined = directory == NULL ? xstrdup(here) : xasprintf("%s/%s", here, directory);
     return add_text(request, "cwd", "--chdir", joined, err);
 }
@@ -209,7 +209,7 @@ uint64_t submit_output_size(const struct submit_options *options)
 void submit_tell_left_out(const struct call *call, unsigned left_out)
 {
     if (left_out > 0 && !call->is_quiet)
-        talk_line("%u variables of your environment are not UTF-8 text and were left out", left_out);
+        talk_line("%u environment variables are not UTF-8 text and were omitted", left_out);
 }
 
 void submit_tell_notes(const struct call *call, unsigned left_out)
@@ -217,7 +217,7 @@ void submit_tell_notes(const struct call *call, unsigned left_out)
     const struct submit_options *options = call->options;
     submit_tell_left_out(call, left_out);
     if (options->is_mem_named && !call->is_quiet)
-        talk_line("--mem is memory on each GPU, which may then be shared (-m); host memory is -M");
+        talk_line("--mem is memory on each GPU, which can then be shared (-m); host memory is -M");
 }
 
 /* Once, not for each of many jobs. */
@@ -238,8 +238,8 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
     int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     call->client.header = NULL;
     if (r == -EAGAIN) {
-        (void)error_wrap(err, "it is not known whether the job was accepted");
-        return error_hint(err, "mgpu ps shows whether it is there");
+        (void)error_wrap(err, "the job may or may not have been accepted");
+        return error_hint(err, "check with mgpu ps");
     }
     if (r == 0)
         tell_own_priority(call, *ret);
@@ -316,8 +316,7 @@ static void print_place(const struct call *call, const json_t *job)
             eta_ms > 0 ? ", starts about " : "", eta_ms > 0 ? eta : "",
             latest_ms > 0 ? " (at the latest " : "", latest_ms > 0 ? latest : "", latest_ms > 0 ? ")" : "");
     else if (job_is_held(job))
-        (void)fprintf(
-            stderr, "  held; mgpu release %" PRId64 " lets it start\n", field_integer(job, "id", 0));
+        (void)fprintf(stderr, "  held; mgpu release %" PRId64 " starts it\n", field_integer(job, "id", 0));
 }
 
 /* The answer to a submission comes before the scheduler has looked at the job; a moment later it has. */

@@ -42,8 +42,7 @@ static bool check_directory(const struct submit_options *options)
         return true;
     _cleanup_free_ char *name = shown(options->directory);
     if (options->fallback == NULL)
-        talk_line("warning: there is no directory %s here, and without it the job cannot start: mkdir -p %s",
-            name, name);
+        talk_line("warning: no such directory: %s; the job cannot start without it: mkdir -p %s", name, name);
     return false;
 }
 
@@ -55,8 +54,7 @@ static void check_output(const struct submit_options *options)
     _cleanup_free_ char *parent = xstrndup(options->output, (size_t)(slash - options->output));
     _cleanup_free_ char *path = from_directory(options, parent), *name = shown(path);
     if (strchr(parent, '%') == NULL && !is_directory(path))
-        talk_line("warning: there is no directory %s here, and without it the job cannot write its output: "
-                  "mkdir -p %s",
+        talk_line("warning: no such directory: %s; the job cannot write its output without it: mkdir -p %s",
             name, name);
 }
 
@@ -76,14 +74,14 @@ static void check_path(const struct submit_options *options, const char *word)
     _cleanup_free_ char *path = from_directory(options, word), *name = shown(path);
     struct stat st;
     if (stat(path, &st) < 0 && errno == ENOENT)
-        talk_line("warning: there is no file %s here", name);
+        talk_line("warning: no such file: %s", name);
     else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         talk_line("warning: %s is a directory", name);
     else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
         talk_line("warning: %s is not executable: chmod +x %s", name, name);
     else if (has_foreign_line_ends(path))
-        talk_line("warning: the lines of %s end as on Windows, so its interpreter is not found: sed -i "
-                  "'s/\\r$//' %s",
+        talk_line(
+            "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",
             name, name);
 }
 
@@ -99,14 +97,12 @@ static void check_name(const struct submit_options *options, const char *word)
     if (setup != NULL || options->env_files != NULL || script_is_in_path(word))
         return;
     if (stat(file, &st) < 0 || !S_ISREG(st.st_mode))
-        talk_line("warning: no program %s is in PATH here", name);
+        talk_line("warning: %s: command not found in PATH", name);
     else if (access(file, X_OK) == 0)
-        talk_line("warning: %s is not in PATH; the file of that name in the directory of the job is ./%s",
-            name, name);
+        talk_line("warning: %s is not in PATH; to run the file in the job's directory, use ./%s", name, name);
     else
-        talk_line(
-            "warning: %s is not in PATH; to run the file of that name: chmod +x %s, and ./%s as the command",
-            name, name, name);
+        talk_line("warning: %s is not in PATH; to run the file of that name: chmod +x %s, and use ./%s", name,
+            name, name);
 }
 
 void submit_check(const struct call *call, const json_t *command)

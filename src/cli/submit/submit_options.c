@@ -211,7 +211,7 @@ static int set_dry(void *target, const char *value, struct error *err)
 {
     (void)value;
     if (((struct call *)target)->layer != NULL)
-        return error_set(err, -EINVAL, "--dry-run belongs on the command line");
+        return error_set(err, -EINVAL, "--dry-run is only allowed on the command line");
     options_of(target)->is_dry = true;
     return 0;
 }
@@ -232,7 +232,7 @@ static int set_env(void *target, const char *value, struct error *err)
     const char *equals = strchr(value, '=');
     if (equals == NULL || equals == value) {
         (void)error_set(err, -EINVAL, "-e: '%.60s' is not NAME=VALUE", value);
-        return error_hint(err, "your own environment is passed on anyway");
+        return error_hint(err, "your environment is exported anyway");
     }
     _cleanup_free_ char *name = xstrndup(value, (size_t)(equals - value));
     strings_set_env(&options_of(target)->env, name, equals + 1);
@@ -355,90 +355,85 @@ static int set_notify_on(void *target, const char *value, struct error *err)
 static int refuse_n(void *target, const char *value, struct error *err)
 {
     (void)target;
-    return error_set(err, -EINVAL, "-n is not an option here; for %.20s GPUs use -g %.20s", value, value);
+    return error_set(err, -EINVAL, "-n is not an option; for %.20s GPUs use -g %.20s", value, value);
 }
 
 const struct option_row submit_rows[] = {
-    { 'g', "gpus", "N|0.5|N:TYPE", "GPUs: a number, 0 for none, a part of one, or of a model: 2:h200 (1)",
+    { 'g', "gpus", "N|0.5|N:TYPE", "number of GPUs, 0 for none, a part of one, or of a model: 2:h200 (1)",
         set_gpus },
     { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
     { 0, "node-gpu-ids", "LIST", NULL, set_gpu_ids },
     { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
-    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which may then be shared; not enforced: 8G",
+    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which can then be shared; not enforced: 8G",
         set_gpu_mem },
     { 0, "mem", "SIZE", NULL, set_mem },
-    { 'c', "cpus", "N", "CPUs needed on each node: 8, 2.5", set_cpus },
-    { 'M', "ram", "SIZE", "host memory needed on each node: 64G; bare = MiB", set_memory },
-    { 'N', "nodes", "N", "exactly so many nodes (as few as possible)", set_nodes },
-    { 0, "gpus-per-node", "N", "GPUs on each node", set_gpus_per_node },
-    { 't', "time", "TIME", "how long it may run: 90m, 4h, 2-00:00:00; bare = seconds", set_time_limit },
+    { 'c', "cpus", "N", "CPUs per node: 8, 2.5", set_cpus },
+    { 'M', "ram", "SIZE", "host memory per node: 64G; plain = MiB", set_memory },
+    { 'N', "nodes", "N", "exact number of nodes (default: as few as possible)", set_nodes },
+    { 0, "gpus-per-node", "N", "GPUs per node", set_gpus_per_node },
+    { 't', "time", "TIME", "time limit: 90m, 4h, 2-00:00:00; plain = seconds", set_time_limit },
     { 0, "time-limit", "TIME", NULL, set_time_limit },
-    { 0, "signal", "SIGNAL[@TIME]", "warn it before its time is up: USR1@60 (60s)", set_signal },
-    { 0, "grace", "TIME", "between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")",
-        set_grace },
-    { 0, "on-timeout", "kill|requeue", "when its time is up: end it, or queue it again (kill)",
-        set_on_timeout },
-    { 0, "requeue-on", "node-lost|none", "queue it again when its node is lost or starts anew (none)",
+    { 0, "signal", "SIGNAL[@TIME]", "signal before the time limit: USR1@60 (60s)", set_signal },
+    { 0, "grace", "TIME",
+        "time between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")", set_grace },
+    { 0, "on-timeout", "kill|requeue", "at the time limit: end or requeue the job (kill)", set_on_timeout },
+    { 0, "requeue-on", "node-lost|none", "requeue the job if its node is lost or reboots (none)",
         set_requeue_on },
-    { 0, "max-requeues", "N", "at most so often at its time limit (no limit), and after lost nodes (10)",
+    { 0, "max-requeues", "N", "maximum requeues at the time limit (unlimited), and after lost nodes (10)",
         set_max_requeues },
-    { 0, "retry", "N", "try it again when its start, its node or a GPU failed", set_retry },
-    { 0, "retry-on", "LIST", "and after these exit codes: 75,137", set_retry_on },
-    { 0, "notify", "WHOM", "tell when it ends: mail, mail:ADDRESS, a URL, a command; may be repeated",
+    { 0, "retry", "N", "retry if the start, the node or a GPU failed", set_retry },
+    { 0, "retry-on", "LIST", "also retry after these exit codes: 75,137", set_retry_on },
+    { 0, "notify", "TARGET", "notify at the end: mail, mail:ADDRESS, a URL, a command; can be repeated",
         set_notify },
-    { 0, "notify-on", "EVENTS", "tell of these: start,end,fail,requeue,preempt (end)", set_notify_on },
-    { 'p', "priority", "N", "higher runs first (0)", set_priority },
-    { 'b', "begin", "TIME", "not before: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
-    { 0, "deadline", "TIME", "give it up when it has not started by then", set_deadline },
-    { 'a', "array", "LIST", "many jobs of one command: 0-99, 0-99:2, at most 8 at a time: 0-99%8",
-        set_array },
-    { 'A', "after", "JOB[:ok|any|fail]", "start when that job has ended so (ok); may be repeated",
-        set_after },
-    { 0, "cancel-if-never", NULL, "end it when its dependency can never be satisfied", set_cancel_if_never },
-    { 0, "hold", NULL, "do not start it before: mgpu release JOB", set_hold },
-    { 0, "checkpoint", NULL, "it saves its work when told to, and says CHECKPOINTED", set_checkpoint },
-    { 0, "preemptible", NULL, "use what is idle, and give way to other jobs", set_preemptible },
-    { 0, "idle-timeout", "TIME", "end it when it has not used its GPUs for so long: 30m", set_idle_timeout },
-    { 0, "idle-ok", NULL, "it may leave its GPUs unused: no mark, no end", set_idle_ok },
-    { 0, "tty-idle", "TIME", "end it when its terminal has not been used for so long, or none",
-        set_tty_idle },
-    { 0, "dry-run", NULL, "say where and when it would start; submit nothing", set_dry },
-    { 'J', "name", "NAME", "name in lists", set_name },
-    { 'C', "chdir", "DIR", "run there instead of here", set_directory },
-    { 0, "chdir-fallback", "home|tmp|DIR", "where it runs on a node that has no such directory (nowhere)",
+    { 0, "notify-on", "EVENTS", "events to notify of: start,end,fail,requeue,preempt (end)", set_notify_on },
+    { 'p', "priority", "N", "priority, higher runs first (0)", set_priority },
+    { 'b', "begin", "TIME", "earliest start: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
+    { 0, "deadline", "TIME", "give up if not started by then", set_deadline },
+    { 'a', "array", "LIST", "array of jobs: 0-99, 0-99:2, at most 8 at a time: 0-99%8", set_array },
+    { 'A', "after", "JOB[:ok|any|fail]", "start after this job has ended (ok); can be repeated", set_after },
+    { 0, "cancel-if-never", NULL, "end the job if its dependency can never be satisfied",
+        set_cancel_if_never },
+    { 0, "hold", NULL, "do not start before mgpu release JOB", set_hold },
+    { 0, "checkpoint", NULL, "the job saves its work on request, and reports CHECKPOINTED", set_checkpoint },
+    { 0, "preemptible", NULL, "use idle resources, and yield to other jobs", set_preemptible },
+    { 0, "idle-timeout", "TIME", "end the job if it leaves its GPUs unused for this long: 30m",
+        set_idle_timeout },
+    { 0, "idle-ok", NULL, "exempt from idle handling: no mark, no end", set_idle_ok },
+    { 0, "tty-idle", "TIME", "end the job if its terminal is unused for this long, or none", set_tty_idle },
+    { 0, "dry-run", NULL, "show where and when it would start; submit nothing", set_dry },
+    { 'J', "name", "NAME", "job name", set_name },
+    { 'C', "chdir", "DIR", "run in this directory instead of the current one", set_directory },
+    { 0, "chdir-fallback", "home|tmp|DIR", "where to run on a node without that directory (fail)",
         set_fallback },
-    { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
-    { 0, "env-file", "FILE", "set the variables of its NAME=VALUE lines; may be repeated", set_env_file },
-    { 0, "export", "all|minimal|NAMES", "which of your variables it gets: minimal, or these too (all)",
-        set_export },
-    { 0, "module", "NAME", "load an environment module; may be repeated", set_module },
+    { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
+    { 0, "env-file", "FILE", "set variables from NAME=VALUE lines; can be repeated", set_env_file },
+    { 0, "export", "all|minimal|NAMES", "variables to export: minimal, or these too (all)", set_export },
+    { 0, "module", "NAME", "load an environment module; can be repeated", set_module },
     { 0, "conda", "ENV", "activate a conda environment", set_conda },
     { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
-    { 'E', "setup", "COMMAND", "shell command to run before, in the same environment", set_setup },
+    { 'E', "setup", "COMMAND", "shell command to run first, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
-    { 0, "image", "IMAGE", "run it in a container: pytorch/pytorch:latest, docker://..., net.sif",
-        set_image },
-    { 0, "image-mount", "SRC[:DST[:ro]]", "what else of the node it sees there; may be repeated",
+    { 0, "image", "IMAGE", "run in a container: pytorch/pytorch:latest, docker://..., net.sif", set_image },
+    { 0, "image-mount", "SRC[:DST[:ro]]", "additional mount in the container; can be repeated",
         set_image_mount },
-    { 0, "image-runtime", "podman|apptainer", "what runs the container (what the node has)",
-        set_image_runtime },
-    { 'o', "output", "FILE", "file for the output, appended to; %j is the job id, %n its name", set_output },
-    { 'T', "tty", NULL, "run it on a terminal of its own, which mgpu attach joins", set_tty },
-    { 0, "no-tty", NULL, "not on a terminal, wherever this is typed", set_no_tty },
+    { 0, "image-runtime", "podman|apptainer", "container runtime (the one installed)", set_image_runtime },
+    { 'o', "output", "FILE", "output file, appended to; %j is the job number, %n its name", set_output },
+    { 'T', "tty", NULL, "run on a terminal, for mgpu attach", set_tty },
+    { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },
     { 0 },
 };
 
 const struct option_row lease_rows[] = {
-    { 'g', "gpus", "N|0.5", "how many GPUs (those that the process is on)", set_gpus },
+    { 'g', "gpus", "N|0.5", "number of GPUs (those used by the process)", set_gpus },
     { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", set_gpu_ids },
-    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which others may then share: 8G", set_gpu_mem },
+    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which can then be shared: 8G", set_gpu_mem },
     { 'c', "cpus", "N", "CPUs to count as used: 8, 2.5", set_cpus },
-    { 'M', "ram", "SIZE", "host memory to count as used: 64G; bare = MiB", set_memory },
-    { 't', "time", "TIME", "let go of it after so long: 90m, 4h; bare = seconds", set_time_limit },
-    { 'p', "priority", "N", "while it waits: higher comes first (0)", set_priority },
-    { 0, "deadline", "TIME", "give it up when it has not begun by then", set_deadline },
-    { 'J', "name", "NAME", "name in lists (that of its program)", set_name },
+    { 'M', "ram", "SIZE", "host memory to count as used: 64G; plain = MiB", set_memory },
+    { 't', "time", "TIME", "release the process after this time: 90m, 4h; plain = seconds", set_time_limit },
+    { 'p', "priority", "N", "priority while it waits, higher first (0)", set_priority },
+    { 0, "deadline", "TIME", "give up if not started by then", set_deadline },
+    { 'J', "name", "NAME", "job name (that of its program)", set_name },
     { 0 },
 };
 

@@ -62,8 +62,8 @@ static int add_value(struct axis *axis, const char *text, struct error *err)
     int64_t first = 0, last = 0;
     if (is_range(text, &first, &last)) {
         if (last < first) {
-            (void)error_set(err, -EINVAL, "--sweep %.60s: %.40s runs backwards", axis->name, text);
-            return error_hint(err, "for the text itself write a backslash: 5\\-1");
+            (void)error_set(err, -EINVAL, "--sweep %.60s: %.40s is reversed", axis->name, text);
+            return error_hint(err, "to use it as text, add a backslash: 5\\-1");
         }
         if (last - first >= SWEEP_MAX)
             return error_set(
@@ -99,7 +99,7 @@ static int read_axis(const char *text, struct axis *axis, struct error *err)
         return error_set(err, -EINVAL, "--sweep: '%.60s' is not NAME=VALUES, such as lr=0.1,0.01", text);
     axis->name = xstrndup(text, (size_t)(equals - text));
     if (!words_is_variable(axis->name))
-        return error_set(err, -EINVAL, "--sweep: '%.60s' is no name of a variable", axis->name);
+        return error_set(err, -EINVAL, "--sweep: '%.60s' is not a valid variable name", axis->name);
     if (strcmp(axis->name, "CUDA_VISIBLE_DEVICES") == 0 || strncmp(axis->name, "MGPU_", 5) == 0)
         return error_set(err, -EINVAL, "--sweep: %.60s is set by mgpu itself", axis->name);
     int r = 0;
@@ -133,7 +133,7 @@ static int read_axes(const struct strings *sweeps, struct axes *axes, struct err
         int r = read_axis(sweeps->items[i], &axes->items[i], err);
         for (size_t k = 0; r == 0 && k < i; k++)
             if (strcmp(axes->items[k].name, axes->items[i].name) == 0)
-                r = error_set(err, -EINVAL, "--sweep: %.60s is there twice", axes->items[i].name);
+                r = error_set(err, -EINVAL, "--sweep: %.60s is given twice", axes->items[i].name);
         if (r < 0)
             return r;
         jobs *= axes->items[i].values.count;

@@ -36,8 +36,9 @@ static int parse_key(const char *word, size_t length, uint8_t *ret, struct error
             return 0;
         }
     }
-    (void)error_set(err, -EINVAL, "--detach-keys: '%.*s' is no key", (int)(length < 20 ? length : 20), word);
-    return error_hint(err, "write keys like ctrl-p,ctrl-q, or none");
+    (void)error_set(
+        err, -EINVAL, "--detach-keys: '%.*s' is not a key", (int)(length < 20 ? length : 20), word);
+    return error_hint(err, "use keys such as ctrl-p,ctrl-q, or none");
 }
 
 int detach_keys_parse(struct detach_keys *keys, const char *text, struct error *err)

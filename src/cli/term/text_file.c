@@ -45,7 +45,7 @@ int text_file_open(struct text_file *file, const char *path, size_t limit, struc
     if (r < 0)
         return r;
     if (bytes.length > 0 && memchr(bytes.bytes, '\0', bytes.length) != NULL)
-        return error_set(err, -EINVAL, "%.200s is no text: it holds a zero byte", file->path);
+        return error_set(err, -EINVAL, "%.200s is not text: it contains a zero byte", file->path);
     file->text = bytes.length > 0 ? buffer_take(&bytes) : xstrdup("");
     file->rest = file->text;
     return 0;

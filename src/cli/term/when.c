@@ -15,7 +15,7 @@
 #include "base/parse.h"
 
 #define DAYS_IN_WEEK 7
-#define HINT         "write 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00' or 2026-11-22T14:00:00Z"
+#define HINT         "use 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00' or 2026-11-22T14:00:00Z"
 
 const struct when_zone when_local = { localtime_r, mktime };
 const struct when_zone when_utc = { gmtime_r, timegm };
@@ -94,7 +94,7 @@ static int join(
                    again.tm_mon == date->tm_mon && again.tm_year == date->tm_year;
     if (!is_same)
         return error_set(
-            reader->err, -EINVAL, "%s: there is no such time as '%.60s'", reader->what, reader->text);
+            reader->err, -EINVAL, "%s: the time '%.60s' does not exist", reader->what, reader->text);
     *ret_ms = (int64_t)when * 1000;
     return 0;
 }
@@ -246,6 +246,6 @@ int when_parse(const char *text, const char *what, int64_t now_ms, const struct 
     const struct reader whole = { .text = text, .what = what, .err = err };
     int r = refuse(&whole);
     if (parse_duration(text, what, &duration, NULL) == 0)
-        return error_hint(err, "for so long from now: +%.60s", text);
+        return error_hint(err, "for a time from now, use +%.60s", text);
     return r;
 }

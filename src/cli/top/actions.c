@@ -30,8 +30,8 @@ struct deed {
     const char *action;   // of the API
 };
 
-static const struct deed deed_cancel = { "cancel", "is told to end", "cancel" };
-static const struct deed deed_requeue = { "end and queue again", "goes back to the queue", "requeue" };
+static const struct deed deed_cancel = { "cancel", "is stopping", "cancel" };
+static const struct deed deed_requeue = { "requeue", "is requeued", "requeue" };
 static const struct deed deed_hold = { "hold", "is held", "hold" };
 static const struct deed deed_release = { "release", "is released", "release" };
 
@@ -80,7 +80,7 @@ static void post_each(struct top *top, const struct deed *deed, const json_t *bo
     if (failed > 0 && count == 1)
         top_say(top, true, "%s", first.message);
     else if (failed > 0)
-        top_say(top, true, "%zu of %zu were not done: %s", failed, count, first.message);
+        top_say(top, true, "%zu of %zu failed: %s", failed, count, first.message);
     else if (count == 1)
         top_say(top, false, "job %s %s", top->view.targets.items[0], deed->done);
     else
@@ -138,11 +138,11 @@ void top_hold(struct top *top)
 
 static void edit_priority(struct top *top, const char *text)
 {
-    static const struct deed deed = { "change", "has its new priority", "edit" };
+    static const struct deed deed = { "change", "has a new priority", "edit" };
     char *end = NULL;
     long priority = strtol(text, &end, 10);
     if (*text == '\0' || *end != '\0') {
-        top_say(top, true, "'%.40s' is no number", text);
+        top_say(top, true, "'%.40s' is not a number", text);
         return;
     }
     _cleanup_json_ json_t *body = json_pack("{s:I}", "priority", (json_int_t)priority);
@@ -189,7 +189,7 @@ void top_explain(struct top *top)
         return;
     why_print(&view, job, why, memory);
     (void)fclose(memory);
-    _cleanup_free_ char *title = xasprintf("Why job %s waits", id);
+    _cleanup_free_ char *title = xasprintf("Why job %s is waiting", id);
     top_open_text(top, title, text);
 }
 
@@ -213,15 +213,15 @@ void top_copy_id(struct top *top)
     buffer_append_text(&out, "\a");
     if (top->outside != NULL)
         (void)write_all(STDOUT_FILENO, out.bytes, out.length);
-    top_say(top, false, "%s was sent to the clipboard", id);
+    top_say(top, false, "copied %s to the clipboard", id);
 }
 
 /* --- GPUs and nodes --- */
 
 static const struct deed deed_pause = { "pause", "is paused", "pause" };
-static const struct deed deed_resume = { "put back into use", "is in use again", "resume" };
+static const struct deed deed_resume = { "resume", "is resumed", "resume" };
 static const struct deed deed_drain = { "drain", "is drained", "drain" };
-static const struct deed deed_return = { "put back into use", "is in use again", "resume" };
+static const struct deed deed_return = { "resume", "is resumed", "resume" };
 
 static void drain_it(struct top *top, const char *yes)
 {
@@ -249,7 +249,7 @@ static void ask_drain(struct top *top, const struct deed *deed, const char *what
     strings_clear(&top->view.targets);
     strings_take(&top->view.targets, target);
     _cleanup_free_ char *question =
-        xasprintf("%s %s %s; what runs there goes on", deed->question, what, target);
+        xasprintf("%s %s %s; running jobs are not affected", deed->question, what, target);
     top->view.deed = deed;
     top_ask_yes(top, question, drain_it);
 }
@@ -285,7 +285,7 @@ static void attach_now(struct top *top)
     else if (r < 0)
         top_say(top, true, "%s", err.message);
     else
-        top_say(top, false, "back from job %s", id);
+        top_say(top, false, "detached from job %s", id);
 }
 
 void top_attach(struct top *top)
@@ -294,7 +294,7 @@ void top_attach(struct top *top)
     if (job == NULL || top->outside == NULL)
         return;
     if (!field_is(job, "state", "running"))
-        top_say(top, true, "only a running job can be joined");
+        top_say(top, true, "only running jobs can be attached to");
     else if (!json_is_true(json_object_get(job, "tty")) && field_is_known(job, "tty"))
         top_say(top, true, "it has no terminal; l shows its output");
     else
@@ -313,7 +313,7 @@ static void page_now(struct top *top)
         system("\"$MGPU_TOP_PROGRAM\" --socket \"$MGPU_TOP_SOCKET\" logs --strip \"$MGPU_TOP_JOB\" 2>&1 |"
                " ${MGPU_PAGER:-${PAGER:-less}}");
     if (status != 0)
-        top_say(top, true, "the pager ended with status %d: is there one? MGPU_PAGER names it", status >> 8);
+        top_say(top, true, "the pager exited with status %d; MGPU_PAGER sets the pager", status >> 8);
 }
 
 void top_page_log(struct top *top)

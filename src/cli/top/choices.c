@@ -16,7 +16,7 @@ static void save(struct top *top)
 {
     struct error err = { 0 };
     if (top_prefs_save(&top->prefs, &err) < 0)
-        top_say(top, true, "this is not kept: %s", err.message);
+        top_say(top, true, "settings were not saved: %s", err.message);
 }
 
 void top_toggle_mine(struct top *top)
@@ -37,7 +37,7 @@ void top_toggle_frozen(struct top *top)
     top->view.is_frozen = !top->view.is_frozen;
     if (!top->view.is_frozen)
         top_wire_resume(top);
-    top_say(top, false, top->view.is_frozen ? "frozen; P lets it go on" : "going on");
+    top_say(top, false, top->view.is_frozen ? "frozen; P resumes" : "resumed");
 }
 
 void top_follow_log(struct top *top)
@@ -49,7 +49,7 @@ static void set_refresh(struct top *top, int64_t ms)
 {
     top->prefs.refresh_ms = ms < REFRESH_MIN_MS ? REFRESH_MIN_MS : ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : ms;
     top_poke(top, ASK_GPUS);
-    top_say(top, false, "the GPUs are looked at every %d s; changes of jobs are shown at once",
+    top_say(top, false, "GPUs are refreshed every %d s; job changes are shown at once",
         (int)(top->prefs.refresh_ms / 1000));
     save(top);
 }
@@ -202,7 +202,7 @@ void top_go(struct top *top, const char *text)
         }
     if (*text != '\0')
         top_say(top, true,
-            "'%.40s' is no place: jobs, gpus, log, nodes, users, timeline, history, or a job's number", text);
+            "'%.40s' is not a view: jobs, gpus, log, nodes, users, timeline, history, or a job number", text);
 }
 
 /* The first place that begins so. */

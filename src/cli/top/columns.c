@@ -67,8 +67,8 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
 
 static const struct list_column own_columns[] = {
     { "user", "USER", "its owner", "user", false, 0, render_user },
-    { "gpus", "GPUS", "which GPUs it has, or how many it asks for", "gpus", false, 0, render_gpus },
-    { "why", "WHY", "why it waits, how far it is, what it runs or how it ended", NULL, false, 1, render_why },
+    { "gpus", "GPUS", "its GPUs, or the number requested", "gpus", false, 0, render_gpus },
+    { "why", "WHY", "why it waits, its progress, its command or how it ended", NULL, false, 1, render_why },
     { 0 },
 };
 

@@ -56,12 +56,11 @@ int curses_open(bool has_color, struct error *err)
     int known = 0;
     const char *name = getenv("TERM");
     if (setupterm(name, STDOUT_FILENO, &known) != OK)
-        return error_set(
-            err, -ENOTTY, "the terminal type '%.60s' is not known here", name == NULL ? "" : name);
+        return error_set(err, -ENOTTY, "unknown terminal type '%.60s'", name == NULL ? "" : name);
     bool can_place = cursor_address != NULL && clear_screen != NULL;
     (void)del_curterm(cur_term);
     if (!can_place)
-        return error_set(err, -ENOTTY, "a terminal of type '%.60s' cannot place text", name);
+        return error_set(err, -ENOTTY, "a terminal of type '%.60s' cannot position text", name);
     terminal = newterm(NULL, stdout, stdin);
     if (terminal == NULL)
         return error_set(err, -ENOTTY, "the terminal cannot be used");

@@ -355,11 +355,11 @@ static void draw_absence(struct top *top)
     if (top->model.gpus != NULL || top->wire.lost_ms == 0)
         return;
     canvas_fill(&top->canvas, &box, LOOK_PLAIN, L' ');
-    canvas_box(&top->canvas, &box, LOOK_WARN, "mgpud does not answer", NULL);
+    canvas_box(&top->canvas, &box, LOOK_WARN, "mgpud does not respond", NULL);
     (void)canvas_put(&top->canvas, box.y + 1, box.x + 2, box.width - 4, LOOK_PLAIN, top->wire.problem);
     (void)canvas_put(&top->canvas, box.y + 2, box.x + 2, box.width - 4, LOOK_DIM, client_absence_hint());
     (void)canvas_put(
-        &top->canvas, box.y + 3, box.x + 2, box.width - 4, LOOK_DIM, "trying again every second; q leaves");
+        &top->canvas, box.y + 3, box.x + 2, box.width - 4, LOOK_DIM, "retrying every second; q quits");
 }
 
 void top_draw(struct top *top, int rows, int columns)

@@ -241,10 +241,10 @@ void top_draw_gpus(struct top *top, const struct rect *area)
         return;
     if (top->model.gpus == NULL)
         (void)canvas_put(
-            &top->canvas, inside.y, inside.x + 1, inside.width - 1, LOOK_DIM, "asking mgpud ...");
+            &top->canvas, inside.y, inside.x + 1, inside.width - 1, LOOK_DIM, "waiting for mgpud ...");
     else if (count == 0)
         (void)canvas_put(&top->canvas, inside.y, inside.x + 1, inside.width - 1, LOOK_DIM,
-            "no GPUs found; mgpu doctor says why");
+            "no GPUs found; run mgpu doctor");
     else if (is_plain)
         draw_rows(top, &inside);
     else

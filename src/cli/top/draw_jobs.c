@@ -128,15 +128,15 @@ static void draw_row(
 static const char *empty_words(const struct top *top)
 {
     if (top->view.page != PAGE_HISTORY && !top->model.is_complete)
-        return "asking mgpud ...";
+        return "waiting for mgpud ...";
     if (top->view.filter[0] != '\0' || top->view.is_trouble)
-        return top->view.is_trouble ? "no trouble: every job does what it should (z shows all)"
+        return top->view.is_trouble ? "no job has a problem (z shows all)"
                                     : "no job matches the filter (/ and Enter clear it)";
     if (top->view.page == PAGE_HISTORY)
-        return top->prefs.is_mine ? "no job of yours ended in the last seven days (m shows everybody's)"
+        return top->prefs.is_mine ? "no job of yours ended in the last seven days (m shows all users')"
                                   : "no job ended in the last seven days";
-    return top->prefs.is_mine ? "you have no jobs now (m shows everybody's)"
-                              : "no jobs now: mgpu run -g 1 -- COMMAND starts one";
+    return top->prefs.is_mine ? "you have no jobs now (m shows all users')"
+                              : "no jobs: mgpu run -g 1 -- COMMAND starts one";
 }
 
 /* Rows of jobs that fit below the header. */

@@ -26,7 +26,7 @@ static void draw_why(struct top *top, const struct rect *area, const json_t *job
     struct view view = top_list_view(top);
     view.screen = &screen;
     if (top->model.why == NULL || top->model.why_id != field_integer(job, "id", 0)) {
-        draw_words(top, area, "asking why it waits ...");
+        draw_words(top, area, "finding out why it waits ...");
         return;
     }
     FILE *memory = open_memstream(&text, &size);

@@ -178,7 +178,7 @@ void top_draw_page(struct top *top, const struct rect *area)
         return;
     if (job == NULL) {
         (void)canvas_put(&top->canvas, rest.y, rest.x + 1, rest.width - 1, LOOK_DIM,
-            top->model.is_complete ? "there is no such job" : "asking mgpud ...");
+            top->model.is_complete ? "no such job" : "waiting for mgpud ...");
         return;
     }
     top_job_tick(job, top->now_ms);

@@ -92,6 +92,6 @@ void top_draw_users(struct top *top, const struct rect *area)
             canvas_select(&top->canvas, y, inside.x, inside.width);
     }
     if (count == 0)
-        (void)canvas_put(&top->canvas, inside.y + 1, inside.x + 1, inside.width - 1, LOOK_DIM,
-            "nobody has used anything lately");
+        (void)canvas_put(
+            &top->canvas, inside.y + 1, inside.x + 1, inside.width - 1, LOOK_DIM, "no recent usage");
 }

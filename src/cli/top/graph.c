@@ -23,7 +23,7 @@ int graph_parse(const char *text, enum graph *ret, struct error *err)
             *ret = (enum graph)i;
             return 0;
         }
-    return error_set(err, -EINVAL, "'%.40s' is no graph: block, braille or ascii", text);
+    return error_set(err, -EINVAL, "'%.40s' is not a graph type: block, braille or ascii", text);
 }
 
 const char *graph_name(enum graph graph)

@@ -215,7 +215,7 @@ static void open_gpu(struct top *top)
     if (top->layout.is_cells)
         top_show_page(top, PAGE_NODES);
     else if (job == NULL)
-        top_say(top, false, "no job has this GPU");
+        top_say(top, false, "this GPU has no job");
     else {
         top_select_job(top, field_integer(job, "id", 0));
         top_show_page(top, PAGE_JOB);

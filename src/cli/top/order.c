@@ -81,13 +81,13 @@ static struct value by_turn(const json_t *job)
 }
 
 const struct order_key order_keys[] = {
-    { "state", "what runs, what waits, what is over" },
-    { "turn", "who is next; the longest run; the latest end" },
+    { "state", "running, waiting, ended" },
+    { "turn", "next to run; longest running; last ended" },
     { "id", "number" },
     { "user", "owner" },
     { "name", "name" },
-    { "gpus", "how many GPUs" },
-    { "time", "how long it runs or waits" },
+    { "gpus", "number of GPUs" },
+    { "time", "run or waiting time" },
     { "priority", "highest priority first" },
     { "where", "node and GPU" },
     { 0 },
@@ -114,9 +114,9 @@ int order_parse(const char *text, struct order *ret, struct error *err)
         bool is_down = word[0] == '-';
         int key = order_find(word + is_down);
         if (key < 0)
-            return error_set(err, -EINVAL, "nothing is sorted by '%.40s'", word);
+            return error_set(err, -EINVAL, "cannot sort by '%.40s'", word);
         if (count == ORDER_KEYS)
-            return error_set(err, -EINVAL, "'%.40s' are more than two keys", text);
+            return error_set(err, -EINVAL, "'%.40s' has more than two keys", text);
         order.by[count].key = key;
         order.by[count].is_down = is_down;
     }

@@ -48,7 +48,7 @@ void top_open_help(struct top *top)
 
 void top_open_sort(struct top *top)
 {
-    open_box(top, POPUP_SORT, "Sort by (Enter; again turns it round)");
+    open_box(top, POPUP_SORT, "Sort by (Enter; again reverses)");
     for (int i = 0; order_keys[i].name != NULL; i++)
         add_line(top, order_keys[i].name, order_keys[i].help);
     top->view.popup_row = top->prefs.order.by[0].key;

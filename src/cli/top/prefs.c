@@ -122,7 +122,7 @@ int top_prefs_save(const struct top_prefs *prefs, struct error *err)
 {
     _cleanup_free_ char *place = directory(), *text = top_prefs_text(prefs);
     if (place == NULL)
-        return error_set(err, -ENOENT, "there is no home directory to keep this in");
+        return error_set(err, -ENOENT, "no home directory to store this in");
     int r = make_directories(place, 0700);
     _cleanup_(closep) int fd = r < 0 ? -1 : open(place, O_DIRECTORY | O_CLOEXEC);
     if (r == 0 && fd < 0)

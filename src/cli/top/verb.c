@@ -80,11 +80,11 @@ static int set_theme(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "once", NULL, "print one picture as text and leave", set_once },
-    { 0, "size", "COLUMNSxROWS", "of that picture (default " ONCE_SIZE ")", set_size },
-    { 0, "refresh", "SECONDS", "how often the GPUs are looked at, 1 to 60", set_refresh },
-    { 0, "graph", "block|braille|ascii", "what bars and graphs are made of", set_graph },
-    { 0, "theme", "default|mono|high-contrast|colour-blind", "the colours", set_theme },
+    { 0, "once", NULL, "print one screen as text and exit", set_once },
+    { 0, "size", "COLUMNSxROWS", "size of that screen (default " ONCE_SIZE ")", set_size },
+    { 0, "refresh", "SECONDS", "refresh interval of the GPUs, 1 to 60", set_refresh },
+    { 0, "graph", "block|braille|ascii", "characters of bars and graphs", set_graph },
+    { 0, "theme", "default|mono|high-contrast|colour-blind", "colours", set_theme },
     { 0 },
 };
 
@@ -123,7 +123,7 @@ static int show(struct call *call, const char *place, struct error *err)
     r = options->is_once ? top_print(top, height, width, place, err) : top_run(top, place, err);
     if (r == -ENOTTY) {
         if (!call->is_quiet)
-            talk_line("%s, so this is one picture", err->message);
+            talk_line("%s, printing one screen instead", err->message);
         r = top_print(top, height, width, place, err);
     }
     top_clear(top);
@@ -137,10 +137,10 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (argc > 1)
         return error_set(err, -EINVAL, "'%.60s' is not expected here", argv[1]);
     if (options->columns > 0 && !options->is_once)
-        return error_set(err, -EINVAL, "--size is that of the picture of --once, which was not given");
+        return error_set(err, -EINVAL, "--size requires --once");
     if (place != NULL && !top_is_place(place)) {
-        (void)error_set(err, -EINVAL, "'%.60s' is no place", place);
-        return error_hint(err, "jobs, gpus, log, nodes, users, timeline, history, or the number of a job");
+        (void)error_set(err, -EINVAL, "'%.60s' is not a view", place);
+        return error_hint(err, "jobs, gpus, log, nodes, users, timeline, history, or a job number");
     }
     if (!options->is_once && (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1))
         return print_lists(call, err);
@@ -158,9 +158,9 @@ const struct command command_top = {
     .aliases = { "tui" },
     .usage = "[OPTIONS] [PLACE|JOB]",
     .help = "Watch GPUs, jobs and logs on the whole screen, and act on them",
-    .detail = "The line at the bottom names the keys, ? all of them; q leaves. It goes on when mgpud is "
-              "restarted.\n"
-              "PLACE is jobs, gpus, log, nodes, users, timeline or history.",
+    .detail = "The bottom line shows the most important keys, ? all of them; q quits. It reconnects after a "
+              "restart of\n"
+              "mgpud. PLACE is jobs, gpus, log, nodes, users, timeline or history.",
     .tables = { rows },
     .options_size = sizeof(struct top_options),
     .complete_operand = complete_operand,

@@ -274,8 +274,9 @@ int top_wire_settle(struct top *top, int timeout_ms, struct error *err)
 {
     int r = settle(top, is_settled, timeout_ms, err);
     bool is_there = top->model.is_complete && top->model.gpus != NULL;
-    return r == 0 && !is_there ? error_set(err, -ETIME, "mgpud did not answer within %d s", timeout_ms / 1000)
-                               : r;
+    return r == 0 && !is_there
+               ? error_set(err, -ETIME, "mgpud did not respond within %d s", timeout_ms / 1000)
+               : r;
 }
 
 int top_wire_settle_log(struct top *top, int timeout_ms, struct error *err)

@@ -17,9 +17,8 @@ static int adopt(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_json_ json_t *job = NULL;
     int64_t pid;
     if (argc != 1) {
-        (void)error_set(err, -EINVAL, argc == 0 ? "which process?" : "one process at a time");
-        return error_hint(
-            err, "mgpu adopt 4711; mgpu gpus -o outside,gpu shows those that mgpu did not start");
+        (void)error_set(err, -EINVAL, argc == 0 ? "no process given" : "one process at a time");
+        return error_hint(err, "mgpu adopt 4711; mgpu gpus -o outside,gpu lists external processes");
     }
     int r = parse_integer(argv[0], "process", 1, ASK_PID_MAX, &pid, err);
     if (r < 0)
@@ -34,9 +33,10 @@ static int adopt(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_adopt = {
     .name = "adopt",
     .usage = "[OPTIONS] PID",
-    .help = "Book GPUs for a process that was started outside mgpu, while it lives",
-    .detail = "Without -g and -G it gets the GPUs that it is on. It becomes a job of the process's owner,\n"
-              "which ends with the process. mgpu does not confine it, and cancel only lets it go.",
+    .help = "Reserve GPUs for a process that was started outside mgpu, until it ends",
+    .detail = "Without -g and -G it gets the GPUs that the process uses. It becomes a job of the process's "
+              "owner and\n"
+              "ends with the process. mgpu does not confine it, and cancel only releases it.",
     .tables = { lease_rows },
     .options_size = sizeof(struct submit_options),
     .complete_operand = complete_processes,

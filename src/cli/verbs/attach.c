@@ -40,9 +40,9 @@ static int set_rank(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "rank", "N", "of a job on several nodes: on node N, from 0 on (0)", set_rank },
-    { 'r', "read-only", NULL, "look, and do not type", set_read_only },
-    { 0, "detach-keys", "KEYS", "keys that leave: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", set_rank },
+    { 'r', "read-only", NULL, "view only, ignore keys", set_read_only },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
     { 0 },
 };
 
@@ -56,7 +56,7 @@ static int watch_output(struct call *call, const char *path, struct error *err)
     if (r < 0)
         return r;
     if (!call->is_quiet)
-        talk_line("job %s has no terminal: this is its output, and Ctrl-C leaves it", path);
+        talk_line("job %s has no terminal: showing its output, Ctrl-C detaches", path);
     return follow_job(call, job, &options, err);
 }
 
@@ -65,12 +65,13 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const struct attach_options *options = call->options;
     _cleanup_strings_ struct strings jobs = { 0 };
     if (argc != 1)
-        return error_set(err, -EINVAL, "say which job: one, such as 42, a name or @");
+        return error_set(err, -EINVAL, "no job given: use a number such as 42, a name, or @");
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
     if (r < 0)
         return r;
     if (jobs.count != 1)
-        return error_set(err, -EINVAL, "'%.60s' is %zu jobs; a terminal is one's", argv[0], jobs.count);
+        return error_set(
+            err, -EINVAL, "'%.60s' matches %zu jobs; only one terminal can be attached", argv[0], jobs.count);
     struct terminal_options terminal = options->terminal;
     terminal.is_interactive = true;
     r = run_attached(call, jobs.items[0], &terminal, options->is_read_only, false, err);
@@ -81,10 +82,10 @@ const struct command command_attach = {
     .name = "attach",
     .aliases = { "at" },
     .usage = "[OPTIONS] JOB",
-    .help = "Join the terminal of a running job",
+    .help = "Attach to the terminal of a running job",
     .detail =
-        "Several may look at one terminal; the newest who may type sets its size. Ctrl-] and d leaves,\n"
-        "Ctrl-] and ? shows more. Exit status: 0 after leaving, else that of the job.",
+        "Several viewers can share a terminal; the newest who may type sets its size. Ctrl-] d detaches,\n"
+        "Ctrl-] ? shows more keys. Exit status: 0 after detaching, otherwise that of the job.",
     .tables = { rows },
     .options_size = sizeof(struct attach_options),
     .takes_jobs = true,

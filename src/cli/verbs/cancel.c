@@ -97,7 +97,7 @@ static int set_states(void *target, const char *value, struct error *err)
             i++;
         if (state_words[i] != NULL)
             continue;
-        (void)error_set(err, -EINVAL, "-s: '%.60s' is no state of a job that has not ended", word);
+        (void)error_set(err, -EINVAL, "-s: '%.60s' is not the state of an unended job", word);
         return error_hint(err, "one or more of queued,held,starting,running,suspended,stopping");
     }
     options_of(target)->states = value;
@@ -108,11 +108,11 @@ static const struct option_row rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else mgpud's: " ASK_GRACE_DEFAULT ")",
         set_grace },
     { 0, "all", NULL, "all of your jobs that have not ended", set_all },
-    { 'u', "user", "USER", "that user's (for operators)", set_user },
+    { 'u', "user", "USER", "jobs of this user (operators)", set_user },
     { 's', "state", "LIST", "your jobs in these states: queued,held,running,suspended", set_states },
-    { 'n', "name", "GLOB", "your jobs whose name fits", set_name },
-    { 0, "kill", NULL, "of an adopted process: end it, too; else it is only let go", set_kill },
-    { 'y', "yes", NULL, "do not ask", set_yes },
+    { 'n', "name", "GLOB", "your jobs whose name matches", set_name },
+    { 0, "kill", NULL, "also end an adopted process, which is otherwise only released", set_kill },
+    { 'y', "yes", NULL, "do not ask for confirmation", set_yes },
     { 0 },
 };
 
@@ -194,7 +194,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
         show_json_line(job, stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
         bool is_stopping = field_is(job, "state", "stopping");
-        (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is asked to stop" : "is cancelled");
+        (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is stopping" : "is cancelled");
     }
     return 0;
 }
@@ -202,10 +202,10 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
 static int check(const struct cancel_options *options, int argc, struct error *err)
 {
     if (has_filter(options) && argc > 0)
-        return error_set(err, -EINVAL, "give jobs, or --all, -n, -s or -u, but not both");
+        return error_set(err, -EINVAL, "jobs and --all, -n, -s or -u cannot be combined");
     if (has_filter(options) && !options->is_yes && isatty(STDIN_FILENO) != 1) {
-        (void)error_set(err, -EINVAL, "cannot ask whether to cancel them: standard input is no terminal");
-        return error_hint(err, "add -y to cancel without asking");
+        (void)error_set(err, -EINVAL, "cannot ask for confirmation: standard input is not a terminal");
+        return error_hint(err, "use -y to cancel without confirmation");
     }
     return 0;
 }
@@ -236,7 +236,7 @@ const struct command command_cancel = {
     .name = "cancel",
     .aliases = { "kill", "rm", "scancel" },
     .usage = "[OPTIONS] JOB...",
-    .help = "Take jobs out of the queue, or end them: SIGTERM, then SIGKILL",
+    .help = "Remove jobs from the queue, or end them: SIGTERM, then SIGKILL",
     .tables = { rows },
     .options_size = sizeof(struct cancel_options),
     .takes_jobs = true,

@@ -30,7 +30,7 @@ static int set_force(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row install_rows[] = {
-    { 0, "force", NULL, "also names that hide another program", set_force },
+    { 0, "force", NULL, "include names that hide another program", set_force },
     { 0 },
 };
 
@@ -39,7 +39,7 @@ static const struct compat_name *find_or_refuse(const char *name, struct error *
     const struct compat_name *found = compat_name_find(name);
     if (found != NULL && strchr(name, '/') == NULL)
         return found;
-    (void)error_set(err, -EINVAL, "'%.60s' is none of the names that mgpu understands", name);
+    (void)error_set(err, -EINVAL, "'%.60s' is not a name that mgpu provides", name);
     (void)error_hint(err, "all of them: mgpu compat list");
     return NULL;
 }
@@ -84,7 +84,7 @@ static int make_link(int folder, const char *name, const char *self, struct erro
     if (is_link && strcmp(target, before) == 0 && unlinkat(folder, name, 0) == 0 &&
         symlinkat(self, folder, name) == 0)
         return 0;
-    return error_set(err, -EEXIST, "%s is there already and is not a link to %s", name, self);
+    return error_set(err, -EEXIST, "%s already exists and is not a link to %s", name, self);
 }
 
 static int install_one(
@@ -93,8 +93,8 @@ static int install_one(
     _cleanup_free_ char *rival = NULL;
     if (!is_forced && row->rival != NULL && find_rival(row->name, self, &rival)) {
         (void)error_set(
-            err, -EEXIST, "%s is there, which belongs to %s; the link would hide it", rival, row->rival);
-        return error_hint(err, "leave it out, or say --force");
+            err, -EEXIST, "%s exists and belongs to %s; the link would hide it", rival, row->rival);
+        return error_hint(err, "omit it, or use --force");
     }
     return make_link(folder, row->name, self, err);
 }
@@ -114,7 +114,7 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
     char self[PATH_MAX];
     int failed = 0, made = 0;
     if (argc == 0)
-        return error_set(err, -EINVAL, "no folder given; one on PATH is best, such as /usr/local/bin");
+        return error_set(err, -EINVAL, "no folder given; use one in PATH, such as /usr/local/bin");
     if (find_program(self, err) < 0)
         return err->code;
     for (int i = 1; i < argc; i++)
@@ -155,7 +155,7 @@ static int run_as(struct call *call, int argc, char **argv, struct error *err)
 static const struct command list_command = {
     .name = "compat list",
     .usage = "",
-    .help = "List the names that mgpu understands",
+    .help = "List the names that mgpu provides",
     .takes_nothing = true,
     .run = run_list,
 };
@@ -163,8 +163,8 @@ static const struct command list_command = {
 static const struct command install_command = {
     .name = "compat install",
     .usage = "[--force] FOLDER [NAME...]",
-    .help = "Make links with these names, or all of them, in a folder",
-    .detail = "A name that another program on PATH has is left out, unless --force says otherwise.",
+    .help = "Create links with these names, or all names, in a folder",
+    .detail = "A name used by another program in PATH is omitted, unless --force is given.",
     .tables = { install_rows },
     .options_size = sizeof(struct compat_options),
     .run = run_install,
@@ -173,7 +173,7 @@ static const struct command install_command = {
 static const struct command run_command = {
     .name = "compat run",
     .usage = "NAME [ARGUMENT...]",
-    .help = "Be the program of that name, without a link",
+    .help = "Run the program of that name without a link",
     .stops_at_operand = true,
     .run = run_as,
 };

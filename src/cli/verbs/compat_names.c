@@ -5,17 +5,17 @@
 #include <string.h>
 
 const struct compat_name compat_names[] = {
-    { "mgpu_scheduler_server", "mgpud, in the foreground", NULL },
+    { "mgpu_scheduler_server", "run mgpud in the foreground", NULL },
     { "mgpu_srun", "queue a command for exactly these GPUs", NULL },
     { "mgpu_queue", "list the jobs that wait and that run", NULL },
-    { "mgpu_cancel", "end jobs, or take them out of the queue", NULL },
+    { "mgpu_cancel", "end jobs, or remove them from the queue", NULL },
     { "tgpu", "queue jobs for GPUs, and see what became of them", NULL },
-    { "srun", "wait for GPUs, and be a command with these (not the srun of Slurm)", "Slurm" },
-    { "run_server", "mgpud, first come first served", NULL },
+    { "srun", "wait for GPUs, then execute a command with them (not the srun of Slurm)", "Slurm" },
+    { "run_server", "run mgpud, first come, first served", NULL },
     { "tui", "GPUs, jobs and the server on the whole screen (mgpu top)", NULL },
-    { "scheduler", "make jobs of the lines of a file, and share GPUs among them", NULL },
-    { "mgpu_simple_master", "mgpud, in the foreground, that tells which nodes connect", NULL },
-    { "mgpu_simple_node", "a node of a master, in the foreground", NULL },
+    { "scheduler", "submit the lines of a file as jobs that share GPUs", NULL },
+    { "mgpu_simple_master", "run mgpud in the foreground, and report nodes that connect", NULL },
+    { "mgpu_simple_node", "run a node of a master in the foreground", NULL },
     { "mgpu_simple_client", "queue jobs for the GPUs of several machines, and see what they do", NULL },
     { 0 },
 };

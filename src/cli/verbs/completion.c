@@ -14,7 +14,7 @@
 static int refuse_shell(const char *name, struct error *err)
 {
     _cleanup_free_ char *shown = text_escape(name, 60);
-    (void)error_set(err, -EINVAL, "which shell? '%s' is not bash, zsh or fish", shown);
+    (void)error_set(err, -EINVAL, "unknown shell '%s': use bash, zsh or fish", shown);
     return error_hint(err, "%s", completion_scripts[0].try);
 }
 
@@ -46,7 +46,7 @@ static int run_complete(struct call *call, int argc, char **argv, struct error *
 const struct command command_completion = {
     .name = "completion",
     .usage = "bash|zsh|fish",
-    .help = "Print a script that makes the shell complete mgpu's words",
+    .help = "Print a shell completion script",
     .detail = "To try it:  source <(mgpu completion bash)   mgpu completion fish | source",
     .complete_operand = complete_shells,
     .run = run_completion,
@@ -55,7 +55,7 @@ const struct command command_completion = {
 const struct command command_complete = {
     .name = "__complete",
     .usage = "-- WORD...",
-    .help = "Print the words that may come next",
+    .help = "Print possible completions",
     .is_hidden = true,
     .is_silent = true,
     .stops_at_operand = true,

@@ -28,16 +28,16 @@ static int set_origin(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "origin", NULL, "show where each is set: file and line, the command line of mgpud, or nowhere",
+    { 0, "origin", NULL, "show where each is set: file and line, the command line of mgpud, or default",
         set_origin },
     { 0 },
 };
 
 static const struct list_column columns[] = {
-    { "key", "KEY", "name of the setting; VERB.OPTION is one of your own", "key", false, 0, NULL },
-    { "value", "VALUE", "what it is set to", "value", false, 1, NULL },
-    { "origin", "ORIGIN", "where that is said", "origin", false, 2, NULL },
-    { "help", "HELP", "what it is for", "help", false, 3, NULL },
+    { "key", "KEY", "name of the setting; VERB.OPTION for your own", "key", false, 0, NULL },
+    { "value", "VALUE", "value", "value", false, 1, NULL },
+    { "origin", "ORIGIN", "origin", "origin", false, 2, NULL },
+    { "help", "HELP", "description", "help", false, 3, NULL },
     { 0 },
 };
 
@@ -80,7 +80,7 @@ static int refuse_key(const json_t *settings, const char *key, struct error *err
     _cleanup_free_ const char **names = xcalloc(json_array_size(settings) + 1, sizeof(char *));
     json_array_foreach(settings, index, setting) names[count++] = field_text(setting, "key");
     const char *near = text_nearest(key, names);
-    (void)error_set(err, -ENOENT, "there is no setting '%.60s'", key);
+    (void)error_set(err, -ENOENT, "unknown setting '%.60s'", key);
     return near != NULL ? error_hint(err, "did you mean %s?", near)
                         : error_hint(err, "all of them: mgpu config list");
 }
@@ -140,6 +140,6 @@ static const struct command *const actions[] = { &list_command, &get_command, NU
 const struct command command_config = {
     .name = "config",
     .usage = "list|get",
-    .help = "Show the settings in force, and where each was set",
+    .help = "Show the effective settings, and where each is set",
     .actions = actions,
 };

@@ -37,7 +37,7 @@ static int set_node(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "node", "HOST[:PORT][#TOKEN]", "walk the way from here to the port for nodes of a mgpud", set_node },
+    { 0, "node", "HOST[:PORT][#TOKEN]", "check the connection to the node port of an mgpud", set_node },
     { 0 },
 };
 
@@ -84,7 +84,7 @@ static bool check_socket(struct doctor *doctor)
     }
     tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);
     for (size_t i = 0; i < places.count; i++)
-        (void)printf("     %-14s looked at: %s\n", "", places.items[i]);
+        (void)printf("     %-14s tried: %s\n", "", places.items[i]);
     return false;
 }
 
@@ -101,13 +101,14 @@ static void check_version(struct doctor *doctor)
     _cleanup_free_ char *text =
         xasprintf("mgpu %s, mgpud %s", MGPU_VERSION, version == NULL ? "unknown" : version);
     tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
-        "restart mgpud after an upgrade; running jobs are not touched");
+        "restart mgpud after an upgrade; running jobs are not affected");
     if (json_is_true(json_object_get(answer, "store_full")))
-        tell(doctor, VERDICT_BAD, "store", "there is no space left to store new jobs",
-            "make room on the file system of mgpud's --state-dir (mgpu config get state-dir)");
+        tell(doctor, VERDICT_BAD, "store", "no space left to store new jobs",
+            "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))
-        tell(doctor, VERDICT_OFF, "clock", "this clock and that of mgpud differ", "timedatectl set-ntp true");
+        tell(doctor, VERDICT_OFF, "clock", "the clocks of this machine and of mgpud differ",
+            "timedatectl set-ntp true");
 }
 
 /* What the files of mgpud say and has no effect. */
@@ -119,7 +120,7 @@ static void check_settings(struct doctor *doctor)
     if (client_get(&doctor->call->client, API_PATH "/config", &answer, NULL) < 0)
         return;
     json_array_foreach(json_object_get(answer, "warnings"), index, warning) tell(doctor, VERDICT_OFF,
-        "settings", json_string_value(warning), "correct the file, then: mgpud reads it at SIGHUP");
+        "settings", json_string_value(warning), "correct the file; mgpud reads it on SIGHUP");
 }
 
 static void check_gpus(struct doctor *doctor, const json_t *node)
@@ -132,9 +133,9 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
         "install the driver (nvidia-smi must work), or try with: mgpud --gpus sim:8x24G");
     int64_t drained = field_integer(node, "gpus_drained", 0);
     _cleanup_free_ char *failed =
-        xasprintf("%" PRId64 " of them failed and %s out of use", drained, drained == 1 ? "is" : "are");
+        xasprintf("%" PRId64 " of them failed and %s out of service", drained, drained == 1 ? "is" : "are");
     if (drained > 0)
-        tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus says why; mgpu gpu resume puts one back");
+        tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus shows why; mgpu gpu resume resumes a GPU");
 }
 
 static void check_node(struct doctor *doctor, const json_t *node)
@@ -162,7 +163,7 @@ static void check_nodes(struct doctor *doctor, const json_t *nodes)
     json_t *node = NULL;
     json_array_foreach(nodes, index, node) check_node(doctor, node);
     if (index == 0)
-        tell(doctor, VERDICT_BAD, "nodes", "no node has ever reported", "journalctl -u mgpud");
+        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet", "journalctl -u mgpud");
 }
 
 static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)
@@ -212,8 +213,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_doctor = {
     .name = "doctor",
     .usage = "[OPTIONS]",
-    .help = "Say what works here, what does not, and how to fix it",
-    .detail = "Exit status 1 when something is bad; what is merely off has a reason and jobs run without it.",
+    .help = "Check which features work, and how to fix the others",
+    .detail = "Exit status 1 if something is BAD; features that are off show the reason, and jobs run "
+              "without them.",
     .tables = { rows },
     .options_size = sizeof(struct doctor_options),
     .takes_nothing = true,

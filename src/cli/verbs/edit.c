@@ -29,9 +29,9 @@ static int refuse_key(const char *name, struct error *err)
     _cleanup_free_ char *shown = text_escape(name, 60);
     const char *near = text_nearest(name, names);
     if (near != NULL)
-        (void)error_set(err, -EINVAL, "there is no key '%s'. Did you mean '%s'?", shown, near);
+        (void)error_set(err, -EINVAL, "unknown key '%s'. Did you mean '%s'?", shown, near);
     else
-        (void)error_set(err, -EINVAL, "there is no key '%s'", shown);
+        (void)error_set(err, -EINVAL, "unknown key '%s'", shown);
     return error_hint(err, "all keys: mgpu help edit");
 }
 
@@ -66,7 +66,7 @@ static int edit(struct call *call, const char *id, void *arg, struct error *err)
     if (call->is_json) {
         show_json_line(job, stdout);
     } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
-        (void)fprintf(stderr, "  job %s is changed; mgpu why %s\n", id, id);
+        (void)fprintf(stderr, "  job %s was changed; mgpu why %s\n", id, id);
     }
     return 0;
 }
@@ -126,10 +126,10 @@ static void print_keys(FILE *out)
 const struct command command_edit = {
     .name = "edit",
     .usage = "JOB... KEY=VALUE...",
-    .help = "Change what waiting jobs ask for, or the time limit of running ones",
-    .option_hint = "what is to be changed has no dashes: mgpu edit 42 priority=5; keys: mgpu help edit",
-    .detail =
-        "An empty value, or none, is the default. Of a job that runs only the time limit can be changed.",
+    .help = "Change the request of waiting jobs, or the time limit of running ones",
+    .option_hint = "changes are written without dashes: mgpu edit 42 priority=5; keys: mgpu help edit",
+    .detail = "An empty value, or none, restores the default. Of a running job, only the time limit can be "
+              "changed.",
     .takes_jobs = true,
     .run = run,
     .job_states = "queued,held",

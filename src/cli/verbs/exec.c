@@ -67,12 +67,12 @@ static int set_rank(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "rank", "N", "of a job on several nodes: on node N, from 0 on (0)", set_rank },
-    { 'T', "tty", NULL, "on a terminal of its own (as when this is typed on one)", set_tty },
-    { 0, "no-tty", NULL, "not on a terminal", set_no_tty },
-    { 'C', "chdir", "DIR", "run there instead of in the job's directory", set_directory },
-    { 'e', "env", "NAME=VALUE", "set a variable; may be repeated", set_env },
-    { 0, "detach-keys", "KEYS", "keys that end it: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", set_rank },
+    { 'T', "tty", NULL, "run on a terminal (default if this is one)", set_tty },
+    { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
+    { 'C', "chdir", "DIR", "run in this directory instead of the job's", set_directory },
+    { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
+    { 0, "detach-keys", "KEYS", "keys that end the process: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
     { 0 },
 };
 
@@ -140,16 +140,16 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         argv++;
         argc--;
     } else if (argc > 1 && argv[1][0] == '-') {
-        (void)error_set(err, -EINVAL, "%.60s is behind the job, where the command begins", argv[1]);
+        (void)error_set(err, -EINVAL, "%.60s follows the job, where the command begins", argv[1]);
         return error_hint(err, "options come first: mgpu exec %.60s ... %.60s -- COMMAND", argv[1], argv[0]);
     }
     if (argc < 2) {
-        (void)error_set(err, -EINVAL, argc == 0 ? "say in which job, and what" : "no command given");
+        (void)error_set(err, -EINVAL, argc == 0 ? "no job and command given" : "no command given");
         return error_hint(err, "for example: mgpu exec 42 -- nvidia-smi");
     }
     int r = selector_resolve(&call->client, 1, argv, &jobs, err);
     if (r == 0 && jobs.count != 1)
-        r = error_set(err, -EINVAL, "'%.60s' is %zu jobs; say one", argv[0], jobs.count);
+        r = error_set(err, -EINVAL, "'%.60s' matches %zu jobs; give one", argv[0], jobs.count);
     bool is_tty = options->is_tty || (!options->is_never_tty && session_is_on_terminal());
     if (r == 0)
         r = make_body(options, is_tty, argc - 1, argv + 1, &body, err);
@@ -172,10 +172,9 @@ const struct command command_exec = {
     .name = "exec",
     .usage = "[OPTIONS] JOB [--] COMMAND [ARGUMENT...]",
     .help = "Run another process in a running job, with its GPUs, limits and environment",
-    .detail =
-        "It ends with the job at the latest, and when this end goes away.\n"
-        "Exit status: the command's own, 128+N when signal N ended it, 126 or 127 when it could not be\n"
-        "executed; 6 when the job does not run.",
+    .detail = "The process ends with the job at the latest, or when this end disconnects.\n"
+              "Exit status: that of the command, 128+N if signal N killed it, 126 or 127 if it could not be\n"
+              "executed; 6 if the job is not running.",
     .tables = { rows },
     .options_size = sizeof(struct exec_options),
     .stops_at_operand = true,

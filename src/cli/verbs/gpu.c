@@ -24,8 +24,8 @@ static int add_gpus(json_t *names, const char *word, struct error *err)
     size_t count = 0;
     int r = parse_gpu_ids(word, &gpus, &count, NULL);
     if (r < 0) {
-        (void)error_set(err, -EINVAL, "'%.60s' is no GPU", word);
-        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+        (void)error_set(err, -EINVAL, "'%.60s' is not a GPU", word);
+        return error_hint(err, "give a number or node:number as shown by mgpu gpus");
     }
     for (size_t i = 0; r == 0 && i < count; i++) {
         _cleanup_free_ char *name = gpus[i].node == NULL ? xasprintf("%u", gpus[i].index)
@@ -45,7 +45,7 @@ static int run_on(
     (void)json_object_set(body, "gpus", names);
     if (argc == 0) {
         (void)error_set(err, -EINVAL, "no GPU given");
-        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+        return error_hint(err, "give a number or node:number as shown by mgpu gpus");
     }
     for (int i = 0; i < argc; i++) {
         int r = add_gpus(names, argv[i], err);
@@ -88,7 +88,7 @@ static int refuse_policy(const char *word, struct error *err)
     if (near != NULL)
         return error_set(err, -EINVAL, "no policy '%s'. Did you mean '%s'?", shown, near);
     (void)error_set(err, -EINVAL, "no policy given");
-    return error_hint(err, "the last word is one of avoid, fit-around, ignore, default");
+    return error_hint(err, "the last argument must be avoid, fit-around, ignore or default");
 }
 
 /* The policy stands last, so that a list of GPUs may have any length. */
@@ -103,7 +103,7 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
     }
     if (argc == 1) {
         (void)error_set(err, -EINVAL, "no GPU given");
-        return error_hint(err, "give its number, or node:number: mgpu gpus shows them");
+        return error_hint(err, "give a number or node:number as shown by mgpu gpus");
     }
     for (int i = 0; i < argc - 1; i++) {
         int r = add_gpus(names, argv[i], err);
@@ -120,15 +120,15 @@ static void complete_policy(const struct completion *completion)
     for (unsigned i = 0; completion->operands > 0 && i < FOREIGN_POLICIES; i++)
         complete_add(completion, foreign_policy_name((enum foreign_policy)i), NULL);
     if (completion->operands > 0)
-        complete_add(completion, "default", "as mgpud's --foreign says");
+        complete_add(completion, "default", "as set by mgpud --foreign");
 }
 
 static const struct command pause_command = {
     .name = "gpu pause",
     .aliases = { "pause" },
     .usage = "[OPTIONS] GPU...",
-    .help = "Start nothing new on these GPUs (operators)",
-    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on.",
+    .help = "Start no new jobs on these GPUs (operators)",
+    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. Running jobs are not affected.",
     .tables = { maintenance_rows },
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
@@ -138,8 +138,8 @@ static const struct command pause_command = {
 static const struct command drain_command = {
     .name = "gpu drain",
     .usage = "[OPTIONS] GPU...",
-    .help = "The same as pause, and with --wait until nothing runs there (operators)",
-    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. What runs there goes on to its end.",
+    .help = "Like pause, but accepts --wait (operators)",
+    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. Running jobs continue to their end.",
     .tables = { maintenance_rows, maintenance_wait_rows },
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
@@ -149,9 +149,10 @@ static const struct command drain_command = {
 static const struct command release_command = {
     .name = "gpu release",
     .usage = "[OPTIONS] GPU...",
-    .help = "Pause these GPUs and let go of them, so that they can be reset (operators)",
-    .detail = "A GPU is a number, a list such as 0,2-3, or node:list. No job may run there. Returns when no\n"
-              "process of mgpu has them open any more; resume takes them back.",
+    .help = "Pause these GPUs and close them, for a reset (operators)",
+    .detail =
+        "A GPU is a number, a list such as 0,2-3, or node:list. It must have no job. Returns when no mgpu\n"
+        "process has them open any more; resume opens them again.",
     .tables = { maintenance_rows },
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
@@ -162,8 +163,8 @@ static const struct command resume_command = {
     .name = "gpu resume",
     .aliases = { "resume" },
     .usage = "GPU...",
-    .help = "Use these GPUs again (operators)",
-    .detail = "Also those that mgpu has taken out of use itself because they failed: mgpu gpus says why.",
+    .help = "Put these GPUs back into service (operators)",
+    .detail = "Includes GPUs that mgpu has drained because they failed: mgpu gpus shows why.",
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_gpus,
     .run = run_resume,
@@ -172,10 +173,10 @@ static const struct command resume_command = {
 static const struct command policy_command = {
     .name = "gpu policy",
     .usage = "GPU... avoid|fit-around|ignore|default",
-    .help = "Say what it means that others use these GPUs (operators)",
-    .detail =
-        "avoid: nothing new starts there. fit-around: shares get the memory that is left. ignore: as if\n"
-        "nobody were there. default: as mgpud's --foreign says.",
+    .help = "Set how to treat external processes on these GPUs (operators)",
+    .detail = "avoid: start no new jobs there. fit-around: shared jobs get the remaining memory. ignore: "
+              "disregard\n"
+              "external processes. default: as set by mgpud --foreign.",
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_policy,
     .run = run_policy,
@@ -187,6 +188,6 @@ static const struct command *const actions[] = { &pause_command, &resume_command
 const struct command command_gpu = {
     .name = "gpu",
     .usage = "pause|resume|drain|release|policy GPU...",
-    .help = "Take GPUs out of use, and put them back (operators)",
+    .help = "Take GPUs out of service, and resume them (operators)",
     .actions = actions,
 };

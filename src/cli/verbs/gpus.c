@@ -60,10 +60,9 @@ static int set_step(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 0, "line", NULL, "one short line, for the status bar of tmux", set_line },
-    { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
-    { 0, "history", "TIME", "what they did since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week",
-        set_history },
-    { 0, "step", "TIME", "of one line of that: 1 to 59 seconds, or minutes", set_step },
+    { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
+    { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
+    { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },
     { 0 },
 };
 
@@ -117,7 +116,7 @@ static int show(void *arg, FILE *out, struct error *err)
     }
     screen_open(&screen, STDOUT_FILENO, call->color);
     if (json_array_size(json_object_get(answer, "gpus")) == 0 && !list_is_machine(call)) {
-        (void)fputs("no GPUs found; mgpu doctor says why\n", out);
+        (void)fputs("no GPUs found; run mgpu doctor\n", out);
         return 0;
     }
     r = list_print(call, &gpu_list, &screen, answer, out, err);
@@ -129,12 +128,12 @@ static int show(void *arg, FILE *out, struct error *err)
 static int check_options(struct gpus_options *options, int argc, char **argv, struct error *err)
 {
     if (argc > 1)
-        return error_set(err, -EINVAL, "only one GPU can be named, but '%.60s' was too", argv[1]);
+        return error_set(err, -EINVAL, "only one GPU can be given; unexpected '%.60s'", argv[1]);
     options->gpu = options->past.gpu = argc == 1 ? argv[0] : NULL;
     if (options->past.step != NULL && options->past.since == NULL)
-        return error_set(err, -EINVAL, "--step is about --history, which was not given");
+        return error_set(err, -EINVAL, "--step requires --history");
     if (options->past.since != NULL && options->is_line)
-        return error_set(err, -EINVAL, "--line shows the present, --history the past: give one of them");
+        return error_set(err, -EINVAL, "--line and --history cannot be combined");
     return 0;
 }
 
@@ -159,7 +158,7 @@ const struct command command_gpus = {
     .name = "gpus",
     .aliases = { "status", "smi" },
     .usage = "[OPTIONS] [GPU]",
-    .help = "Show the GPUs, their jobs and how busy they are, or were",
+    .help = "Show the GPUs, their jobs, and their current or past load",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct gpus_options),
     .list = &gpu_list,

@@ -34,15 +34,18 @@ static int refuse(const char *word, struct error *err)
     _cleanup_free_ char *shown = text_escape(word, 60);
     const char *near = text_nearest(word, names);
     if (near != NULL)
-        return error_set(err, -EINVAL, "there is no command or topic '%s'. Did you mean '%s'?", shown, near);
-    (void)error_set(err, -EINVAL, "there is no command or topic '%s'", shown);
+        return error_set(err, -EINVAL, "unknown command or topic '%s'. Did you mean '%s'?", shown, near);
+    (void)error_set(err, -EINVAL, "unknown command or topic '%s'", shown);
     return error_hint(err, "all of them: mgpu help");
 }
 
 static void print_all(FILE *out)
 {
-    (void)fputs(
-        "usage: mgpu [OPTIONS] COMMAND ...\n\nShares the GPUs of this machine between its users.\n\n", out);
+    (void)fputs("usage: mgpu [OPTIONS] COMMAND ...\n"
+                "\n"
+                "Shares the GPUs of this machine between its users.\n"
+                "\n",
+        out);
     for (size_t i = 0; commands[i] != NULL; i++)
         if (!commands[i]->is_hidden)
             (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);

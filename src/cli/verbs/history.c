@@ -78,7 +78,7 @@ static int read_moment(const char *value, const char *what, int64_t *ret_ms, str
         return 0;
     }
     int r = when_parse(value, what, now_ms, &when_local, ret_ms, err);
-    return r < 0 ? error_hint(err, "write how long ago, 12h or 7d, or 2026-11-22 or '2026-11-22 14:00'") : 0;
+    return r < 0 ? error_hint(err, "use an age, 12h or 7d, or a date, 2026-11-22 or '2026-11-22 14:00'") : 0;
 }
 
 static int set_since(void *target, const char *value, struct error *err)
@@ -105,14 +105,14 @@ static int set_by(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of everybody, not only yours", set_everybody },
-    { 'u', "user", "USER", "jobs of that user", set_user },
-    { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
-    { 's', "state", "LIST", "only these: done,failed,cancelled", set_states },
+    { 'a', "all-users", NULL, "jobs of all users", set_everybody },
+    { 'u', "user", "USER", "jobs of this user", set_user },
+    { 'n', "name", "GLOB", "only jobs whose name matches", set_name },
+    { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
-    { 0, "limit", "N", "at most so many jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
-    { 0, "by", "WHAT", "sums of the last week for each user, group, day or node", set_by },
+    { 0, "limit", "N", "maximum number of jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
+    { 0, "by", "WHAT", "totals of the last week per user, group, day or node", set_by },
     { 0 },
 };
 
@@ -161,7 +161,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct screen screen;
     (void)argc, (void)argv;
     if (options->by != NULL && options->limit > 0)
-        return error_set(err, -EINVAL, "--limit: sums are of all jobs; give it without --by");
+        return error_set(err, -EINVAL, "--limit and --by cannot be combined");
     int r = list_begin(call, kind, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;
@@ -179,10 +179,10 @@ const struct command command_history = {
     .name = "history",
     .aliases = { "sacct" },
     .usage = "[OPTIONS]",
-    .help = "List jobs that ended, also long ago, or sum up what they held and used",
-    .detail =
-        "Yours, or everybody's with -a; the newest first. With --by everybody's, summed up. GPU-hours count\n"
-        "from the moment a job gets its GPUs to its end; what was used is their mean utilisation.",
+    .help = "List ended jobs, or sum up their usage",
+    .detail = "Yours, or all users' with -a, newest first. With --by, totals over all users. GPU-hours count "
+              "from the\n"
+              "allocation of the GPUs to the end of the job; USED is their mean utilization.",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct history_options),
     .list = &history_own,

@@ -44,8 +44,8 @@ static int set_path(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "after", "SEQ", "only the events after that one (0: all)", set_after },
-    { 'o', "output", "FILE", "write it there instead of to standard output", set_path },
+    { 0, "after", "SEQ", "only events after this one (0: all)", set_after },
+    { 'o', "output", "FILE", "write to this file instead of standard output", set_path },
     { 0 },
 };
 
@@ -102,7 +102,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 static const struct command export_command = {
     .name = "journal export",
     .usage = "[OPTIONS]",
-    .help = "Print every event, one JSON object a line, for mgpu-sim (administrators)",
+    .help = "Print all events, one JSON object per line, for mgpu-sim (administrators)",
     .tables = { rows },
     .options_size = sizeof(struct export_options),
     .takes_nothing = true,
@@ -114,6 +114,6 @@ static const struct command *const actions[] = { &export_command, NULL };
 const struct command command_journal = {
     .name = "journal",
     .usage = "export [OPTIONS]",
-    .help = "Export the events of this box, for mgpu-sim",
+    .help = "Export the events of this machine for mgpu-sim",
     .actions = actions,
 };

@@ -78,15 +78,15 @@ static int set_raw(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row follow_rows[] = {
-    { 'f', "follow", NULL, "go on until the job ends", set_follow },
+    { 'f', "follow", NULL, "continue until the job ends", set_follow },
     { 0 },
 };
 
 static const struct option_row rows[] = {
-    { 'n', "lines", "N", "only the last N lines, and what follows them", set_lines },
-    { 0, "rank", "N", "of a job on several nodes: only the output on node N, from 0 on", set_rank },
-    { 0, "raw", NULL, "every byte, also when a terminal's output is not printed on a terminal", set_raw },
-    { 0, "strip", NULL, "leave out colours and other terminal control sequences", set_strip },
+    { 'n', "lines", "N", "only the last N lines, and everything after them", set_lines },
+    { 0, "rank", "N", "for a job on several nodes: only the output of rank N, from 0", set_rank },
+    { 0, "raw", NULL, "every byte, even if terminal output is not printed on a terminal", set_raw },
+    { 0, "strip", NULL, "remove colours and other terminal control sequences", set_strip },
     { 0 },
 };
 
@@ -272,7 +272,7 @@ static int advance(struct log *log, bool is_readable, struct error *err)
     if (r > 0)
         r = on_complete(log, err);
     if (r == -EPIPE)
-        return error_set(err, r, "nobody reads the output");
+        return error_set(err, r, "the reader of the output has gone");
     if (r < 0 && err->code == 0)
         return error_set_errno(err, r, "cannot write the output");
     return r;
@@ -433,10 +433,10 @@ static int run_follow(struct call *call, int argc, char **argv, struct error *er
 const struct command command_logs = {
     .name = "logs",
     .usage = "[OPTIONS] JOB...",
-    .help = "Print the output of jobs so far; -f goes on until they end",
-    .detail =
-        "The bytes are those that the job wrote. --strip takes terminal control sequences out, for a log of\n"
-        "somebody whom you do not trust.",
+    .help = "Print the output of jobs so far; -f continues until they end",
+    .detail = "The output is printed unchanged. --strip removes terminal control sequences, for logs of "
+              "users you do\n"
+              "not trust.",
     .tables = { follow_rows, rows },
     .options_size = sizeof(struct logs_options),
     .takes_jobs = true,

@@ -66,7 +66,7 @@ static int set_yes(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row fence_rows[] = {
-    { 'y', "yes", NULL, "do not ask", set_yes },
+    { 'y', "yes", NULL, "do not ask for confirmation", set_yes },
     { 0 },
 };
 
@@ -79,7 +79,7 @@ static bool is_confirmed(int argc, char **argv)
         (void)fprintf(stderr, "%s %s", i > 0 ? "," : "", name);
     }
     (void)fprintf(
-        stderr, " %s off? A job that still runs there will run twice. [y/N] ", argc > 1 ? "are" : "is");
+        stderr, " %s off? A job that is still running there will run twice. [y/N] ", argc > 1 ? "are" : "is");
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
@@ -87,8 +87,8 @@ static int run_fence(struct call *call, int argc, char **argv, struct error *err
 {
     const struct fence_options *options = call->options;
     if (argc > 0 && !options->is_yes && isatty(STDIN_FILENO) != 1) {
-        (void)error_set(err, -EINVAL, "cannot ask whether it is off: standard input is no terminal");
-        return error_hint(err, "add -y when you have made sure");
+        (void)error_set(err, -EINVAL, "cannot ask for confirmation: standard input is not a terminal");
+        return error_hint(err, "make sure that it is off, then use -y");
     }
     if (argc > 0 && !options->is_yes && !is_confirmed(argc, argv))
         return error_set(err, -ECANCELED, "nothing was fenced");
@@ -98,7 +98,7 @@ static int run_fence(struct call *call, int argc, char **argv, struct error *err
 static const struct command fence_command = {
     .name = "node fence",
     .usage = "[OPTIONS] NODE...",
-    .help = "Say that these nodes are off: what ran there has ended (operators)",
+    .help = "Confirm that these nodes are off: their attempts have ended (operators)",
     .tables = { maintenance_reason_rows, fence_rows },
     .options_size = sizeof(struct fence_options),
     .complete_operand = complete_nodes,
@@ -108,7 +108,7 @@ static const struct command fence_command = {
 static const struct command drain_command = {
     .name = "node drain",
     .usage = "[OPTIONS] NODE...",
-    .help = "Start nothing new on these nodes (operators)",
+    .help = "Start no new jobs on these nodes (operators)",
     .tables = { maintenance_rows, maintenance_wait_rows },
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_nodes,
@@ -118,7 +118,7 @@ static const struct command drain_command = {
 static const struct command resume_command = {
     .name = "node resume",
     .usage = "NODE...",
-    .help = "Use these nodes again (operators)",
+    .help = "Put these nodes back into service (operators)",
     .options_size = sizeof(struct maintenance_options),
     .complete_operand = complete_nodes,
     .run = run_resume,
@@ -130,6 +130,6 @@ static const struct command *const actions[] = { &drain_command, &resume_command
 const struct command command_node = {
     .name = "node",
     .usage = "drain|resume|fence|forget NODE... | token",
-    .help = "Take nodes out of use and put them back; let machines join",
+    .help = "Take nodes out of service and resume them; let machines join",
     .actions = actions,
 };

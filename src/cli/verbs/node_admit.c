@@ -55,15 +55,15 @@ static int set_force(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row token_rows[] = {
-    { 0, "expires", "TIME", "how long it is valid (1h)", set_expires },
-    { 0, "host", "HOST", "how nodes reach this machine (its host name)", set_host },
-    { 0, "node", "NODE", "good only for a node of this name", set_node },
-    { 0, "replace", "NODE", "for the machine that takes the place of this node", set_replace },
+    { 0, "expires", "TIME", "validity (1h)", set_expires },
+    { 0, "host", "HOST", "address at which nodes reach this machine (its host name)", set_host },
+    { 0, "node", "NODE", "valid only for a node with this name", set_node },
+    { 0, "replace", "NODE", "for a machine that replaces this node", set_replace },
     { 0 },
 };
 
 static const struct option_row forget_rows[] = {
-    { 0, "force", NULL, "also while jobs are there", set_force },
+    { 0, "force", NULL, "even if the node has jobs", set_force },
     { 0 },
 };
 
@@ -72,8 +72,7 @@ static void say_what_next(const struct call *call, const char *ticket, const jso
     if (call->is_quiet || isatty(STDERR_FILENO) == 0)
         return;
     (void)fprintf(stderr,
-        "  good once, until %s. On the machine that is to become a node, as root:\n"
-        "  mgpu-agent --join '%s' --detach\n",
+        "  valid once, until %s. On the new node, as root:\n  mgpu-agent --join '%s' --detach\n",
         field_text(answer, "expires_at"), ticket);
 }
 
@@ -84,7 +83,7 @@ static int run_token(struct call *call, int argc, char **argv, struct error *err
     int64_t expires_ms = options->expires_ms > 0 ? options->expires_ms : HOUR_MS;
     const char *node = options->replace != NULL ? options->replace : options->node;
     if (options->replace != NULL && options->node != NULL)
-        return error_set(err, -EINVAL, "--replace names the node: --node is too much");
+        return error_set(err, -EINVAL, "--replace already names the node: omit --node");
     (void)argc, (void)argv;
     (void)json_object_set_new(body, "expires_s", json_integer((json_int_t)(expires_ms / 1000)));
     if (options->host != NULL)
@@ -102,7 +101,7 @@ static int run_token(struct call *call, int argc, char **argv, struct error *err
         return EXIT_OK;
     }
     if (ticket == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud has no token");
+        return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     (void)printf("%s\n", ticket);
     say_what_next(call, ticket, answer);
     return EXIT_OK;
@@ -133,8 +132,8 @@ static int run_forget(struct call *call, int argc, char **argv, struct error *er
 const struct command node_token_command = {
     .name = "node token",
     .usage = "[OPTIONS]",
-    .help = "Print what lets one more machine join (administrators)",
-    .detail = "Prints HOST:PORT#TOKEN for mgpu-agent --join. It is valid for one machine, for an hour.",
+    .help = "Print a token for one more machine (administrators)",
+    .detail = "Prints HOST:PORT#TOKEN for mgpu-agent --join, valid for one machine and one hour.",
     .tables = { token_rows },
     .options_size = sizeof(struct admit_options),
     .takes_nothing = true,
@@ -144,7 +143,7 @@ const struct command node_token_command = {
 const struct command node_forget_command = {
     .name = "node forget",
     .usage = "[OPTIONS] NODE...",
-    .help = "These machines are no nodes any more (administrators)",
+    .help = "Remove nodes (administrators)",
     .tables = { forget_rows },
     .options_size = sizeof(struct admit_options),
     .complete_operand = complete_nodes,

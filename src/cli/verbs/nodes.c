@@ -28,7 +28,7 @@ static int set_watch(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
+    { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
 };
 
@@ -73,13 +73,13 @@ static const struct list_column columns[] = {
     { "node", "NODE", "its name", "name", false, 0, NULL },
     { "state", "STATE", "up, unreachable, down, drained or fenced, and why", "state", false, 1,
         render_state },
-    { "gpus", "GPUS", "GPUs it has", "gpus", true, 0, NULL },
-    { "drained", "DRAINED", "GPUs that mgpu has taken out of use", "gpus_drained", true, 0, NULL },
-    { "cpus", "CPUS", "CPUs it has", "cpus", true, 0, NULL },
-    { "mem", "MEM", "host memory it has", "memory_bytes", true, 0, render_memory },
-    { "backend", "BACKEND", "how it talks to its GPUs", "gpu_backend", false, 0, NULL },
-    { "address", "ADDRESS", "where it dialled from; -: this machine", "address", false, 0, NULL },
-    { "since", "SINCE", "when it came or went", "since", false, 0, render_since },
+    { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
+    { "drained", "DRAINED", "GPUs taken out of service by mgpu", "gpus_drained", true, 0, NULL },
+    { "cpus", "CPUS", "number of CPUs", "cpus", true, 0, NULL },
+    { "mem", "MEM", "host memory", "memory_bytes", true, 0, render_memory },
+    { "backend", "BACKEND", "GPU backend", "gpu_backend", false, 0, NULL },
+    { "address", "ADDRESS", "address it connected from; -: this machine", "address", false, 0, NULL },
+    { "since", "SINCE", "time of the last connect or disconnect", "since", false, 0, render_since },
     { "version", "VERSION", "version of its agent", "version", false, 0, NULL },
     { 0 },
 };
@@ -139,7 +139,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_nodes = {
     .name = "nodes",
     .usage = "[OPTIONS] [NODE...]",
-    .help = "Show the nodes and what they have",
+    .help = "List the nodes and their resources",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct nodes_options),
     .list = &kind,

@@ -59,9 +59,10 @@ static int set_checkpointed(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'p', "progress", "N", "how much is done: 0.4, or 40%", set_progress },
-    { 's', "status", "TEXT", "a few words on what it does", set_status },
-    { 'c', "checkpointed", NULL, "its work is saved: it can be ended without loss", set_checkpointed },
+    { 'p', "progress", "N", "fraction done: 0.4, or 40%", set_progress },
+    { 's', "status", "TEXT", "short status text", set_status },
+    { 'c', "checkpointed", NULL, "the job has saved its work and can be ended without loss",
+        set_checkpointed },
     { 0 },
 };
 
@@ -70,19 +71,19 @@ static int open_pipe(struct error *err)
     struct stat st;
     const char *path = getenv("MGPU_NOTIFY");
     if (path == NULL || path[0] == '\0') {
-        (void)error_set(err, -EINVAL, "MGPU_NOTIFY is not set: this is no job of mgpu");
-        return error_hint(err, "it is for commands that mgpu runs: mgpu run -- ...");
+        (void)error_set(err, -EINVAL, "MGPU_NOTIFY is not set: this is not an mgpu job");
+        return error_hint(err, "this command is for use inside jobs: mgpu run -- ...");
     }
     /* Without a reader this does not wait for one. */
     _cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 && errno != ENXIO && errno != ENOENT)
         return error_set_errno(err, -errno, "cannot open %s", path);
     if (fd < 0) {
-        (void)error_set(err, -ESRCH, "nobody listens at MGPU_NOTIFY=%s", path);
-        return error_hint(err, "the variable is that of a job that is over, or runs elsewhere");
+        (void)error_set(err, -ESRCH, "no reader for MGPU_NOTIFY=%s", path);
+        return error_hint(err, "the variable belongs to a job that has ended or runs elsewhere");
     }
     if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
-        return error_set(err, -EINVAL, "MGPU_NOTIFY=%s is no pipe", path);
+        return error_set(err, -EINVAL, "MGPU_NOTIFY=%s is not a pipe", path);
     return take_fd(&fd);
 }
 
@@ -99,7 +100,7 @@ static int write_whole(int fd, const struct buffer *text, struct error *err)
         if (errno != EAGAIN && errno != EINTR)
             return error_set_errno(err, -errno, "cannot write to MGPU_NOTIFY");
         if (left_ms <= 0)
-            return error_set(err, -ETIMEDOUT, "nobody reads at MGPU_NOTIFY, and it is full");
+            return error_set(err, -ETIMEDOUT, "MGPU_NOTIFY is full and has no reader");
         (void)poll(&wanted, 1, (int)left_ms);
     }
 }
@@ -116,7 +117,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (options->is_checkpointed)
         buffer_append_text(&text, "CHECKPOINTED\n");
     if (text.length == 0) {
-        (void)error_set(err, -EINVAL, "there is nothing to say");
+        (void)error_set(err, -EINVAL, "nothing to report");
         return error_hint(err, "mgpu notify --progress 0.4 --status 'epoch 3'");
     }
     _cleanup_close_ int fd = open_pipe(err);
@@ -127,8 +128,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_notify = {
     .name = "notify",
     .usage = "[--progress N] [--status TEXT] [--checkpointed]",
-    .help = "Within a job: say how far it is, or that its work is saved",
-    .detail = "Writes to the pipe that MGPU_NOTIFY names, as echo PROGRESS=0.4 > \"$MGPU_NOTIFY\" does.",
+    .help = "Inside a job: report progress, a status, or a checkpoint",
+    .detail = "Writes to the pipe named by MGPU_NOTIFY, like echo PROGRESS=0.4 > \"$MGPU_NOTIFY\".",
     .tables = { rows },
     .options_size = sizeof(struct notify_options),
     .takes_nothing = true,

@@ -32,8 +32,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     r = ps_show(call, buffer_text(&path), &(struct ps_choice){ 0 }, stdout, err);
     if (r < 0)
         return r;
-    (void)fputs("\nmgpu run -g 1 -- COMMAND   run something\n"
-                "mgpu ps -a                 everybody's jobs\n"
+    (void)fputs("\n"
+                "mgpu run -g 1 -- COMMAND   run something\n"
+                "mgpu ps -a                 all users' jobs\n"
                 "mgpu help                  all commands\n",
         stdout);
     return EXIT_OK;

@@ -26,8 +26,8 @@ static const char *fault_advice(const json_t *job)
 {
     uint32_t xid = (uint32_t)field_integer(json_object_get(job, "usage"), "xid", 0);
     if (xid_class_of(xid) == XID_APPLICATION)
-        return "Most often the program is at fault: compute-sanitizer finds the place.";
-    return "The GPU was at fault, and is out of use now: submit the job again.";
+        return "Usually the program is at fault: compute-sanitizer finds the location.";
+    return "The GPU was at fault, and is out of service now: submit the job again.";
 }
 
 /* What an end means for whoever asks "and now?"; NULL: the outcome says it all. */
@@ -38,22 +38,18 @@ static const char *advice_of(const json_t *job)
         const char *text;
     } rows[] = {
         { END_TIME_LIMIT,
-            "It was still running at its time limit: ask for more with -t, or save its state more often." },
+            "It was still running at its time limit: request more with -t, or save its state more often." },
         { END_IDLE_TIMEOUT,
-            "It left its GPUs or its terminal unused for longer than it may. If that was intended: "
-            "--idle-ok, "
-            "where the site allows it, or a longer --tty-idle. If its work was done: let the command exit." },
-        { END_UNKNOWN,
-            "Both processes that would have seen its end were killed, so nobody knows its status." },
-        { END_OOM,
-            "Nothing was wrong with its command but its memory: ask for more with -M, or let it use less." },
-        { END_REBOOT, "Its node went down with it. Nothing is known of what it did last." },
-        { END_NODE_LOST, "Its node was lost while it ran. With --requeue-on node-lost it would have gone on "
-                         "elsewhere." },
+            "It left its GPUs or its terminal unused for too long. If that was intended: --idle-ok, if the "
+            "site allows it, or a longer --tty-idle. If its work was done: let the command exit." },
+        { END_UNKNOWN, "Both processes that could have seen its end were killed, so its status is unknown." },
+        { END_OOM, "It exceeded its memory limit: request more with -M, or let it use less." },
+        { END_REBOOT, "Its node went down with it. Its last actions are not known." },
+        { END_NODE_LOST,
+            "Its node was lost while it ran. With --requeue-on node-lost it would have been requeued." },
         { END_START_FAILED, "Its command never ran." },
         { END_SETUP_FAILED, "The setup command failed, so its command never ran." },
-        { END_DEADLINE,
-            "Nothing that suited it was free before its deadline: mgpu why tells while it waits." },
+        { END_DEADLINE, "No suitable GPUs were free before its deadline: see mgpu why while a job waits." },
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
@@ -89,14 +85,14 @@ static void print_resources(const struct jobs_pages *pages, const json_t *job, c
         (void)printf("Its GPUs were %s.\n", sentence);
     if (field_number(usage, "idle_gpu_seconds", 0) >= 1) {
         format_duration((int64_t)(field_number(usage, "idle_gpu_seconds", 0) * 1000), text, sizeof(text));
-        (void)printf("GPU time that it held and did not use: %s.\n", text);
+        (void)printf("GPU time allocated but not used: %s.\n", text);
     }
     if (peak > 0) {
         format_size((uint64_t)peak, text, sizeof(text));
-        (void)printf("It used at most %s of host memory", text);
+        (void)printf("Peak host memory: %s", text);
         if (field_integer(job, "memory", 0) > 0) {
             format_size((uint64_t)field_integer(job, "memory", 0), text, sizeof(text));
-            (void)printf(", of %s that it may use", text);
+            (void)printf(" of %s allowed", text);
         }
         (void)fputs(".\n", stdout);
     }
@@ -165,7 +161,7 @@ static int explain(struct call *call, const char *id, void *arg, struct error *e
     if (r < 0)
         return r;
     if (!job_is_done(job)) {
-        (void)error_set(err, -EALREADY, "job %s is not over", id);
+        (void)error_set(err, -EALREADY, "job %s has not ended", id);
         return error_hint(err, "mgpu show %s", id);
     }
     if (call->is_json) {
@@ -185,7 +181,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_postmortem = {
     .name = "postmortem",
     .usage = "JOB...",
-    .help = "Tell what happened to ended jobs: how they ended, what they used, their last lines",
+    .help = "Summarize ended jobs: how they ended, what they used, their last lines",
     .takes_jobs = true,
     .job_states = "done,failed,cancelled",
     .run = run,

@@ -81,14 +81,14 @@ static int set_watch(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of everybody, not only yours", set_everybody },
-    { 'u', "user", "USER", "jobs of that user", set_user },
+    { 'a', "all-users", NULL, "jobs of all users", set_everybody },
+    { 'u', "user", "USER", "jobs of this user", set_user },
     { 's', "state", "LIST", "only these states: queued,held,starting,running,stopping,done,failed,cancelled",
         set_states },
-    { 'n', "name", "GLOB", "only jobs whose name fits", set_name },
-    { 0, "ended", NULL, "ended jobs of any age too, not only of the last hour", set_ended },
-    { 0, "elements", NULL, "each ended element of an array, not one line for all of them", set_elements },
-    { 'w', "watch", "[SECONDS]", "show it again and again (2)", set_watch },
+    { 'n', "name", "GLOB", "only jobs whose name matches", set_name },
+    { 0, "ended", NULL, "include ended jobs of any age", set_ended },
+    { 0, "elements", NULL, "one row per ended array element, not one for all of them", set_elements },
+    { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
 };
 
@@ -181,7 +181,7 @@ static void tell_whose(const struct call *call, const json_t *jobs, bool has_use
     if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
         return;
     _cleanup_free_ char *own = selector_own_user(), *shown = text_escape(own, NAME_SHOWN_MAX);
-    talk_line("no jobs of %s now; mgpu ps -a shows everybody's", shown);
+    talk_line("no jobs of %s; mgpu ps -a shows all users' jobs", shown);
 }
 
 static void print_summary(const struct screen *screen, const json_t *jobs, size_t dropped, FILE *out)
@@ -321,7 +321,7 @@ const struct command command_ps = {
     .aliases = { "queue", "list", "ls", "squeue" },
     .usage = "[OPTIONS] [JOB...]",
     .help = "List jobs: waiting, running, and ended in the last hour",
-    .detail = "Yours, or everybody's with -a. Output in a pipe is never cut and has no colour.",
+    .detail = "Yours, or all users' with -a. Output in a pipe is never cut and has no colour.",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct ps_options),
     .takes_jobs = true,

@@ -55,7 +55,7 @@ static int set_users(void *target, const char *value, struct error *err)
     (void)json_object_set_new(body_of(target), "users", users);
     for (char *name = NULL; (name = strsep(&rest, ",")) != NULL;) {
         if (name[0] == '\0')
-            return error_set(err, -EINVAL, "--users: '%.60s' holds an empty name", value);
+            return error_set(err, -EINVAL, "--users: '%.60s' contains an empty name", value);
         if (json_array_append_new(users, json_string(name)) < 0)
             return error_set(err, -EINVAL, "--users: a name is not UTF-8 text");
     }
@@ -95,12 +95,12 @@ static int set_name(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row add_rows[] = {
-    { 'g', "gpus", "N", "so many GPUs, whichever are best", set_gpus },
-    { 'G', "gpu-ids", "LIST", "or exactly these: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
-    { 'u', "users", "LIST", "for these users: ada,bo", set_users },
-    { 0, "from", "TIME", "from then: 18:00, 'Fri 18:00', +2h (now)", set_from },
-    { 0, "for", "TIME", "for so long: 12h, 2-00:00:00", set_for },
-    { 'J', "name", "NAME", "name in lists", set_name },
+    { 'g', "gpus", "N", "number of GPUs", set_gpus },
+    { 'G', "gpu-ids", "LIST", "or exactly these GPUs: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
+    { 'u', "users", "LIST", "users of the reservation: ada,bo", set_users },
+    { 0, "from", "TIME", "start: 18:00, 'Fri 18:00', +2h (now)", set_from },
+    { 0, "for", "TIME", "duration: 12h, 2-00:00:00", set_for },
+    { 'J', "name", "NAME", "job name", set_name },
     { 0 },
 };
 
@@ -109,13 +109,13 @@ static int check_add(const json_t *body, struct error *err)
     bool has_count = json_object_get(body, "gpus") != NULL,
          has_ids = json_object_get(body, "gpu_ids") != NULL;
     if (has_count && has_ids)
-        return error_set(err, -EINVAL, "give --gpus or --gpu-ids, but not both");
+        return error_set(err, -EINVAL, "--gpus and --gpu-ids cannot be combined");
     if (!has_count && !has_ids)
-        return error_set(err, -EINVAL, "say which GPUs: --gpus 2 or --gpu-ids 0,1");
+        return error_set(err, -EINVAL, "no GPUs given: --gpus 2 or --gpu-ids 0,1");
     if (json_object_get(body, "users") == NULL)
-        return error_set(err, -EINVAL, "say for whom: --users ada,bo");
+        return error_set(err, -EINVAL, "no users given: --users ada,bo");
     if (json_object_get(body, "for_s") == NULL)
-        return error_set(err, -EINVAL, "say for how long: --for 12h");
+        return error_set(err, -EINVAL, "no duration given: --for 12h");
     return 0;
 }
 
@@ -174,11 +174,11 @@ static char *render_until(const struct view *view, const json_t *row, enum color
 static const struct list_column columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
     { "name", "NAME", "its name", "name", false, 2, NULL },
-    { "gpus", "GPUS", "how many GPUs", "gpus", true, 0, NULL },
+    { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
     { "gpu_ids", "WHERE", "which GPUs", "gpu_ids", false, 0, NULL },
-    { "users", "USERS", "for whom", NULL, false, 1, render_users },
-    { "from", "FROM", "when it begins", "from", false, 0, render_from },
-    { "until", "UNTIL", "when it ends", "until", false, 0, render_until },
+    { "users", "USERS", "its users", NULL, false, 1, render_users },
+    { "from", "FROM", "start", "from", false, 0, render_from },
+    { "until", "UNTIL", "end", "until", false, 0, render_until },
     { "state", "STATE", "planned or active", "state", false, 0, NULL },
     { 0 },
 };
@@ -218,8 +218,8 @@ static int run_rm(struct call *call, int argc, char **argv, struct error *err)
 static const struct command add_command = {
     .name = "reserve add",
     .usage = "--gpus N|--gpu-ids LIST --users LIST --for TIME [OPTIONS]",
-    .help = "Keep GPUs for some users, and print the number of the reservation (operators)",
-    .detail = "What the users do not use of it others may, with jobs that end before they need it back.",
+    .help = "Reserve GPUs for some users, and print the number of the reservation (operators)",
+    .detail = "Other users' jobs can use reserved GPUs if they end before the GPUs are needed.",
     .tables = { add_rows },
     .options_size = sizeof(struct add_options),
     .takes_nothing = true,
@@ -240,7 +240,7 @@ static const struct command list_command = {
 static const struct command rm_command = {
     .name = "reserve rm",
     .usage = "NUMBER...",
-    .help = "Give reservations up (operators)",
+    .help = "Remove reservations (operators)",
     .complete_operand = complete_reservations,
     .run = run_rm,
 };
@@ -250,6 +250,6 @@ static const struct command *const actions[] = { &add_command, &list_command, &r
 const struct command command_reserve = {
     .name = "reserve",
     .usage = "add|list|rm ...",
-    .help = "Keep GPUs for some users for some time",
+    .help = "Reserve GPUs for some users and some time",
     .actions = actions,
 };

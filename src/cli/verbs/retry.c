@@ -41,8 +41,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_retry = {
     .name = "retry",
     .usage = "JOB...",
-    .help = "Submit copies of jobs that have ended, and print their ids",
-    .detail = "A copy asks for what the job asked for at its end, but waits for no job and no time.",
+    .help = "Submit copies of ended jobs, and print their numbers",
+    .detail = "A copy has the final request of the job, without dependencies, begin time and deadline.",
     .takes_jobs = true,
     .job_states = "done,failed,cancelled",
     .run = run,

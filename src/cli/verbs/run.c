@@ -48,11 +48,11 @@ static int set_ctrl_c(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'd', "detach", NULL, "print the job's number and leave it to itself, like submit", set_detach },
-    { 'i', "interactive", NULL, "on a terminal, with the input that comes here", set_interactive },
+    { 'd', "detach", NULL, "print the job number and return, like submit", set_detach },
+    { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
     { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
         set_ctrl_c },
-    { 0, "detach-keys", "KEYS", "keys that leave it running: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
     { 0 },
 };
 
@@ -85,16 +85,17 @@ const struct command command_run = {
     .usage = "[OPTIONS] [--] COMMAND [ARGUMENT...]",
     .help = "Wait for GPUs, run a command in the foreground, and exit with its status",
     .detail =
-        "Typed on a terminal, the command has a terminal of its own and this one is joined to it: every key\n"
-        "goes to the command, Ctrl-] and d leaves it running, Ctrl-] and ? shows more. The job goes on\n"
-        "when this terminal is lost; mgpu attach comes back to it.\n"
-        "Otherwise the output of the command appears on standard output, and Ctrl-C is passed on as SIGINT;\n"
-        "again within two seconds asks the job to end, and once more kills it.\n"
-        "Ctrl-C while it waits cancels it.\n"
-        "One word with blanks or shell characters is run by /bin/sh -c.\n"
-        "Exit status: the command's own, 128+N when signal N ended it, 125 when mgpu itself failed,\n"
-        "124 when its time limit ended it, 137 when it ran out of memory,\n"
-        "126 or 127 when the command could not be executed or was not found, 130 after Ctrl-C.",
+        "On a terminal, the command gets a terminal of its own, to which this one is attached: all keys go "
+        "to\n"
+        "the command, Ctrl-] d detaches, Ctrl-] ? shows more keys. The job survives the loss of this\n"
+        "terminal; mgpu attach reattaches.\n"
+        "Otherwise the output appears on standard output, and Ctrl-C is forwarded as SIGINT; a second one\n"
+        "within two seconds ends the job, and a third kills it.\n"
+        "Ctrl-C while the job waits cancels it.\n"
+        "A single word with blanks or shell characters is run by /bin/sh -c.\n"
+        "Exit status: that of the command, 128+N if signal N killed it, 125 if mgpu itself failed,\n"
+        "124 if it reached its time limit, 137 if it ran out of memory,\n"
+        "126 or 127 if the command could not be executed or was not found, 130 after Ctrl-C.",
     .makes_jobs = true,
     .tables = { submit_rows, rows },
     .options_size = sizeof(struct run_options),

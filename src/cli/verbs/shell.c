@@ -31,7 +31,7 @@ static int set_keys(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "detach-keys", "KEYS", "keys that leave it running: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
     { 0 },
 };
 
@@ -74,10 +74,10 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_shell = {
     .name = "shell",
     .usage = "[OPTIONS]",
-    .help = "Wait for GPUs and open a shell that has them, for two hours unless -t says otherwise",
+    .help = "Wait for GPUs and open a shell on them, for two hours unless -t is given",
     .detail =
-        "Ctrl-] and d leaves it running; mgpu attach comes back to it. It is ended when nothing was typed\n"
-        "or shown for 30 minutes, which it says a minute before; --tty-idle sets another time, or none.\n"
+        "Ctrl-] d detaches; mgpu attach reattaches. The shell is ended after 30 minutes without input or\n"
+        "output, with a warning a minute before; --tty-idle sets another time, or none.\n"
         "Exit status: that of the shell.",
     .makes_jobs = true,
     .tables = { submit_rows, rows },

@@ -34,7 +34,7 @@ static int set_output(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     if (strcmp(value, "json") != 0)
-        return error_set(err, -EINVAL, "-o: '%.40s' is not json", value);
+        return error_set(err, -EINVAL, "-o: '%.40s' is not supported, only json", value);
     call->is_json = true;
     return 0;
 }
@@ -55,8 +55,8 @@ static int set_script(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 'o', "output", "json", "the server's JSON", set_output },
-    { 'E', "env", NULL, "the environment of the job too", set_env },
-    { 0, "script", NULL, "the script that was submitted, and nothing else", set_script },
+    { 'E', "env", NULL, "include the environment of the job", set_env },
+    { 0, "script", NULL, "print only the submitted script", set_script },
     { 0 },
 };
 
@@ -110,9 +110,9 @@ static void print_lease(const struct page *page)
     if (!field_is_known(page->job, "lease_pid"))
         return;
     (void)fprintf(page->out,
-        "%-10s process %" PRId64
-        ", started outside mgpu: its GPUs are booked while it lives\n%-10s not confined"
-        " to them, output not collected, no exit status; cancel lets it go, cancel --kill ends it\n",
+        "%-10s process %" PRId64 ", started outside mgpu: its GPUs are reserved until it ends\n"
+        "%-10s not confined, output not collected, no exit status; cancel releases it, cancel --kill ends "
+        "it\n",
         "adopted", field_integer(page->job, "lease_pid", 0), "");
 }
 
@@ -157,26 +157,26 @@ static void print_request(const struct page *page)
     _cleanup_free_ char *request = why_request(page->job);
     buffer_append_text(&text, request);
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
-    append_text_of(&text, page->job, "warn_signal", ", warned by ");
+    append_text_of(&text, page->job, "warn_signal", ", signal before the limit: ");
     append_span_of(&text, page->job, "grace_s", ", grace ");
     if (json_is_true(json_object_get(page->job, "checkpoint")))
-        buffer_append_text(&text, ", saves its work when told to");
+        buffer_append_text(&text, ", checkpoints on request");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
-        buffer_append_text(&text, ", queued again when its time is up");
+        buffer_append_text(&text, ", requeued at the time limit");
     if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
-        buffer_append_text(&text, ", queued again when its node is lost");
+        buffer_append_text(&text, ", requeued if the node is lost");
     if (field_integer(page->job, "retry", 0) > 0)
-        buffer_printf(&text, ", tried again up to %" PRId64 " times", field_integer(page->job, "retry", 0));
+        buffer_printf(&text, ", retried up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "own_priority")))
         buffer_append_text(&text, " among its owner's jobs");
     if (json_is_true(json_object_get(page->job, "preemptible")))
-        buffer_append_text(&text, ", gives way to others");
-    append_span_of(&text, page->job, "idle_timeout_s", ", ended when its GPUs are unused for ");
-    append_span_of(&text, page->job, "tty_idle_s", ", ended when its terminal is unused for ");
+        buffer_append_text(&text, ", preemptible");
+    append_span_of(&text, page->job, "idle_timeout_s", ", ended if its GPUs are unused for ");
+    append_span_of(&text, page->job, "tty_idle_s", ", ended if its terminal is unused for ");
     if (json_is_true(json_object_get(page->job, "idle_ok")))
-        buffer_append_text(&text, ", may leave its GPUs unused");
+        buffer_append_text(&text, ", exempt from idle handling");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
         buffer_append_text(&text, ", ended if its dependency can never be satisfied");
     show_print_line(page, "asks for", buffer_text(&text));
@@ -238,7 +238,7 @@ static void print_conditions(const struct page *page)
         show_print_line(page, "not begun", "none: all elements have started");
     print_tries(page);
     if (field_integer(page->job, "preemptions", 0) > 0)
-        (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "gave way",
+        (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "preempted",
             field_integer(page->job, "preemptions", 0),
             field_integer(page->job, "preemptions", 0) == 1 ? "" : "s");
 }
@@ -305,7 +305,7 @@ static void print_use(const struct page *page)
         return;
     format_duration((int64_t)(field_number(page->job, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
     format_size((uint64_t)field_integer(page->job, "max_rss_bytes", 0), memory, sizeof(memory));
-    (void)fprintf(page->out, "%-10s %s of processor time, %s of memory at most\n", "used", cpu, memory);
+    (void)fprintf(page->out, "%-10s %s of CPU time, peak memory %s\n", "used", cpu, memory);
 }
 
 static void print_said(const struct page *page)
@@ -346,10 +346,10 @@ static void print_viewers(const struct page *page)
     {
         _cleanup_free_ char *user = field_shown(viewer, "user");
         bool is_read_only = json_is_true(json_object_get(viewer, "read_only"));
-        buffer_printf(&text, "%s%s%s", i > 0 ? ", " : "", user, is_read_only ? " (only looks)" : "");
+        buffer_printf(&text, "%s%s%s", i > 0 ? ", " : "", user, is_read_only ? " (read-only)" : "");
     }
     if (json_is_true(json_object_get(page->job, "tty")))
-        show_print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "nobody looks at it");
+        show_print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "no viewers");
 }
 
 /* Of a job on several nodes: each part, what it came to, and where its output is. */
@@ -474,9 +474,9 @@ static int show_script(struct call *call, const char *id, struct error *err)
     if (text != NULL)
         return fputs(text, stdout) < 0 ? error_set_errno(err, -errno, "cannot print the script") : 0;
     if (json_object_get(job, "argv") == NULL)
-        return error_set(err, -EPERM, "the script of job %s is for its owner to read", id);
-    (void)error_set(err, -ENOENT, "job %s runs no script that was submitted", id);
-    return error_hint(err, "mgpu show %s says what it runs", id);
+        return error_set(err, -EPERM, "the script of job %s can only be read by its owner", id);
+    (void)error_set(err, -ENOENT, "job %s has no submitted script", id);
+    return error_hint(err, "mgpu show %s shows its command", id);
 }
 
 static int show(struct call *call, const char *id, void *arg, struct error *err)
@@ -525,7 +525,7 @@ const struct command command_show = {
     .name = "show",
     .aliases = { "describe" },
     .usage = "[OPTIONS] JOB...",
-    .help = "Show everything about jobs: request, timeline, events, how it ended",
+    .help = "Show all details of jobs: request, timeline, events, result",
     .tables = { rows },
     .options_size = sizeof(struct show_options),
     .takes_jobs = true,

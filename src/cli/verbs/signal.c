@@ -23,14 +23,14 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
 {
     _cleanup_json_ json_t *body = json_object();
     if (argc < 2) {
-        (void)error_set(err, -EINVAL, "no signal is named");
+        (void)error_set(err, -EINVAL, "no signal given");
         return error_hint(err, "mgpu signal %.60s USR1", argc > 0 ? argv[0] : "JOB");
     }
     const char *word = argv[argc - 1];
     int signal = signal_find(word);
     if (signal == 0) {
-        (void)error_set(err, -EINVAL, "'%.60s' is no signal", word);
-        return error_hint(err, "the signal comes last: mgpu signal %.60s USR1", argv[0]);
+        (void)error_set(err, -EINVAL, "'%.60s' is not a signal", word);
+        return error_hint(err, "give the signal last: mgpu signal %.60s USR1", argv[0]);
     }
     (void)json_object_set_new(body, "signal", json_string(word));
     const char *name = signal_name(signal);
@@ -64,22 +64,22 @@ static int run_suspend(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     int status = jobs_post_each(call, argc, argv, "suspend", body, "is suspended", err);
     if (status == EXIT_OK && !call->is_quiet && !call->is_json)
-        talk_line(
-            "it keeps its GPUs and their memory, and its time limit goes on; mgpu continue lets it go on");
+        talk_line("it keeps its GPUs and their memory, and its time limit keeps counting; mgpu continue "
+                  "resumes it");
     return status;
 }
 
 static int run_continue(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
-    return jobs_post_each(call, argc, argv, "continue", body, "goes on", err);
+    return jobs_post_each(call, argc, argv, "continue", body, "is resumed", err);
 }
 
 const struct command command_suspend = {
     .name = "suspend",
     .usage = "JOB...",
-    .help = "Let running jobs stand still; they keep their GPUs",
-    .detail = "All processes of the job get SIGSTOP. Its time limit goes on.",
+    .help = "Suspend running jobs; they keep their GPUs",
+    .detail = "All processes of the job get SIGSTOP. Its time limit keeps counting.",
     .takes_jobs = true,
     .job_states = "running",
     .run = run_suspend,
@@ -88,7 +88,7 @@ const struct command command_suspend = {
 const struct command command_continue = {
     .name = "continue",
     .usage = "JOB...",
-    .help = "Let suspended jobs go on",
+    .help = "Resume suspended jobs",
     .takes_jobs = true,
     .job_states = "running",
     .run = run_continue,
@@ -121,14 +121,14 @@ static int run_requeue(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
-    return jobs_post_each(call, argc, argv, "requeue", body, "goes back to the end of the queue", err);
+    return jobs_post_each(call, argc, argv, "requeue", body, "is moved to the end of the queue", err);
 }
 
 const struct command command_requeue = {
     .name = "requeue",
     .usage = "[OPTIONS] JOB...",
-    .help = "End running jobs and queue them again, at the end",
-    .detail = "The job keeps its id and gets its next attempt. A job that has ended: mgpu retry.",
+    .help = "End running jobs and requeue them at the end",
+    .detail = "The job keeps its number and starts a new attempt. For ended jobs, use mgpu retry.",
     .tables = { requeue_rows },
     .options_size = sizeof(struct requeue_options),
     .takes_jobs = true,

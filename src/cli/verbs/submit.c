@@ -22,7 +22,7 @@ static int set_list(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     if (call->layer != NULL)
-        return error_set(err, -EINVAL, "--file belongs on the command line");
+        return error_set(err, -EINVAL, "--file is only allowed on the command line");
     ((struct submit_options *)call->options)->list = value;
     return 0;
 }
@@ -42,9 +42,10 @@ static int set_in_place(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row many_rows[] = {
-    { 0, "file", "FILE", "a job for each line, which is a command; - is standard input", set_list },
-    { 0, "in-place", NULL, "run a script where it is, as it is when the job starts", set_in_place },
-    { 0, "sweep", "NAME=VALUES", "a job for each value: lr=0.1,0.01 seed=1-5; may be repeated", add_sweep },
+    { 0, "file", "FILE", "submit one job per line of this file; - is standard input", set_list },
+    { 0, "in-place", NULL, "run a script from its file, in its state at the start of the job", set_in_place },
+    { 0, "sweep", "NAME=VALUES", "submit one job per value: lr=0.1,0.01 seed=1-5; can be repeated",
+        add_sweep },
     { 0 },
 };
 
@@ -95,13 +96,13 @@ static int make_plan(struct call *call, int argc, char **argv, struct plan *plan
 {
     const struct submit_options *options = call->options;
     if (options->list != NULL && argc > 0)
-        return error_set(err, -EINVAL, "--file has the commands; '%.60s' is one too many", argv[0]);
+        return error_set(err, -EINVAL, "the commands are in --file; unexpected '%.60s'", argv[0]);
     if (options->list != NULL)
         return command_file_read(call, options->list, plan, err);
     if (argc == 0 || !job_file_is_one(argv[0]))
         return add_words(call, argc, argv, plan, err);
     if (argc > 1)
-        return error_set(err, -EINVAL, "%.60s has the commands; '%.60s' is one too many", argv[0], argv[1]);
+        return error_set(err, -EINVAL, "the commands are in %.60s; unexpected '%.60s'", argv[0], argv[1]);
     return job_file_read(call, argv[0], plan, err);
 }
 
@@ -115,12 +116,12 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_submit = {
     .name = "submit",
     .usage = "[OPTIONS] [--] COMMAND|SCRIPT|JOBS.yaml [ARGUMENT...]",
-    .help = "Queue a command, print the number of its job, and return",
-    .detail = "When the number is printed the job is stored and will run, whatever restarts meanwhile.\n"
-              "One word with blanks or shell characters is run by /bin/sh -c.\n"
-              "Each element of an array finds its number in MGPU_ARRAY_INDEX.\n"
-              "Lines such as '#MGPU -g 2 -t 4h' at the head of a script are read; the command line counts\n"
-              "more. See SCRIPTS AND FILES in mgpu-submit(1).",
+    .help = "Queue a command, print the job number, and return",
+    .detail = "Once the number is printed, the job is stored and will run, regardless of restarts.\n"
+              "A single word with blanks or shell characters is run by /bin/sh -c.\n"
+              "Array elements find their index in MGPU_ARRAY_INDEX.\n"
+              "Option lines such as '#MGPU -g 2 -t 4h' at the head of a script are read; the command line\n"
+              "overrides them. See SCRIPTS AND FILES in mgpu-submit(1).",
     .makes_jobs = true,
     .tables = { submit_rows, many_rows },
     .options_size = sizeof(struct submit_options),

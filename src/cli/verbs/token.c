@@ -46,9 +46,9 @@ static int set_expires(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "name", "NAME", "what it is for, to recognise it by (cli)", set_name },
-    { 0, "expires", "TIME", "how long it is valid (30d)", set_expires },
-    { 0, "host", "HOST", "how the other machine reaches this one (its host name)", set_host },
+    { 0, "name", "NAME", "name to recognise the token by (cli)", set_name },
+    { 0, "expires", "TIME", "validity (30d)", set_expires },
+    { 0, "host", "HOST", "address at which the other machine reaches this one (its host name)", set_host },
     { 0 },
 };
 
@@ -56,13 +56,13 @@ static void say_what_next(const struct call *call, const char *api)
 {
     if (call->is_quiet)
         return;
-    (void)fprintf(
-        stderr, "  it acts as you: keep it in ~/.config/mgpu/token, mode 600, on the other machine\n");
+    (void)fprintf(stderr,
+        "  it grants your rights: store it in ~/.config/mgpu/token, mode 600, on the other machine\n");
     if (api != NULL)
         (void)fprintf(stderr, "  and there: export MGPU_HOST='%s'\n", api);
     else
-        (void)fprintf(stderr, "  other machines cannot reach this mgpud: it needs --listen with an address "
-                              "that is not loopback\n");
+        (void)fprintf(stderr,
+            "  other machines cannot reach this mgpud: it needs --listen with a non-loopback address\n");
 }
 
 static int run_create(struct call *call, int argc, char **argv, struct error *err)
@@ -84,7 +84,7 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
         return EXIT_OK;
     }
     if (token == NULL)
-        return error_set(err, -EBADMSG, "the answer of mgpud has no token");
+        return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     (void)printf("%s\n", token);
     say_what_next(call, field_text(answer, "api"));
     return EXIT_OK;
@@ -93,7 +93,7 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
 static const struct command create_command = {
     .name = "token create",
     .usage = "[OPTIONS]",
-    .help = "Print a token with which another machine or program acts as you",
+    .help = "Print a token with which another machine or program can act as you",
     .tables = { rows },
     .options_size = sizeof(struct token_options),
     .takes_nothing = true,
@@ -114,7 +114,7 @@ static int set_all(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row list_rows[] = {
-    { 'a', "all", NULL, "those of all users (administrators)", set_all },
+    { 'a', "all", NULL, "tokens of all users (administrators)", set_all },
     { 0 },
 };
 
@@ -132,10 +132,10 @@ static char *render_expires(const struct view *view, const json_t *row, enum col
 
 static const struct list_column columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
-    { "name", "NAME", "what it is for", "name", false, 1, NULL },
-    { "user", "USER", "as whom it acts", "user", false, 0, NULL },
-    { "created", "CREATED", "when it was made", "created_at", false, 0, render_created },
-    { "expires", "EXPIRES", "when it expires", "expires_at", false, 0, render_expires },
+    { "name", "NAME", "description", "name", false, 1, NULL },
+    { "user", "USER", "its user", "user", false, 0, NULL },
+    { "created", "CREATED", "creation time", "created_at", false, 0, render_created },
+    { "expires", "EXPIRES", "expiry time", "expires_at", false, 0, render_expires },
     { 0 },
 };
 
@@ -156,7 +156,7 @@ static int run_list(struct call *call, int argc, char **argv, struct error *err)
 static const struct command list_command = {
     .name = "token list",
     .usage = "[OPTIONS]",
-    .help = "List your tokens that are good",
+    .help = "List your valid tokens",
     .tables = { call_list_rows, list_rows },
     .options_size = sizeof(struct list_options),
     .takes_nothing = true,
@@ -183,11 +183,11 @@ static int find_named(const json_t *tokens, const char *name, int64_t *ret, stru
     }
     if (count == 0) {
         (void)error_set(err, -ENOENT, "you have no token named %s", shown);
-        return error_hint(err, "`mgpu token list` shows them");
+        return error_hint(err, "list them with `mgpu token list`");
     }
     if (count > 1) {
         (void)error_set(err, -EINVAL, "%zu tokens are named %s: %s", count, shown, buffer_text(&numbers));
-        return error_hint(err, "give the number of the one that you mean");
+        return error_hint(err, "give the number instead");
     }
     *ret = found;
     return 0;
@@ -229,7 +229,7 @@ static int run_revoke(struct call *call, int argc, char **argv, struct error *er
 static const struct command revoke_command = {
     .name = "token revoke",
     .usage = "NAME|NUMBER...",
-    .help = "Make tokens worthless, at once",
+    .help = "Revoke tokens, effective at once",
     .complete_operand = complete_tokens,
     .run = run_revoke,
 };
@@ -239,6 +239,6 @@ static const struct command *const actions[] = { &create_command, &list_command,
 const struct command command_token = {
     .name = "token",
     .usage = "create|list|revoke ...",
-    .help = "Make, list and revoke tokens for the API",
+    .help = "Create, list and revoke API tokens",
     .actions = actions,
 };

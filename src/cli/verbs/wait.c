@@ -49,9 +49,9 @@ static int set_all(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "any", NULL, "until the first one is over: prints its number and exits like it", set_any },
-    { 0, "all", NULL, "until all are over, which is usual", set_all },
-    { 0, "timeout", "TIME", "give up after that long, with exit status 124", set_timeout },
+    { 0, "any", NULL, "wait for the first to end, print its number and exit with its status", set_any },
+    { 0, "all", NULL, "wait for all jobs (default)", set_all },
+    { 0, "timeout", "TIME", "give up after this time, with exit status 124", set_timeout },
     { 0 },
 };
 
@@ -114,9 +114,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_wait = {
     .name = "wait",
     .usage = "[OPTIONS] JOB...",
-    .help = "Wait until jobs are over, and exit like the last one that did not end with 0",
-    .detail =
-        "With --any the first one that ends is enough: its number is printed, and the status is its own.",
+    .help = "Wait until jobs have ended, and exit like the last one that did not exit with 0",
+    .detail = "With --any, wait for the first one to end: print its number and exit with its status.",
     .tables = { rows },
     .options_size = sizeof(struct wait_options),
     .is_job_status = true,

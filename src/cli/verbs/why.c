@@ -39,8 +39,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_why = {
     .name = "why",
     .usage = "JOB...",
-    .help = "Say why jobs wait, until when, and what would start them now",
-    .detail = "Every blocker is listed, not only the first. A time is a forecast, with what it is based on.",
+    .help = "Show why jobs wait, until when, and what would start them now",
+    .detail = "All reasons are listed, not only the first. Times are forecasts, with their basis.",
     .takes_jobs = true,
     .job_states = "queued,held",
     .run = run,

@@ -127,9 +127,9 @@ static int read_acquire(struct request *request, struct job_spec *spec, struct e
     if (r < 0)
         return r;
     if (wish.pid == 0)
-        return error_set(err, -EINVAL, "pid: the number of a process of yours is missing");
+        return error_set(err, -EINVAL, "pid is missing: the number of one of your processes");
     if (wish.num_gpus == 0)
-        return error_set(err, -EINVAL, "num_gpus: at least one GPU is to be acquired");
+        return error_set(err, -EINVAL, "num_gpus: at least one GPU is required");
     spec->ask.lease_pid = wish.pid;
     spec->ask.gpus = wish.num_gpus;
     return submit_check_owner(request, true, err);

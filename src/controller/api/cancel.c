@@ -57,7 +57,7 @@ static void cancel(struct request *request, const struct job *job)
         return;
     }
     if (is_kill && job->ask->lease_pid != 0 &&
-        !jobs_check(request, ACTION_KILL, job, "end its process, only let go of it"))
+        !jobs_check(request, ACTION_KILL, job, "end its process, only release it"))
         return;
     request->on_answer = on_cancelled;
     (is_kill ? core_cancel_process : core_cancel)(request->serve->controller->core, clock_boot_ms(),

@@ -53,7 +53,7 @@ static int read_signal(struct request *request, int *ret, struct error *err)
     *ret = name != NULL ? signal_find(name) : 0;
     if (*ret != 0)
         return 0;
-    (void)error_set(err, -EINVAL, "signal: %s%.60s", name != NULL ? "there is no signal " : "it is missing",
+    (void)error_set(err, -EINVAL, "signal: %s%.60s", name != NULL ? "unknown signal " : "it is missing",
         name != NULL ? name : "");
     return error_hint(err, "a name such as USR1, or a number");
 }
@@ -114,7 +114,7 @@ static void requeue(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
-    if (!jobs_check(request, ACTION_CONTROL, job, "put it back into the queue"))
+    if (!jobs_check(request, ACTION_CONTROL, job, "requeue it"))
         return;
     int r = read_grace(request, &grace_ms, &err);
     if (!begin(request, job, r, &err))

@@ -46,7 +46,7 @@ static int read_time(const char *text, const char *what, int64_t *ret_ms, struct
     }
     int r = parse_duration(text, what, &ago_ms, err);
     if (r < 0)
-        return error_hint(err, "write RFC 3339, or how long ago: 12h, 7d");
+        return error_hint(err, "use RFC 3339 or an age: 12h, 7d");
     *ret_ms = clock_wall_ms() > ago_ms ? clock_wall_ms() - ago_ms : 0;
     return 0;
 }
@@ -58,7 +58,7 @@ static int read_outcomes(const char *text, uint32_t *ret, struct error *err)
     if (r < 0)
         return error_hint(err, "done, failed or cancelled");
     if ((states & ~(1U << JOB_DONE)) != 0)
-        return error_set(err, -EINVAL, "state: only jobs that ended have a history: done, failed, cancelled");
+        return error_set(err, -EINVAL, "state: only ended jobs are listed: done, failed, cancelled");
     *ret = over;
     return 0;
 }
@@ -71,7 +71,7 @@ static int read_filter(struct request *request, struct ended_filter *filter, str
     if (r == 0)
         r = read_time(query_get(query, "until"), "until", &filter->until_ms, err);
     if (r == 0 && filter->until_ms <= filter->since_ms)
-        r = error_set(err, -EINVAL, "until: there is no time between since and until");
+        r = error_set(err, -EINVAL, "until must be after since");
     if (r == 0)
         r = read_outcomes(query_get(query, "state"), &filter->outcomes, err);
     if (r == 0 && user != NULL)

@@ -105,8 +105,8 @@ static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool 
     struct request *request = arg;
     struct error err = { 0 };
     if (!request_is_over(request) && is_cut) {
-        (void)error_set(&err, -EINVAL, "that makes more than %u sums", ENDED_SUMS_MAX);
-        (void)error_hint(&err, "take a later since, or one user");
+        (void)error_set(&err, -EINVAL, "more than %u sums", ENDED_SUMS_MAX);
+        (void)error_hint(&err, "use a later since, or one user");
         request_reply_problem(request, &err);
     } else if (!request_is_over(request)) {
         reply(request, sums, count);
@@ -129,7 +129,7 @@ void ended_sum(struct request *request, const struct ended_filter *filter, const
     int r =
         found == ENDED_BYS ? error_set(&err, -EINVAL, "by: '%.40s' is not user, group, day or node", by) : 0;
     if (r == 0 && query_get(&request->query, "limit") != NULL)
-        r = error_set(&err, -EINVAL, "limit: sums are of all jobs; give it without by");
+        r = error_set(&err, -EINVAL, "limit cannot be combined with by");
     if (r == 0)
         r = users_take(request->serve->users, request->who.uid, SHARE_LISTS, 1, &err);
     if (r < 0) {

@@ -28,7 +28,7 @@ struct api_gate {
 static void on_session_end(void *arg, const char *label, const struct error *err)
 {
     if (err->code != 0)
-        log_debug("a client of the API: %s", err->message);
+        log_debug("API client: %s", err->message);
 }
 
 static void on_open(void *arg, SSL *ssl, int fd)
@@ -36,7 +36,7 @@ static void on_open(void *arg, SSL *ssl, int fd)
     struct api_gate *gate = arg;
     int plain = -1;
     if (tls_sessions_count(gate->sessions, NULL) >= API_SESSIONS_MAX) {
-        log_warning("a client of the API is refused: there are %u on other machines", API_SESSIONS_MAX);
+        log_warning("API client refused: %u clients on other machines", API_SESSIONS_MAX);
         SSL_free(ssl);
         (void)close(fd);
         return;

@@ -118,7 +118,7 @@ static int read_since(const char *text, int64_t now_s, int64_t *ret_s, struct er
     } else {
         int r = text != NULL ? parse_duration(text, "since", &ms, err) : 0;
         if (r < 0)
-            return error_hint(err, "write RFC 3339, or how long ago: 10m, 7d as 168h");
+            return error_hint(err, "use RFC 3339 or an age: 10m, 7d as 168h");
         *ret_s = now_s - ms / 1000;
     }
     if (*ret_s >= now_s)
@@ -184,7 +184,7 @@ static int read_question(
         return 0;
     (void)error_set(err, -EINVAL, "%zu points of %zu GPUs are more than %d", ret->points, answering->n_gpus,
         LIMIT_HISTORY_POINTS);
-    return error_hint(err, "take a longer step, a later since or one gpu");
+    return error_hint(err, "use a longer step, a later since or one gpu");
 }
 
 void handle_history(struct request *request)

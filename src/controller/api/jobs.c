@@ -71,7 +71,7 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
     if (view->job->state != JOB_STOPPING || until_ms == 0)
         return NULL;
     format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
-    (void)snprintf(text, REASON_SIZE, "waiting for its checkpoint, at most %s more", left);
+    (void)snprintf(text, REASON_SIZE, "waiting for its checkpoint, at most another %s", left);
     return text;
 }
 
@@ -148,9 +148,9 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
     if (core_may(&request->who, action, job))
         return true;
     struct error err = { 0 };
-    (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you may not %s", job->id,
+    (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you are not allowed to %s", job->id,
         jobs_owner(request->serve, job), what);
-    (void)error_hint(&err, "its owner may, and %s",
+    (void)error_hint(&err, "only its owner can, or %s",
         role_permits(ROLE_OPERATOR, action, false) ? "operators" : "administrators");
     request_reply_problem(request, &err);
     return false;
@@ -180,7 +180,7 @@ static int unknown_state(const char *text, size_t length, struct error *err)
     _cleanup_free_ char *word = xstrndup(text, length);
     _cleanup_free_ char *shown = text_escape(word, 40);
     const char *nearest = text_nearest(word, known);
-    (void)error_set(err, -EINVAL, "there is no state '%s'", shown);
+    (void)error_set(err, -EINVAL, "unknown state '%s'", shown);
     if (nearest != NULL)
         return error_hint(err, "did you mean '%s'?", nearest);
     return error_hint(err, "queued, starting, running, stopping, done, failed or cancelled");

@@ -287,7 +287,7 @@ static void open_log(struct request *request, const struct job *job)
     const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
-        (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is away",
+        (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is not connected",
             name != NULL ? name : "(none)", job->id);
         (void)error_hint(&err, "the file is %s", path);
         request_reply_problem(request, &err);
@@ -328,21 +328,21 @@ static void await_start(struct request *request, const struct job *job)
         return;
     }
     if (job_node_count(job) > 0 && log->rank >= job_node_count(job)) {
-        (void)error_set(&err, -ENOENT, "job %" PRIu64 " has %zu node%s: there is no rank %u", job->id,
+        (void)error_set(&err, -ENOENT, "job %" PRIu64 " has %zu node%s: no such rank: %u", job->id,
             job_node_count(job), job_node_count(job) == 1 ? "" : "s", log->rank);
         request_reply_problem(request, &err);
         return;
     }
     if (job->ask->lease_pid != 0) {
         (void)error_set(&err, -ENOENT,
-            "job %" PRIu64 " is the adopted process %" PRIu32 ": its output does not go through mgpu",
-            job->id, job->ask->lease_pid);
+            "job %" PRIu64 " is the adopted process %" PRIu32 ": mgpu does not collect its output", job->id,
+            job->ask->lease_pid);
         request_reply_problem(request, &err);
         return;
     }
     if (job->state == JOB_DONE) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " has no output: it never started", job->id);
-        (void)error_hint(&err, "mgpu show %" PRIu64 " tells why", job->id);
+        (void)error_hint(&err, "mgpu show %" PRIu64 " shows why", job->id);
         request_reply_problem(request, &err);
         return;
     }

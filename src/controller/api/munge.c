@@ -42,7 +42,7 @@ static void on_claim(void *arg, const struct munge_claim *claim, const struct er
         if (claim == NULL) {
             request_reply_problem(request, err);
         } else if (!is_for(request, claim)) {
-            (void)error_set(&other, -ENOKEY, "this MUNGE credential was made for another request or mgpud");
+            (void)error_set(&other, -ENOKEY, "this MUNGE credential is for another request or mgpud");
             request_reply_problem(request, &other);
         } else {
             request->who = (struct identity){ .is_known = true, .uid = claim->uid, .gid = claim->gid };
@@ -59,8 +59,8 @@ void munge_identify(struct request *request, const char *authorization, void (*n
     struct error err = { 0 };
     request->who = (struct identity){ 0 };
     if (desk == NULL) {
-        (void)error_set(&err, -ENOKEY, "this mgpud takes no MUNGE credentials");
-        (void)error_hint(&err, "mgpud --munge on, or a token: mgpu token create");
+        (void)error_set(&err, -ENOKEY, "this mgpud does not accept MUNGE credentials");
+        (void)error_hint(&err, "use mgpud --munge on, or a token: mgpu token create");
         request_reply_problem(request, &err);
         return;
     }

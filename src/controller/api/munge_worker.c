@@ -192,8 +192,8 @@ static void on_deadline(int fd, short what, void *arg)
     if (is_ours)
         free_question(question);
     event_free(deadline);
-    (void)error_set(&err, -ECOMM, "munged has not answered within a second");
-    (void)error_hint(&err, "systemctl status munge, where mgpud runs");
+    (void)error_set(&err, -ECOMM, "munged did not respond within a second");
+    (void)error_hint(&err, "check systemctl status munge on mgpud's machine");
     on_answer(asker, NULL, &err);
 }
 
@@ -241,7 +241,7 @@ void munge_worker_free(struct munge_worker *desk)
     if (desk == NULL)
         return;
     struct room *room = desk->room;
-    (void)error_set(&err, -ECOMM, "mgpud ends");
+    (void)error_set(&err, -ECOMM, "mgpud is stopping");
     (void)pthread_mutex_lock(&room->mutex);
     room->is_closed = true;
     if (room->at_work != NULL && !room->is_abandoned) {
@@ -278,7 +278,7 @@ int munge_worker_ask(struct munge_worker *desk, const char *credential, munge_an
     (void)event_add(question->deadline, &wait);
     (void)pthread_mutex_lock(&room->mutex);
     if (room->waiting_count == WAITING_MAX) {
-        r = error_set(err, -ECOMM, "%u requests wait for munged already", WAITING_MAX);
+        r = error_set(err, -ECOMM, "%u requests are already waiting for munged", WAITING_MAX);
     } else {
         struct question **end = &room->waiting;
         while (*end != NULL)

@@ -75,7 +75,7 @@ static int check_body(const struct node_token_request *body, struct error *err)
     if (body->node != NULL && node_name_check(body->node, err) < 0)
         return err->code;
     if (body->replace && body->node == NULL)
-        return error_set(err, -EINVAL, "replace: say which node, too");
+        return error_set(err, -EINVAL, "replace requires node");
     return body->host == NULL ? 0 : address_parse(body->host, NODES_PORT, &unused, err);
 }
 
@@ -155,7 +155,7 @@ static void on_forgotten(void *arg, bool is_done)
     if (!request_is_over(request) && is_done) {
         request_reply_json(request, 200, json_object());
     } else if (!request_is_over(request)) {
-        (void)error_set(&err, -ENOSPC, "the disk is full: after a restart mgpud knows the node again");
+        (void)error_set(&err, -ENOSPC, "the disk is full: after a restart of mgpud the node exists again");
         request_reply_problem(request, &err);
     }
     request_unref(request);
@@ -193,7 +193,7 @@ void handle_forget(struct request *request)
         request_reply_problem(request, &err);
         return;
     }
-    log_warning("node %s is forgotten, as uid %u wishes", request->name, request->who.uid);
+    log_warning("node %s removed by uid %u", request->name, request->who.uid);
     request_ref(request);
     registry_forget(controller->registry, request->name, on_forgotten, request);
     node_listener_cut(controller->node_listener, request->name);

@@ -81,7 +81,7 @@ static int make_wish(struct request *request, const struct reserve_request *aske
     int64_t now_ms = clock_wall_ms();
     *ret = (struct cluster_change){ .kind = CHANGE_RESERVE, .from_ms = asked->from };
     if ((asked->gpus > 0) == (asked->gpu_ids != NULL))
-        return error_set(err, -EINVAL, "a reservation says either how many GPUs (gpus) or which (gpu_ids)");
+        return error_set(err, -EINVAL, "a reservation needs either gpus or gpu_ids");
     if (asked->for_s <= 0 || asked->for_s > LIMIT_RESERVE_S)
         return error_set(
             err, -ERANGE, "for_s: %" PRId64 " is outside 1 to %d", asked->for_s, LIMIT_RESERVE_S);

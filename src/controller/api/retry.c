@@ -64,7 +64,7 @@ static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
     if (request_is_over(request)) {
         job_spec_free(spec);
     } else if (spec == NULL) {
-        (void)error_set(&err, -ENOENT, "what job %" PRIu64 " ran is not known any more", request->job);
+        (void)error_set(&err, -ENOENT, "the request of job %" PRIu64 " is no longer known", request->job);
         request_reply_problem(request, &err);
     } else {
         renew(spec, request->work);
@@ -86,13 +86,13 @@ static int check(const struct request *request, const struct job *job, struct er
     if (job->state != JOB_DONE) {
         (void)error_set(
             err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
-        return error_hint(err, "mgpu requeue %" PRIu64 " ends it and queues it again", job->id);
+        return error_hint(err, "mgpu requeue %" PRIu64 " ends and requeues it", job->id);
     }
     if (job->ask->lease_pid != 0)
         return error_set(
-            err, -EINVAL, "job %" PRIu64 " was a lease: there is no command to run again", job->id);
+            err, -EINVAL, "job %" PRIu64 " was an adopted process: it has no command to run again", job->id);
     if (store_is_full(request->serve->controller->store))
-        return error_set(err, -ENOSPC, "there is no space left to store new jobs");
+        return error_set(err, -ENOSPC, "no space left to store new jobs");
     return 0;
 }
 

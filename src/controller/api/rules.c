@@ -75,7 +75,7 @@ static int read_name(json_t *body, char **ret, struct error *err)
     if (name == NULL)
         return 0;
     if (!json_is_string(name) || json_string_length(name) == 0 || json_string_length(name) > SPEC_NAME_MAX)
-        return error_set(err, -EINVAL, "name must be a text of 1 to %u bytes", SPEC_NAME_MAX);
+        return error_set(err, -EINVAL, "name must be a string of 1 to %u bytes", SPEC_NAME_MAX);
     *ret = xstrdup(json_string_value(name));
     (void)json_object_del(body, "name");
     return 0;

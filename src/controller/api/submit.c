@@ -22,12 +22,12 @@ int submit_check_owner(const struct request *request, bool is_lease, struct erro
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
     if (!controller->is_root && uid != controller->admin_uid) {
-        (void)error_set(err, -EPERM, "this mgpud runs as %s and starts only that user's jobs",
+        (void)error_set(err, -EPERM, "this mgpud runs as %s and only starts jobs of that user",
             usernames_name(request->serve->names, controller->admin_uid));
-        return error_hint(err, "start your own with `mgpud --detach`, or ask for one that root starts");
+        return error_hint(err, "start your own with `mgpud --detach`, or use one started by root");
     }
     if (controller->is_root && uid == 0 && !is_lease && !controller->options.allow_root_jobs) {
-        (void)error_set(err, -EPERM, "jobs of root are refused here");
+        (void)error_set(err, -EPERM, "jobs of root are not allowed");
         return error_hint(err, "submit as an ordinary user, or start mgpud with --allow-root-jobs");
     }
     return 0;
@@ -44,7 +44,8 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     if (r == 0 && spec->ask.lease_pid != 0)
         return 0;
     if (r == 0 && spec->cwd == NULL && usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
-        r = error_set(err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home", request->who.uid);
+        r = error_set(
+            err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home directory", request->who.uid);
     return r == 0 ? job_spec_validate(spec, err) : r;
 }
 
@@ -156,11 +157,11 @@ void handle_submit(struct request *request)
     if (r == 0)
         r = submit_check_owner(request, spec->ask.lease_pid != 0, &err);
     if (r == 0 && is_dry && spec->ask.lease_pid != 0)
-        r = error_set(&err, -EINVAL, "a lease cannot be tried out: dry_run is for jobs that run a command");
+        r = error_set(&err, -EINVAL, "dry_run is not available for adopted processes");
     if (r == 0 && store_is_full(controller->store) && !is_dry) {
-        r = error_set(&err, -ENOSPC, "there is no space left to store new jobs in %s",
+        r = error_set(&err, -ENOSPC, "no space left to store new jobs in %s",
             controller->options.state_dir != NULL ? controller->options.state_dir : "the state directory");
-        (void)error_hint(&err, "running jobs go on; submit again when there is space");
+        (void)error_hint(&err, "running jobs are not affected; submit again when there is space");
     }
     if (r < 0) {
         job_spec_free(spec);

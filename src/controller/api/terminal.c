@@ -115,7 +115,7 @@ static void on_stream(void *arg, struct bufferevent *stream, const struct messag
     }
     if (stream == NULL) {
         (void)error_set(
-            &err, -EHOSTDOWN, "the node did not answer for job %" PRIu64 " in time", request->job);
+            &err, -EHOSTDOWN, "the node did not respond for job %" PRIu64 " in time", request->job);
         (void)error_hint(&err, "mgpu doctor shows whether its agent works");
     } else {
         int code = -EHOSTDOWN;
@@ -173,7 +173,7 @@ static int check_state(const struct job *job, struct error *err)
     (void)error_set(
         err, -ENOTCONN, "job %" PRIu64 " is %s, not running yet", job->id, job_state_name(job->state));
     return error_hint(err,
-        "mgpu logs -f %" PRIu64 " waits for its output, mgpu why %" PRIu64 " says why it waits", job->id,
+        "mgpu logs -f %" PRIu64 " waits for its output; mgpu why %" PRIu64 " shows why it waits", job->id,
         job->id);
 }
 
@@ -189,9 +189,8 @@ static int check_rights(struct request *request, const struct job *job, struct e
             client->is_exec ? "run something in it" : "use its terminal");
     if (!controller->options.may_watch_terminals) {
         (void)error_set(err, -EPERM,
-            "job %" PRIu64 " belongs to %s, and administrators do not look at terminals here", job->id,
-            owner);
-        return error_hint(err, "a site allows it with watch-terminals: true");
+            "job %" PRIu64 " belongs to %s, and administrators may not view terminals here", job->id, owner);
+        return error_hint(err, "enable it with watch-terminals: true");
     }
     client->is_read_only = true;
     return 0;
@@ -208,10 +207,11 @@ static const struct core_node *find_node(
     if (node != NULL && node->is_up)
         return node;
     if (name == NULL)
-        (void)error_set(err, -ENOENT, "job %" PRIu64 " has %zu node%s: there is no rank %" PRIu64, job->id,
+        (void)error_set(err, -ENOENT, "job %" PRIu64 " has %zu node%s: no such rank: %" PRIu64, job->id,
             job_node_count(job), job_node_count(job) == 1 ? "" : "s", client->rank);
     else
-        (void)error_set(err, -EHOSTDOWN, "node %s, on which job %" PRIu64 " runs, is away", name, job->id);
+        (void)error_set(
+            err, -EHOSTDOWN, "node %s, on which job %" PRIu64 " runs, is not connected", name, job->id);
     return NULL;
 }
 
@@ -238,7 +238,7 @@ static int check_upgrade(const struct request *request, struct error *err)
     const char *upgrade = http_message_header(&request->message, "upgrade");
     if (upgrade != NULL && strcasecmp(upgrade, PROTOCOL) == 0 && request->message.minor >= 1)
         return 0;
-    (void)error_set(err, -EINVAL, "this is no plain request: the connection becomes a terminal");
+    (void)error_set(err, -EINVAL, "this request must upgrade the connection to a terminal");
     return error_hint(err, "send Connection: Upgrade and Upgrade: " PROTOCOL);
 }
 

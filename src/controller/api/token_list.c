@@ -50,7 +50,7 @@ void handle_tokens(struct request *request)
     bool is_all = false;
     int r = query_get_flag(&request->query, "all", &is_all, &err);
     if (r == 0 && is_all && !may_touch_others(request)) {
-        r = error_set(&err, -EPERM, "only administrators see the tokens of others");
+        r = error_set(&err, -EPERM, "only administrators can list other users' tokens");
         (void)error_hint(&err, "%s", CORE_ROLES_HINT);
     }
     if (r < 0) {
@@ -82,9 +82,9 @@ static void reply_revoked(struct request *request, uint64_t id, int result)
     struct error err = { 0 };
     if (result == -ENOENT) {
         (void)error_set(&err, result, "there is no token %" PRIu64 " of yours", id);
-        (void)error_hint(&err, "`mgpu token list` shows them");
+        (void)error_hint(&err, "list them with `mgpu token list`");
     } else if (result < 0) {
-        (void)error_set(&err, result, "token %" PRIu64 " is still good: the disk of the store is full", id);
+        (void)error_set(&err, result, "token %" PRIu64 " is still valid: the disk of the store is full", id);
     }
     if (result < 0)
         request_reply_problem(request, &err);

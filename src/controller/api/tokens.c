@@ -64,7 +64,7 @@ static void on_added(void *arg, uint64_t id)
         const struct making *making = request->work;
         struct error err = { 0 };
         if (id == 0) {
-            (void)error_set(&err, -EIO, "it is not known whether the token was stored");
+            (void)error_set(&err, -EIO, "the token may or may not have been stored");
             request_reply_problem(request, &err);
         } else {
             json_t *body = json_object();
@@ -85,8 +85,8 @@ static int read_making(struct request *request, struct making *making, struct er
     _cleanup_json_ json_t *body = NULL;
     making->body.expires_s = DEFAULT_EXPIRES_S;
     if (!connection_is_unix(request->connection)) {
-        (void)error_set(err, -EPERM, "tokens are made on the unix socket only");
-        return error_hint(err, "mgpu token create, on the machine itself");
+        (void)error_set(err, -EPERM, "tokens can only be created on the unix socket");
+        return error_hint(err, "run mgpu token create on the machine itself");
     }
     int r = request_parse_body(request, &body, err);
     if (r == 0)
@@ -95,7 +95,7 @@ static int read_making(struct request *request, struct making *making, struct er
         return r;
     const char *name = making->body.name;
     if (name == NULL || name[0] == '\0')
-        return error_set(err, -EINVAL, "name is missing: it tells you later what the token is for");
+        return error_set(err, -EINVAL, "name is missing: it identifies the token later");
     if (making->body.expires_s < 1 || making->body.expires_s > LIMIT_TOKEN_S)
         return error_set(
             err, -ERANGE, "expires_s: %" PRIu64 " is outside 1 to %d", making->body.expires_s, LIMIT_TOKEN_S);
@@ -141,7 +141,7 @@ static void reply_bad_token(struct request *request, const char *why)
 {
     struct error err = { 0 };
     (void)error_set(&err, -ENOKEY, "%s", why);
-    (void)error_hint(&err, "make a new one with `mgpu token create`");
+    (void)error_hint(&err, "create a new one with `mgpu token create`");
     request_reply_problem(request, &err);
 }
 
@@ -151,7 +151,7 @@ static void on_token(void *arg, const struct store_token *token)
     struct request *request = question->request;
     if (!request_is_over(request)) {
         if (token == NULL) {
-            reply_bad_token(request, "this token is not known or has expired");
+            reply_bad_token(request, "the token is unknown or has expired");
         } else {
             struct token_memory *memory = connection_token(request->connection);
             *memory = (struct token_memory){

@@ -35,7 +35,7 @@ static void on_timeout(int fd, short what, void *arg)
     struct error err = { 0 };
     core_forget(request->serve->controller->core, request);
     request->on_answer = NULL;
-    (void)error_set(&err, -ETIMEDOUT, "job %" PRIu64 " did not get there within %" PRId64 ".%03d s",
+    (void)error_set(&err, -ETIMEDOUT, "job %" PRIu64 " did not reach the state within %" PRId64 ".%03d s",
         request->job, wait->timeout_ms / 1000, (int)(wait->timeout_ms % 1000));
     request_reply_problem(request, &err);
 }
@@ -63,7 +63,7 @@ static void reply_job(struct request *request, const struct job *job)
         return;
     }
     struct error err = { 0 };
-    (void)error_set(&err, -EALREADY, "job %" PRIu64 " is over and will not get there any more", job->id);
+    (void)error_set(&err, -EALREADY, "job %" PRIu64 " has ended and can no longer reach the state", job->id);
     request_reply_problem(request, &err);
 }
 
@@ -108,8 +108,8 @@ static int read_level(const char *word, uint32_t *ret_level, struct error *err)
     for (*ret_level = IDLE_NONE + 1; *ret_level < IDLE_LEVELS; (*ret_level)++)
         if (strcmp(word, idle_level_name(*ret_level)) == 0)
             return 0;
-    (void)error_set(err, -EINVAL, "idle: '%.40s' is no level of idleness", word);
-    return error_hint(err, "none, told or yields");
+    (void)error_set(err, -EINVAL, "idle: unknown level '%.40s'", word);
+    return error_hint(err, "use none, told or yields");
 }
 
 static int read_wait(const struct request *request, struct wait *wait, struct error *err)

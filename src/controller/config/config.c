@@ -65,7 +65,7 @@ static int refuse_twice(const struct reader *reader, const yaml_node_t *mapping,
         const yaml_node_t *earlier = yaml_document_get_node(reader->document, other->key);
         if (text_equal(text_of(earlier), text_of(key)))
             return at(reader, key,
-                error_set(reader->err, -EINVAL, "'%.60s' stands in line %zu already", text_of(key),
+                error_set(reader->err, -EINVAL, "'%.60s' is already set in line %zu", text_of(key),
                     line_of(earlier)));
     }
     return 0;
@@ -78,7 +78,7 @@ static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn 
          r == 0 && pair < mapping->data.mapping.pairs.top; pair++) {
         const yaml_node_t *key = yaml_document_get_node(reader->document, pair->key);
         if (text_of(key) == NULL)
-            return at(reader, key, error_set(reader->err, -EINVAL, "a key is a word"));
+            return at(reader, key, error_set(reader->err, -EINVAL, "a key must be a word"));
         r = refuse_twice(reader, mapping, pair);
         if (r == 0)
             r = read(reader, key, yaml_document_get_node(reader->document, pair->value), arg);
@@ -90,8 +90,8 @@ static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn 
 static int pass_over(struct reader *reader, const yaml_node_t *node)
 {
     strings_take(&reader->options->warnings,
-        xasprintf("%s:%zu: %s: what is set for it is passed over until the settings are read again",
-            reader->path, line_of(node), reader->err->message));
+        xasprintf("%s:%zu: %s: its settings are ignored until the files are read again", reader->path,
+            line_of(node), reader->err->message));
     *reader->err = (struct error){ 0 };
     return 0;
 }
@@ -108,7 +108,7 @@ static int read_limit(
 {
     const struct account_name *account = arg;
     if (text_of(value) == NULL)
-        return at(reader, value, error_set(reader->err, -EINVAL, "a limit has a single value"));
+        return at(reader, value, error_set(reader->err, -EINVAL, "a limit must be a single value"));
     int r = settings_set_account(
         reader->options, account->is_group, account->name, text_of(key), text_of(value), reader->err);
     if (r < 0)
@@ -125,7 +125,7 @@ static int read_account(
     struct account_name account = { .is_group = *(const bool *)is_group, .name = text_of(key) };
     if (value->type != YAML_MAPPING_NODE)
         return at(reader, value,
-            error_set(reader->err, -EINVAL, "a mapping of limits belongs to '%.60s'", account.name));
+            error_set(reader->err, -EINVAL, "'%.60s' requires a mapping of limits", account.name));
     int r = each_pair(reader, value, read_limit, &account);
     return r == -ENOENT ? pass_over(reader, key) : r;
 }
@@ -135,7 +135,7 @@ static int read_account(
 static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role role)
 {
     if (text_of(who) == NULL)
-        return at(reader, who, error_set(reader->err, -EINVAL, "a user or group:NAME belongs here"));
+        return at(reader, who, error_set(reader->err, -EINVAL, "a user or group:NAME is expected here"));
     int r = roles_add(&reader->options->roles, text_of(who), role, reader->err);
     if (r < 0)
         return r == -ENOENT ? pass_over(reader, who) : at(reader, who, r);
@@ -162,14 +162,16 @@ static int read_role(struct reader *reader, const yaml_node_t *key, const yaml_n
     if (strcmp(text_of(key), "others") == 0)
         return read_others(reader, value);
     if (role == ROLES) {
-        (void)error_set(reader->err, -EINVAL, "there is no role '%.40s'", text_of(key));
-        (void)error_hint(reader->err, "viewer, user, operator, admin; and others: ROLE for everybody else");
+        (void)error_set(reader->err, -EINVAL, "unknown role '%.40s'", text_of(key));
+        (void)error_hint(
+            reader->err, "use viewer, user, operator or admin; others: ROLE applies to all other users");
         return at(reader, key, -EINVAL);
     }
     if (value->type == YAML_SCALAR_NODE)
         return add_to_role(reader, value, role);
     if (value->type != YAML_SEQUENCE_NODE)
-        return at(reader, value, error_set(reader->err, -EINVAL, "a list of users and groups belongs here"));
+        return at(
+            reader, value, error_set(reader->err, -EINVAL, "a list of users and groups is expected here"));
     int r = 0;
     for (const yaml_node_item_t *item = value->data.sequence.items.start;
          r == 0 && item < value->data.sequence.items.top; item++)
@@ -196,11 +198,12 @@ static int read_pair(struct reader *reader, const yaml_node_t *key, const yaml_n
         if (strcmp(sections[i].key, text_of(key)) != 0)
             continue;
         if (value->type != YAML_MAPPING_NODE)
-            return at(reader, key, error_set(reader->err, -EINVAL, "'%s' holds a mapping", sections[i].key));
+            return at(
+                reader, key, error_set(reader->err, -EINVAL, "'%s' must be a mapping", sections[i].key));
         return each_pair(reader, value, sections[i].read, sections[i].arg);
     }
     if (text_of(value) == NULL)
-        return at(reader, key, error_set(reader->err, -EINVAL, "a key and a single value belong here"));
+        return at(reader, key, error_set(reader->err, -EINVAL, "a key and a single value are expected here"));
     _cleanup_free_ char *origin = xasprintf("%s:%zu", reader->path, line_of(key));
     return at(reader, key, settings_set(reader->options, text_of(key), text_of(value), origin, reader->err));
 }
@@ -222,7 +225,7 @@ static int check_file(FILE *file, const char *path, struct error *err)
     if (fstat(fileno(file), &st) < 0)
         return error_set_errno(err, -errno, "cannot read %s", path);
     if (!S_ISREG(st.st_mode))
-        return error_set(err, -EINVAL, "%s is no file", path);
+        return error_set(err, -EINVAL, "%s is not a regular file", path);
     if (st.st_size > CONFIG_MAX)
         return error_set(
             err, -EFBIG, "%s has %lld bytes, more than %ld", path, (long long)st.st_size, CONFIG_MAX);
@@ -246,7 +249,7 @@ static int check_end(yaml_parser_t *parser, const char *path, struct error *err)
         return r;
     const yaml_node_t *root = yaml_document_get_root_node(&more);
     if (root != NULL)
-        r = error_set(err, -EINVAL, "%s:%zu: the file holds more than one document", path, line_of(root));
+        r = error_set(err, -EINVAL, "%s:%zu: the file contains more than one document", path, line_of(root));
     yaml_document_delete(&more);
     return r;
 }
@@ -277,7 +280,7 @@ int config_read(const char *path, struct controller_options *options, struct err
         return r;
     _cleanup_(yaml_parser_delete) yaml_parser_t parser = { 0 };
     if (yaml_parser_initialize(&parser) == 0)
-        return error_set(err, -ENOMEM, "%s: no memory for the parser", path);
+        return error_set(err, -ENOMEM, "%s: out of memory in the parser", path);
     yaml_parser_set_input_file(&parser, file);
     r = read_parsed(&parser, path, options, err);
     if (r == 0)

@@ -98,7 +98,7 @@ static int set_listen(void *target, const char *value, struct error *err)
     if (strcmp(value, "none") != 0 && address_parse(value, NULL, &unused, NULL) < 0) {
         (void)error_set(
             err, -EINVAL, "--listen: '%.60s' is not HOST:PORT with a port from 1 to 65535", value);
-        return error_hint(err, "write 127.0.0.1:9123, or none");
+        return error_hint(err, "use 127.0.0.1:9123, or none");
     }
     return replace(&((struct parsed *)target)->options->listen, value);
 }
@@ -145,8 +145,8 @@ static int set_munge(void *target, const char *value, struct error *err)
 {
     bool is_on = strcmp(value, "on") == 0;
     if (!is_on && strcmp(value, "off") != 0) {
-        (void)error_set(err, -EINVAL, "--munge: there is no '%.40s'", value);
-        return error_hint(err, "one of on, off");
+        (void)error_set(err, -EINVAL, "--munge: invalid value '%.40s'", value);
+        return error_hint(err, "use on or off");
     }
     ((struct parsed *)target)->options->is_munge_on = is_on;
     return 0;
@@ -198,7 +198,7 @@ static int set_cgroup(void *target, const char *value, struct error *err)
 {
     if (value[0] != '/') {
         (void)error_set(err, -EINVAL, "--cgroup: '%.60s' does not begin with '/'", value);
-        return error_hint(err, "name it as /proc/PID/cgroup does, such as /system.slice/mgpu-jobs.service");
+        return error_hint(err, "name it as in /proc/PID/cgroup, such as /system.slice/mgpu-jobs.service");
     }
     return replace(&((struct parsed *)target)->options->cgroup, value);
 }
@@ -210,7 +210,7 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     int r = is_auto ? 0 : parse_integer(value, "--pids-max", 0, PIDS_MAX, &number, err);
     if (r == 0 && number > 0 && number < PIDS_MIN)
         return error_set(
-            err, -ERANGE, "--pids-max: %d is less than the %d that any job needs", (int)number, PIDS_MIN);
+            err, -ERANGE, "--pids-max: %d is less than %d, the minimum for a job", (int)number, PIDS_MIN);
     return r < 0 ? r : replace(&((struct parsed *)target)->options->pids_max, value);
 }
 
@@ -270,44 +270,44 @@ static int set_version(void *target, const char *value, struct error *err)
 
 /* Rows that the configuration file may use as well. */
 static const struct option_row setting_rows[] = {
-    { 0, "state-dir", "DIR", "what must survive: store, unfetched exit records", set_state_dir },
+    { 0, "state-dir", "DIR", "persistent data: store, unfetched exit records", set_state_dir },
     { 0, "run-dir", "DIR", "sockets and the spool of running jobs", set_run_dir },
-    { 0, "log-dir", "home|DIR", "default place of job output: each user's home, or a directory",
-        set_log_dir },
-    { 0, "listen", "HOST:PORT|none", "serve the API on TCP too", set_listen, DEFAULT_LISTEN },
-    { 0, "nodes-listen", "HOST:PORT|none", "where further nodes dial in, once there is a token or a node",
+    { 0, "log-dir", "home|DIR", "location of job output: each user's home, or a directory", set_log_dir },
+    { 0, "listen", "HOST:PORT|none", "serve the API on TCP as well", set_listen, DEFAULT_LISTEN },
+    { 0, "nodes-listen", "HOST:PORT|none", "address for joining nodes, open once a token or node exists",
         set_nodes_listen, DEFAULT_NODES_LISTEN },
-    { 0, "munge", "on|off", "believe credentials of MUNGE over TCP", set_munge, "off" },
-    { 0, "munge-socket", "PATH", "where munged listens", set_munge_socket, "/run/munge/munge.socket.2" },
+    { 0, "munge", "on|off", "accept MUNGE credentials over TCP", set_munge, "off" },
+    { 0, "munge-socket", "PATH", "socket of munged", set_munge_socket, "/run/munge/munge.socket.2" },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
         set_nvml_library, "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         set_rocm_library, "auto" },
-    { 0, "sysfs-root", "DIR", "where AMD GPUs are looked for, for tests", set_sysfs_root, "/sys" },
-    { 0, "device-dir", "DIR", "where the device nodes of GPUs are (default /dev; none for simulated ones)",
+    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
+    { 0, "device-dir", "DIR", "directory of GPU device nodes (default /dev; none for simulated ones)",
         set_device_dir },
-    { 0, "sendmail", "PATH", "the program by which nodes send mail", set_sendmail, "/usr/sbin/sendmail" },
-    { 0, "user", "NAME", "user to become when started as root", set_user, DEFAULT_USER },
+    { 0, "sendmail", "PATH", "program used by nodes to send mail", set_sendmail, "/usr/sbin/sendmail" },
+    { 0, "user", "NAME", "user to switch to if started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
-    { 0, "cgroup", "GROUP", "cgroup to make those of jobs in (default: mgpud's own)", set_cgroup },
-    { 0, "pids-max", "auto|N", "processes and threads of one job; 0: any number; auto: at most 32768",
+    { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: mgpud's own)", set_cgroup },
+    { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
-    { 0, "allow-root-jobs", NULL, "let root submit jobs that run as root", set_allow_root_jobs, "false" },
-    { 0, "watch-terminals", NULL, "let administrators look at the terminals of jobs (not type)",
-        set_watch_terminals, "false" },
-    { 'v', "verbose", NULL, "log every message", set_verbose, "false" },
+    { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root", set_allow_root_jobs,
+        "false" },
+    { 0, "watch-terminals", NULL, "allow administrators to view the terminals of jobs", set_watch_terminals,
+        "false" },
+    { 'v', "verbose", NULL, "log all messages", set_verbose, "false" },
     { 0, NULL, NULL, NULL, NULL },
 };
 
 static const struct option_row command_rows[] = {
     { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
-    { 0, "check-config", NULL, "say what the files set, or what is wrong in them, and leave",
+    { 0, "check-config", NULL, "print the settings in the files, or their errors, and exit",
         set_check_config },
-    { 0, "detach", NULL, "return when the daemon is ready, and leave it running", set_detach },
-    { 0, "stop", NULL, "end the mgpud that runs, and return when it has left; jobs are not affected",
+    { 0, "detach", NULL, "return once the daemon is ready, and leave it running", set_detach },
+    { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
         set_stop },
-    { 0, "fsck", NULL, "check the store: the fold of its events must equal its tables", set_fsck },
+    { 0, "fsck", NULL, "verify that the tables of the store match its events", set_fsck },
     { 'h', "help", NULL, "show this", set_help },
     { 'V', "version", NULL, "show the version", set_version },
     { 0, NULL, NULL, NULL, NULL },
@@ -403,9 +403,11 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 
 void settings_print_help(void)
 {
-    (void)printf("Usage: mgpud [OPTION...]\n\n"
+    (void)printf("Usage: mgpud [OPTION...]\n"
+                 "\n"
                  "The controller of mgpu: queue, store and API. It starts the agent of this node itself.\n"
-                 "Without options and without a file it serves this machine.\n\n");
+                 "Without options and configuration it serves this machine.\n"
+                 "\n");
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
         options_print(table->rows, stdout);
     options_print(command_rows, stdout);
@@ -487,7 +489,7 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
     list_tables(tables);
     int r = options_parse(argc, argv, tables, &first, false, &operands, err);
     if (r == 0 && operands < argc)
-        r = error_set(err, -EINVAL, "mgpud takes no operand, but '%.60s' was given", argv[operands]);
+        r = error_set(err, -EINVAL, "mgpud takes no arguments: unexpected '%.60s'", argv[operands]);
     *ret_wish = first.wish;
     _cleanup_free_ char *config = xstrdup(scratch.config);
     settings_clear(&scratch);

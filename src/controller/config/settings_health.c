@@ -22,9 +22,7 @@ static int set_unclean(void *target, const char *value, struct error *err)
 }
 
 const struct option_row health_rows[] = {
-    { 0, "gpu-recover", "SPAN", "how long a GPU that failed must be well before it returns", set_recover,
-        "10m" },
-    { 0, "gpu-unclean", "SPAN", "how long a GPU may be unclean before it counts as failed", set_unclean,
-        "10m" },
+    { 0, "gpu-recover", "SPAN", "time a failed GPU must be healthy before it returns", set_recover, "10m" },
+    { 0, "gpu-unclean", "SPAN", "time a GPU can be unclean before it counts as failed", set_unclean, "10m" },
     { 0, NULL, NULL, NULL, NULL },
 };

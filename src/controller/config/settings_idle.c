@@ -22,8 +22,8 @@ static int set_time(int64_t *field, const char *what, const char *value, struct 
     if (ms != 0 && ms < ASK_IDLE_MIN_MS)
         return error_set(err, -ERANGE, "%s: '%.40s' is less than a second", what, value);
     if (ms == 0 && strcmp(value, "never") != 0) {
-        (void)error_set(err, -ERANGE, "%s: '%.40s' is no time", what, value);
-        return error_hint(err, "write never to switch it off");
+        (void)error_set(err, -ERANGE, "%s: '%.40s' is not a time", what, value);
+        return error_hint(err, "use never to disable it");
     }
     *field = ms;
     return 0;
@@ -48,19 +48,18 @@ static int set_ok(void *target, const char *value, struct error *err)
 {
     bool is_allowed = strcmp(value, "allowed") == 0;
     if (!is_allowed && strcmp(value, "operators") != 0) {
-        (void)error_set(err, -EINVAL, "--idle-ok: there is no '%.40s'", value);
-        return error_hint(err, "one of allowed, operators");
+        (void)error_set(err, -EINVAL, "--idle-ok: invalid value '%.40s'", value);
+        return error_hint(err, "use allowed or operators");
     }
     policy_of(target)->is_ok_for_operators = !is_allowed;
     return 0;
 }
 
 const struct option_row idle_rows[] = {
-    { 0, "idle-warn", "TIME|never", "mark a job that has not used its GPUs for so long", set_warn, "30m" },
-    { 0, "idle-preemptible", "TIME|never", "let it give way to others after so long", set_preemptible,
+    { 0, "idle-warn", "TIME|never", "mark a job that leaves its GPUs unused for this long", set_warn, "30m" },
+    { 0, "idle-preemptible", "TIME|never", "allow preemption of idle jobs after this time", set_preemptible,
         "never" },
-    { 0, "idle-end", "TIME|never", "end it after so long; it was marked before", set_end, "never" },
-    { 0, "idle-ok", "allowed|operators", "who may exempt a job from this: all, or operators", set_ok,
-        "allowed" },
+    { 0, "idle-end", "TIME|never", "end idle jobs after this time, after marking them", set_end, "never" },
+    { 0, "idle-ok", "allowed|operators", "who may exempt a job: all users, or operators", set_ok, "allowed" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -44,12 +44,12 @@ static int set_user_stored(void *target, const char *value, struct error *err)
 }
 
 const struct option_row keep_rows[] = {
-    { 0, "keep-jobs", "TIME", "remove jobs that ended longer ago from the store; 0: keep them", set_keep_jobs,
+    { 0, "keep-jobs", "TIME", "remove ended jobs from the store after this time; 0: never", set_keep_jobs,
         "365d" },
-    { 0, "keep-max", "N", "keep so many jobs that ended at most; 0: any number", set_keep_max, "0" },
-    { 0, "user-max-queued", "N", "jobs of one user that wait or run; 0: any number", set_user_queued,
+    { 0, "keep-max", "N", "maximum number of ended jobs to keep; 0: unlimited", set_keep_max, "0" },
+    { 0, "user-max-queued", "N", "maximum waiting and running jobs per user; 0: unlimited", set_user_queued,
         "100000" },
-    { 0, "user-max-stored", "SIZE", "requests of one user that are stored within a day; 0: any number",
+    { 0, "user-max-stored", "SIZE", "maximum size of requests a user can store per day; 0: unlimited",
         set_user_stored, "2G" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -35,9 +35,9 @@ static int set_lease(void *target, const char *value, struct error *err)
 }
 
 const struct option_row loss_rows[] = {
-    { 0, "node-timeout", "SPAN", "call a node unreachable when nothing was heard of it for so long",
-        set_timeout, "30s" },
-    { 0, "node-lease", "SPAN", "end what asked to go on elsewhere on a node out of reach for so long",
-        set_lease, "5m" },
+    { 0, "node-timeout", "SPAN", "time without messages after which a node is unreachable", set_timeout,
+        "30s" },
+    { 0, "node-lease", "SPAN", "time after which an unreachable node ends jobs to be requeued", set_lease,
+        "5m" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -21,8 +21,8 @@ static int set_notices(void *target, const char *value, struct error *err)
 {
     bool is_on = strcmp(value, "on") == 0;
     if (!is_on && strcmp(value, "off") != 0) {
-        (void)error_set(err, -EINVAL, "--notices: there is no '%.40s'", value);
-        return error_hint(err, "one of on, off");
+        (void)error_set(err, -EINVAL, "--notices: invalid value '%.40s'", value);
+        return error_hint(err, "use on or off");
     }
     settings_of(target)->is_off = !is_on;
     return 0;
@@ -49,9 +49,9 @@ static int set_time(void *target, const char *value, struct error *err)
 }
 
 const struct option_row notices_rows[] = {
-    { 0, "notices", "on|off", "let jobs tell people of their end: mail, commands, URLs", set_notices, "on" },
-    { 0, "notices-per-hour", "N", "so many of one user's jobs at most; more are dropped", set_per_hour,
+    { 0, "notices", "on|off", "allow jobs to send notifications: mail, commands, URLs", set_notices, "on" },
+    { 0, "notices-per-hour", "N", "maximum notifications per user and hour; more are dropped", set_per_hour,
         "60" },
-    { 0, "notice-time", "TIME", "end a command, mail or request that takes longer", set_time, "30s" },
+    { 0, "notice-time", "TIME", "time limit for a mail, command or request", set_time, "30s" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -24,7 +24,8 @@ static int set_part(uint32_t *field, const char *what, const char *value, struct
     else if (*end != '\0')
         is_number = false;
     if (!is_number || !(part >= 0 && part <= 1))
-        return error_set(err, -EINVAL, "%s: '%.60s' is not a part from 0 to 1, or 0%% to 100%%", what, value);
+        return error_set(
+            err, -EINVAL, "%s: '%.60s' is neither a fraction from 0 to 1 nor a percentage", what, value);
     *field = (uint32_t)(part * 100 + 0.5);
     return 0;
 }
@@ -33,7 +34,7 @@ static int set_foreign(void *target, const char *value, struct error *err)
 {
     enum foreign_policy policy = foreign_policy_find(value);
     if (policy == FOREIGN_POLICIES) {
-        (void)error_set(err, -EINVAL, "--foreign: there is no policy '%.40s'", value);
+        (void)error_set(err, -EINVAL, "--foreign: unknown policy '%.40s'", value);
         return error_hint(err, "one of avoid, fit-around, ignore");
     }
     settings_of(target)->policy = policy;
@@ -61,10 +62,14 @@ static int set_share_load(void *target, const char *value, struct error *err)
 }
 
 const struct option_row outside_rows[] = {
-    { 0, "foreign", "POLICY", "GPUs used outside mgpu: avoid, fit-around, ignore", set_foreign, "avoid" },
-    { 0, "foreign-memory", "SIZE", "above which a process outside mgpu counts", set_foreign_memory, "512M" },
-    { 0, "foreign-load", "PART", "above which they count on a GPU without jobs", set_foreign_load, "5%" },
-    { 0, "share-max-memory", "PART", "a shared GPU fuller than this takes no more", set_share_memory, "0.8" },
-    { 0, "share-max-load", "PART", "a shared GPU busier than this takes no more", set_share_load, "0.8" },
+    { 0, "foreign", "POLICY", "GPUs with external processes: avoid, fit-around, ignore", set_foreign,
+        "avoid" },
+    { 0, "foreign-memory", "SIZE", "memory above which an external process counts", set_foreign_memory,
+        "512M" },
+    { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs", set_foreign_load,
+        "5%" },
+    { 0, "share-max-memory", "PART", "memory use above which a shared GPU gets no more jobs",
+        set_share_memory, "0.8" },
+    { 0, "share-max-load", "PART", "load above which a shared GPU gets no more jobs", set_share_load, "0.8" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -50,8 +50,8 @@ static int set_policy(void *target, const char *value, struct error *err)
             if (!policies[i]->is_oracle)
                 buffer_printf(&known, "%s%s", known.length > 0 ? ", " : "", policies[i]->name);
         (void)error_set(err, -EINVAL,
-            policy == NULL ? "--policy: there is no policy '%.40s'"
-                           : "--policy: '%.40s' knows the future: it is for the simulator alone",
+            policy == NULL ? "--policy: unknown policy '%.40s'"
+                           : "--policy: '%.40s' needs perfect knowledge and is for the simulator only",
             value);
         (void)error_hint(err, "one of %.200s", buffer_text(&known));
         buffer_clear(&known);
@@ -68,7 +68,7 @@ static int set_placement(void *target, const char *value, struct error *err)
         struct buffer known = { 0 };
         for (size_t i = 0; placements[i] != NULL; i++)
             buffer_printf(&known, "%s%s", i > 0 ? ", " : "", placements[i]->name);
-        (void)error_set(err, -EINVAL, "--placement: there is no placement '%.40s'", value);
+        (void)error_set(err, -EINVAL, "--placement: unknown placement '%.40s'", value);
         (void)error_hint(err, "one of %.200s", buffer_text(&known));
         buffer_clear(&known);
         return -EINVAL;
@@ -177,18 +177,18 @@ static int set_group_hours(void *target, const char *value, struct error *err)
 const struct option_row sched_rows[] = {
     { 0, "policy", "NAME", "order of the queue: default, fifo, las, ...", set_policy, "default" },
     { 0, "placement", "NAME", "choice of GPUs: fgd, best-fit, first-fit, ...", set_placement, "fgd" },
-    { 0, "reservations", "N", "blocked jobs at the head that later ones may not delay", set_reservations,
-        "1" },
-    { 0, "half-life", "TIME", "after which use counts half", set_half_life, "7d" },
-    { 0, "age-cap", "TIME", "longest time that others may be preferred to a job", set_age_cap, "14d" },
-    { 0, "node-jobs", "N", "jobs that run on a node at a time (0: any number)", set_node_jobs, "0" },
-    { 0, "user-max-jobs", "N", "running jobs of one user (0: any number)", set_user_jobs, "0" },
-    { 0, "user-max-gpus", "N", "GPUs of one user at a time (0: any number)", set_user_gpus, "0" },
-    { 0, "user-max-gpu-hours", "N", "GPU-hours of one user, old ones counting less (0: any number)",
+    { 0, "reservations", "N", "number of blocked jobs at the head that later ones cannot delay",
+        set_reservations, "1" },
+    { 0, "half-life", "TIME", "time after which usage counts half", set_half_life, "7d" },
+    { 0, "age-cap", "TIME", "waiting time after which a job cannot be overtaken", set_age_cap, "14d" },
+    { 0, "node-jobs", "N", "maximum running jobs per node (0: unlimited)", set_node_jobs, "0" },
+    { 0, "user-max-jobs", "N", "maximum running jobs per user (0: unlimited)", set_user_jobs, "0" },
+    { 0, "user-max-gpus", "N", "maximum GPUs per user at a time (0: unlimited)", set_user_gpus, "0" },
+    { 0, "user-max-gpu-hours", "N", "maximum GPU-hours per user, decaying over time (0: unlimited)",
         set_user_hours, "0" },
-    { 0, "group-max-jobs", "N", "running jobs of one group (0: any number)", set_group_jobs, "0" },
-    { 0, "group-max-gpus", "N", "GPUs of one group at a time (0: any number)", set_group_gpus, "0" },
-    { 0, "group-max-gpu-hours", "N", "GPU-hours of one group, old ones counting less (0: any number)",
+    { 0, "group-max-jobs", "N", "maximum running jobs per group (0: unlimited)", set_group_jobs, "0" },
+    { 0, "group-max-gpus", "N", "maximum GPUs per group at a time (0: unlimited)", set_group_gpus, "0" },
+    { 0, "group-max-gpu-hours", "N", "maximum GPU-hours per group, decaying over time (0: unlimited)",
         set_group_hours, "0" },
     { 0, "priority-group", "NAME", "group whose priorities above 0 count before the jobs of all users",
         set_priority_group },

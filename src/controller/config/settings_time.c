@@ -17,8 +17,8 @@ static int set_time(int64_t *field, const char *what, const char *value, struct 
     if (r < 0)
         return r;
     if (ms == 0 && !is_none) {
-        (void)error_set(err, -ERANGE, "%s: '%.40s' leaves no time at all", what, value);
-        return error_hint(err, "write none for no limit");
+        (void)error_set(err, -ERANGE, "%s: '%.40s' leaves no time to run", what, value);
+        return error_hint(err, "use none for no limit");
     }
     *field = ms;
     return 0;
@@ -50,9 +50,9 @@ static int set_grace(void *target, const char *value, struct error *err)
 }
 
 const struct option_row time_rows[] = {
-    { 0, "max-time", "TIME|none", "the longest time limit that a job may have", set_max, "none" },
-    { 0, "default-time", "TIME|none", "time limit of jobs that ask for none", set_default, "none" },
-    { 0, "grace", "TIME", "between SIGTERM and SIGKILL, unless the job or the cancel says otherwise",
-        set_grace, ASK_GRACE_DEFAULT },
+    { 0, "max-time", "TIME|none", "maximum time limit of a job", set_max, "none" },
+    { 0, "default-time", "TIME|none", "time limit of jobs that request none", set_default, "none" },
+    { 0, "grace", "TIME", "time between SIGTERM and SIGKILL, unless set by the job or the cancel", set_grace,
+        ASK_GRACE_DEFAULT },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -36,6 +36,6 @@ int core_check_admin(const struct core *core, const struct identity *who, const 
         return error_hint(err, CORE_ROLES_HINT);
     }
     if (until_ms != 0 && until_ms <= core->now_ms)
-        return error_set(err, -EINVAL, "the time until which to %s has passed already", what);
+        return error_set(err, -EINVAL, "the time until which to %s has already passed", what);
     return 0;
 }

@@ -28,7 +28,7 @@ static int find_gpu(const struct core *core, const char *text, struct core_node 
     if (r < 0)
         return r;
     if (name == NULL && core->n_nodes != 1)
-        return error_set(err, -EINVAL, "GPU %s of which node? write NODE:%s", text, text);
+        return error_set(err, -EINVAL, "GPU %s needs its node: use NODE:%s", text, text);
     struct core_node *node = name != NULL ? core_find_node(core, name) : &core->nodes[0];
     if (node == NULL)
         return error_set(err, -ENOENT, "there is no node %.100s", name);
@@ -63,7 +63,7 @@ static void run(struct core *core)
             .uid = core->options.admin_uid,
             .node = xstrdup(mark->node),
             .uuid = xstrdup(mark->uuid),
-            .text = xstrdup("its time is over"),
+            .text = xstrdup("its time has ended"),
         };
         core_make_mark(core, &over);
         cluster_change_clear(&over);
@@ -86,8 +86,9 @@ static int check_release(
     if (core_gpu_jobs(core, node->name, gpu->index, &job, 1) == 0)
         return 0;
     (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
-    return error_hint(err, "mgpu gpu drain --wait %s:%" PRIu32 " returns when nothing runs there any more",
-        node->name, gpu->index);
+    return error_hint(err,
+        "mgpu gpu drain --wait %s:%" PRIu32 " returns when no job is running there any more", node->name,
+        gpu->index);
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
@@ -101,7 +102,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     core_begin(core, boot_ms, wall_ms);
     answer.code = core_check_admin(core, who, deeds[wish], until_ms, &answer.err);
     if (answer.code == 0 && gpus->count == 0)
-        answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
+        answer.code = error_set(&answer.err, -EINVAL, "no GPU given");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
         if (answer.code == 0 && wish == GPU_WISH_RELEASE)
@@ -164,13 +165,13 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     const struct gpu_state *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
     bool is_known = text_equal(policy, "default") || foreign_policy_find(policy) != FOREIGN_POLICIES;
-    answer.code = core_check_admin(core, who, "set what others on a GPU mean", 0, &answer.err);
+    answer.code = core_check_admin(core, who, "set the policy for external processes", 0, &answer.err);
     if (answer.code == 0 && !is_known) {
         (void)error_set(&answer.err, -EINVAL, "there is no policy '%.40s'", policy != NULL ? policy : "");
         answer.code = error_hint(&answer.err, "one of avoid, fit-around, ignore, default");
     }
     if (answer.code == 0 && gpus->count == 0)
-        answer.code = error_set(&answer.err, -EINVAL, "no GPU was named");
+        answer.code = error_set(&answer.err, -EINVAL, "no GPU given");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++)
         answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {

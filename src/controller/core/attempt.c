@@ -28,7 +28,7 @@ static char *idle_text(const struct core *core, const struct job *job)
 {
     char end[32];
     format_duration(idle_end_ms(&core->options.idle, job), end, sizeof(end));
-    return xasprintf("it used none of its GPUs for %s", end);
+    return xasprintf("it left all of its GPUs unused for %s", end);
 }
 
 /* The node's wall clock need not be right, or was set while the job ran: of its word counts what lies between

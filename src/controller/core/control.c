@@ -35,9 +35,9 @@ static int check_job(
 {
     if (job->ask->lease_pid != 0) {
         (void)error_set(err, -EINVAL,
-            "job %" PRIu64 " is a lease: mgpu did not start its process, and it cannot be %s", job->id,
+            "job %" PRIu64 " is an adopted process, which mgpu did not start: it cannot be %s", job->id,
             control->done);
-        return error_hint(err, "kill -USR1 %u and the like work as ever", job->ask->lease_pid);
+        return error_hint(err, "use kill -USR1 %u and so on instead", job->ask->lease_pid);
     }
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
@@ -50,7 +50,7 @@ static int check_job(
         if (node != NULL && node->is_up)
             continue;
         (void)error_set(err, -EHOSTDOWN, "node %s of job %" PRIu64 " is not connected", name, job->id);
-        return error_hint(err, "mgpu nodes; try again when it is there");
+        return error_hint(err, "try again once it is connected: see mgpu nodes");
     }
     return 0;
 }
@@ -164,7 +164,7 @@ static bool is_started(const struct job *job)
 
 static void requeue(struct core *core, struct core_entry *entry, const struct identity *who, int64_t grace_ms)
 {
-    char text[] = "it was put back into the queue";
+    char text[] = "it was requeued";
     struct job_event event = { .type = EVENT_PREEMPTED,
         .attempt = entry->job->attempt,
         .uid = who->uid,
@@ -177,7 +177,7 @@ static void requeue(struct core *core, struct core_entry *entry, const struct id
     core_change(core, entry, &event, NULL);
 }
 
-static const struct control requeueing = { "put back into the queue", false, is_started, requeue };
+static const struct control requeueing = { "requeued", false, is_started, requeue };
 
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t id, int64_t grace_ms, void *request)

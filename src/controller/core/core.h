@@ -64,7 +64,7 @@ struct core_effects {
 
 /* What to say to somebody whose role does not suffice. */
 #define CORE_ROLES_HINT                                                                                      \
-    "roles are given in mgpud's configuration (`roles`); root and the user mgpud runs as are administrators"
+    "roles are set in mgpud's configuration (`roles`); root and the user mgpud runs as are administrators"
 
 /* Limits and weight of one user or group that differ from the usual ones. */
 struct core_account {

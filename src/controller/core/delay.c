@@ -50,13 +50,12 @@ const char *core_delay(
     if (node == NULL || !node->is_up)
         (void)snprintf(text, size, "node %s is not connected", job->node);
     else if (is_starting)
-        (void)snprintf(
-            text, size, "node %s has not started it for %s; see the log of its mgpu-agent", job->node, span);
+        (void)snprintf(text, size, "node %s has not started it for %s; see the log of mgpu-agent there",
+            job->node, span);
     else
         (void)snprintf(text, size,
-            "killed %s ago, but a process on node %s has not ended: it waits in the kernel, such as for a "
-            "disk "
-            "or a driver",
+            "killed %s ago, but a process on node %s has not ended: it is blocked in the kernel, for example "
+            "by a disk or a driver",
             span, job->node);
     return text;
 }

@@ -57,7 +57,7 @@ static int read_after(const struct core *core, const struct job *job, const stru
         enum outcome outcome = outcome_of(core, facts, named[i].job);
         if (outcome == OUTCOME_UNKNOWN && facts != NULL && !facts->may_lack) {
             (void)error_set(
-                err, -EINVAL, "it would wait for job %" PRIu64 ", which does not exist", named[i].job);
+                err, -EINVAL, "it would depend on job %" PRIu64 ", which does not exist", named[i].job);
             return error_hint(err, "all jobs: mgpu ps -a");
         }
         if (outcome == OUTCOME_UNKNOWN)

@@ -25,7 +25,7 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
         return r;
     if (entry->job->state == JOB_QUEUED && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0'))
         return 0;
-    (void)error_set(err, -EALREADY, "job %" PRIu64 " waits no more: it cannot be %s", id, what);
+    (void)error_set(err, -EALREADY, "job %" PRIu64 " is no longer waiting: it cannot be %s", id, what);
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
 }
 
@@ -79,7 +79,7 @@ static int check_array(const struct job *job, const struct job_ask *ask, struct 
     if (before != NULL && text_equal(before, after))
         return 0;
     (void)error_set(err, -EINVAL, "the indexes of an array cannot be edited");
-    return error_hint(err, "how many run at a time can: the number behind '%%'");
+    return error_hint(err, "only the number of elements at a time can be edited, after '%%'");
 }
 
 static int check_lease(const struct job *job, const struct job_ask *ask, struct error *err)
@@ -87,7 +87,7 @@ static int check_lease(const struct job *job, const struct job_ask *ask, struct 
     if (ask->lease_pid == job->ask->lease_pid && ask->lease_start == job->ask->lease_start &&
         text_equal(ask->lease_boot, job->ask->lease_boot))
         return 0;
-    (void)error_set(err, -EINVAL, "the process of a lease cannot be edited");
+    (void)error_set(err, -EINVAL, "the process of an adoption cannot be changed");
     return error_hint(err, "cancel it and adopt the other process");
 }
 
@@ -128,7 +128,8 @@ static int check_running(const struct core *core, const struct identity *who, co
     struct job_ask same = *ask; // borrowed
     same.time_limit_ms = job->ask->time_limit_ms;
     if (name != NULL || !job_ask_equal(&same, job->ask)) {
-        (void)error_set(err, -EALREADY, "job %" PRIu64 " runs: only its time limit can be edited", job->id);
+        (void)error_set(
+            err, -EALREADY, "job %" PRIu64 " is running: only its time limit can be edited", job->id);
         return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
     }
     r = job_ask_validate(ask, err);
@@ -139,8 +140,9 @@ static int check_running(const struct core *core, const struct identity *who, co
     if (!is_longer || core_may(who, ACTION_MANAGE, NULL))
         return 0;
     (void)error_set(err, -EPERM,
-        "job %" PRIu64 " runs, and its time limit was counted on: it can be made shorter", job->id);
-    return error_hint(err, "operators may make it longer");
+        "job %" PRIu64 " is running, and other jobs are planned by its time limit: it can only be shortened",
+        job->id);
+    return error_hint(err, "operators can extend it");
 }
 
 static void edit_running(struct core *core, struct core_entry *entry, const struct identity *who,

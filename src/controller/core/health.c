@@ -20,11 +20,11 @@
 static const char *recovery_words(uint32_t recovery)
 {
     static const char *const words[] = {
-        [GPU_RECOVERY_NONE] = "asked for a reset",
-        [GPU_RECOVERY_RESET] = "asks for a reset",
-        [GPU_RECOVERY_REBOOT] = "asks for a reboot of the node",
-        [GPU_RECOVERY_DRAIN_P2P] = "asks for an end of all traffic between GPUs, then a reset",
-        [GPU_RECOVERY_DRAIN_AND_RESET] = "asks for an end of all programs there, then a reset",
+        [GPU_RECOVERY_NONE] = "requested a reset",
+        [GPU_RECOVERY_RESET] = "requests a reset",
+        [GPU_RECOVERY_REBOOT] = "requests a reboot of the node",
+        [GPU_RECOVERY_DRAIN_P2P] = "requests an end of all traffic between GPUs, then a reset",
+        [GPU_RECOVERY_DRAIN_AND_RESET] = "requests an end of all programs there, then a reset",
     };
     return recovery < sizeof(words) / sizeof(words[0]) ? words[recovery] : words[GPU_RECOVERY_RESET];
 }
@@ -33,7 +33,7 @@ static const char *recovery_words(uint32_t recovery)
 static char *describe(const struct core *core, const struct gpu_trouble *trouble, const struct gpu_state *gpu)
 {
     char span[32];
-    const char *words = gpu->trouble != NULL ? gpu->trouble : "the driver does not see it any more";
+    const char *words = gpu->trouble != NULL ? gpu->trouble : "the driver no longer sees it";
     if (trouble->xid != 0)
         return xasprintf("Xid %" PRIu32 ": %s", trouble->xid, xid_words(trouble->xid));
     if (trouble->fault == GPU_FAULT_RESET)
@@ -72,7 +72,7 @@ static void put_back(struct core *core, const struct core_node *node, const stru
         .uid = core->options.admin_uid,
         .node = xstrdup(node->name),
         .uuid = xstrdup(gpu->uuid),
-        .text = xstrdup("it is well again"),
+        .text = xstrdup("it has recovered"),
     };
     (void)core_end_fault(core, node->name, gpu->uuid);
     core_change_cluster(core, &change);

@@ -26,11 +26,11 @@ static void note_level(struct core *core, struct core_entry *entry, enum idle_le
     if (level == IDLE_NONE && idle_ms == 0)
         event.text = xstrdup("it uses its GPUs again");
     else if (level == IDLE_NONE)
-        event.text = xasprintf("it has not used its GPUs for %s, which does not matter (any more)", idle);
+        event.text = xasprintf("it has left its GPUs unused for %s, which is allowed now", idle);
     else
-        event.text = xasprintf("it has not used its GPUs for %s%s%s%s", idle,
-            level == IDLE_YIELDS ? " and gives way to others" : "", end_ms > 0 ? "; it is ended after " : "",
-            end_ms > 0 ? end : "");
+        event.text = xasprintf("it has left its GPUs unused for %s%s%s%s", idle,
+            level == IDLE_YIELDS ? "; other jobs can preempt it" : "",
+            end_ms > 0 ? "; it will be ended after " : "", end_ms > 0 ? end : "");
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }

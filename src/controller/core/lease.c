@@ -80,7 +80,7 @@ static void fail(struct core *core, struct lease_question *question, const struc
 static void on_cut(struct core *core, struct core_node *node, uint32_t link)
 {
     struct error err = { 0 };
-    (void)error_set(&err, -EHOSTDOWN, "the node of the process went away before it said who that is");
+    (void)error_set(&err, -EHOSTDOWN, "the node of the process disconnected before it reported its owner");
     for (struct lease_question **at = &core->questions; *at != NULL;) {
         struct lease_question *question = *at;
         if (question->link != link) {
@@ -117,12 +117,12 @@ static const struct core_node *find_node(
     if (r < 0)
         return NULL;
     if (node == NULL && core->n_nodes == 0)
-        (void)error_set(err, -EHOSTDOWN, "no node is there yet");
+        (void)error_set(err, -EHOSTDOWN, "no node is connected yet");
     else if (node == NULL) {
-        (void)error_set(err, -EINVAL, "on which node is process %" PRIu32 "?", ask->lease_pid);
-        (void)error_hint(err, "name its GPUs with their node: -G node1:0,1");
+        (void)error_set(err, -EINVAL, "the node is missing for process %" PRIu32 "?", ask->lease_pid);
+        (void)error_hint(err, "give its GPUs with their node: -G node1:0,1");
     } else if (!node->is_up)
-        (void)error_set(err, -EHOSTDOWN, "node %s does not answer", node->name);
+        (void)error_set(err, -EHOSTDOWN, "node %s does not respond", node->name);
     return node != NULL && node->is_up ? node : NULL;
 }
 
@@ -134,7 +134,7 @@ static int check_owner(const struct identity *who, const struct message_process 
         return 0;
     (void)error_set(err, -EPERM, "process %" PRIu32 " belongs to uid %" PRIu32 ", not to you", process->pid,
         process->uid);
-    return error_hint(err, "its owner or an operator can adopt it");
+    return error_hint(err, "only its owner or an operator can adopt it");
 }
 
 /* Its node knows of leases that wait only since it heard of them. */
@@ -165,9 +165,9 @@ static int check_booked(const struct core *core, const struct core_node *node, c
             continue;
         (void)core_gpu_jobs(core, node->name, seen[i].index, &job, 1);
         (void)error_set(err, -EBUSY,
-            "process %" PRIu32 " uses GPU %" PRIu32 ", which was given to job %" PRIu64, process->pid,
+            "process %" PRIu32 " uses GPU %" PRIu32 ", which is allocated to job %" PRIu64, process->pid,
             seen[i].index, job);
-        return error_hint(err, "adopt it when that job is over: mgpu wait %" PRIu64, job);
+        return error_hint(err, "adopt it after that job has ended: mgpu wait %" PRIu64, job);
     }
     return 0;
 }
@@ -179,20 +179,20 @@ static int choose_gpus(const struct core *core, const struct core_node *node, st
     if (ask->gpu_ids != NULL)
         return 0;
     if (n_seen == 0 && ask->gpus == 0) {
-        (void)error_set(err, -EINVAL, "process %" PRIu32 " is on no GPU yet", process->pid);
-        return error_hint(err, "say how many it is to get, or which: -g 1, -G 0");
+        (void)error_set(err, -EINVAL, "process %" PRIu32 " does not use a GPU yet", process->pid);
+        return error_hint(err, "give their number or list: -g 1, -G 0");
     }
     if (n_seen == 0 && core->n_nodes > 1) {
-        (void)error_set(err, -EINVAL, "process %" PRIu32 " is on no GPU yet", process->pid);
-        return error_hint(err, "name its GPUs with their node: -G %s:0", node->name);
+        (void)error_set(err, -EINVAL, "process %" PRIu32 " does not use a GPU yet", process->pid);
+        return error_hint(err, "give its GPUs with their node: -G %s:0", node->name);
     }
     if (n_seen == 0)
         return 0;
     if (ask->gpus != 0 && ask->gpus != n_seen) {
         (void)error_set(err, -EINVAL,
-            "process %" PRIu32 " is on %zu GPU%s (%s), but the lease is to have %" PRIu32, process->pid,
-            n_seen, n_seen == 1 ? "" : "s", process->gpu_ids, ask->gpus);
-        return error_hint(err, "leave out how many, or name the GPUs: -G %s", process->gpu_ids);
+            "process %" PRIu32 " uses %zu GPU%s (%s), but the request is for %" PRIu32, process->pid, n_seen,
+            n_seen == 1 ? "" : "s", process->gpu_ids, ask->gpus);
+        return error_hint(err, "omit the number, or list the GPUs: -G %s", process->gpu_ids);
     }
     ask->gpus = (uint32_t)n_seen;
     ask->gpu_ids = xasprintf("%s:%s", node->name, process->gpu_ids);
@@ -251,7 +251,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct le
     int r = 0;
     if (process->error != 0) {
         r = error_set(&err, process->error == ESRCH ? -ENOENT : -process->error, "%s",
-            process->text != NULL ? process->text : "its node cannot look at the process");
+            process->text != NULL ? process->text : "its node cannot inspect the process");
         if (process->hint != NULL)
             (void)error_hint(&err, "%s", process->hint);
     }
@@ -313,7 +313,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     *question = (struct lease_question){ .who = *who, .spec = spec, .request = request };
     const struct core_node *node = find_node(core, &spec->ask, &err);
     if (!who->is_known)
-        (void)error_set(&err, -EPERM, "nobody knows who asks");
+        (void)error_set(&err, -EPERM, "the request is not authenticated");
     if (err.code < 0) {
         fail(core, question, &err);
         return;
@@ -362,7 +362,7 @@ static void on_back(struct core *core, struct core_node *node)
         if (core_is_same_boot(job->ask->lease_boot, where->hello.boot_id))
             core_act(core, entry);
         else
-            on_over(core, entry, "its node was started anew while the lease waited");
+            on_over(core, entry, "its node rebooted while the process waited to be adopted");
     }
 }
 

@@ -35,22 +35,22 @@ static int check_order(const struct core *core, const struct core_node *node,
         return 0;
     if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
         if (hello->said_ms != 0 && hello->said_ms < last->said_ms)
-            return error_set(err, -ESTALE, "node %s has spoken on a newer connection", node->name);
+            return error_set(err, -ESTALE, "node %s already has a newer connection", node->name);
         if (text_equal(last->boot_id, hello->boot_id) || !node->is_up || core->options.loss.timeout_ms == 0)
             return 0;
         (void)error_set(err, -EBUSY, "node %s is up, with another spool", node->name);
-        return error_hint(err,
-            "two agents of one machine, perhaps in containers, have one key: give each its own "
-            "--state-dir, and join one of them anew");
+        return error_hint(err, "two agents of one machine, perhaps in containers, have the same key: give "
+                               "each its own --state-dir, and join one of them again");
     }
     bool is_recent = core->boot_ms - node->restarted_ms < LATE_WORDS_MS;
     if (is_recent && core_is_same_boot(node->boot_before, hello->boot_id))
-        return error_set(err, -ESTALE, "node %s has started anew since: it has another boot id", node->name);
+        return error_set(err, -ESTALE, "node %s has rebooted since: its boot id is different", node->name);
     if (!node->is_up || core->options.loss.timeout_ms == 0)
         return 0;
     (void)error_set(err, -EBUSY, "node %s is up, with another boot id", node->name);
-    return error_hint(err, "if it has started anew, it is let in when its old connection has been silent for "
-                           "--node-timeout; else two machines have one key: join one of them anew");
+    return error_hint(err,
+        "if it has rebooted, it is accepted once its old connection has been silent for --node-timeout; "
+        "otherwise two machines have the same key: join one of them again");
 }
 
 /* Its HELLO is believed. */
@@ -72,7 +72,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         return error_set(
             err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
     if (hello->node == NULL || hello->boot_id == NULL)
-        return error_set(err, -EPROTO, "HELLO names no node or no boot");
+        return error_set(err, -EPROTO, "HELLO contains no node name or no boot id");
     core_begin(core, boot_ms, wall_ms);
     struct core_node *node = core_add_node(core, hello->node);
     int r = check_order(core, node, hello, err);
@@ -168,7 +168,7 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
 {
     struct core_node *node = core_find_link(core, link);
     if (node == NULL)
-        return error_set(err, -EPROTO, "message %u on a link that is no node's", id);
+        return error_set(err, -EPROTO, "message %u on a link without a node", id);
     core_begin(core, boot_ms, wall_ms);
     core_hear(core, node);
     if (id == MESSAGE_GPUS)

@@ -42,7 +42,7 @@ static int load_size(struct core *core, const struct cluster_change *change, str
 {
     const struct cluster_device *devices = change->devices.items;
     if (change->node == NULL)
-        return error_set(err, -EBADMSG, "it names no node");
+        return error_set(err, -EBADMSG, "it contains no node name");
     for (size_t i = 0; i < change->devices.count; i++)
         if (devices[i].uuid == NULL)
             return error_set(err, -EBADMSG, "device %zu of node %.60s has no uuid", i, change->node);
@@ -88,7 +88,7 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
         r = known->load(core, key, bytes, length, err);
     else if (known != NULL)
         r = load_change(core, bytes, length, known->load_change, err);
-    return r < 0 ? error_wrap(err, "what is kept of %s %s", kind, key) : 0;
+    return r < 0 ? error_wrap(err, "stored usage of %s %s", kind, key) : 0;
 }
 
 void core_load_job(struct core *core, struct job *job)

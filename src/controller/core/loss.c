@@ -106,7 +106,7 @@ static void end_lease(struct core *core, struct core_entry *entry, const struct 
     char lease[32];
     format_duration(job_run(entry->job)->node_lease_ms, lease, sizeof(lease));
     _cleanup_free_ char *text =
-        xasprintf("its node %s was out of reach for longer than its lease of %s", node->name, lease);
+        xasprintf("its node %s was unreachable for longer than its lease of %s", node->name, lease);
     end_there(core, entry, node, text);
 }
 
@@ -214,8 +214,8 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
     } else if (answer.code == 0 && node->is_up) {
         (void)error_set(
-            &answer.err, -EISCONN, "node %.100s is up: its jobs run, and mgpu can end them", name);
-        answer.code = error_hint(&answer.err, "drain it, and cancel its jobs");
+            &answer.err, -EISCONN, "node %.100s is up: its jobs are running, and mgpu can end them", name);
+        answer.code = error_hint(&answer.err, "drain it and cancel its jobs instead");
     }
     if (answer.code == 0) {
         struct cluster_change change = {

@@ -102,9 +102,9 @@ char *notice_subject(const struct job *job, const struct job_event *event, enum 
         buffer_printf(
             &out, "started%s%s", job->node != NULL ? " on " : "", job->node != NULL ? job->node : "");
     else if (what == NOTIFY_PREEMPT)
-        buffer_append_text(&out, "gave way to others and waits again");
+        buffer_append_text(&out, "was preempted and requeued");
     else if (what == NOTIFY_REQUEUE)
-        buffer_printf(&out, "waits again (%s)", requeue_cause_name(event->cause));
+        buffer_printf(&out, "was requeued (%s)", requeue_cause_name(event->cause));
     else
         append_end(&out, job);
     return buffer_take(&out);

@@ -187,7 +187,7 @@ static char *why_dropped(const struct core *core, struct notice_user *user, int6
 {
     uint32_t limit = core->options.notices.per_hour;
     if (core->options.notices.is_off)
-        return xstrdup("mgpud tells nobody: its setting `notices` is off");
+        return xstrdup("notifications are disabled: setting `notices` is off");
     count_notice(user, now_ms);
     if (user->count <= limit)
         return NULL;
@@ -292,7 +292,7 @@ static void tell_due(struct core *core, int64_t now_ms)
         if (!open->is_telling || open->notice->due_ms > now_ms)
             continue;
         stop_telling(core, open);
-        note_failure(core, i - 1, ETIMEDOUT, "its node did not say what became of it", now_ms);
+        note_failure(core, i - 1, ETIMEDOUT, "its node did not report the result", now_ms);
     }
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++)
         begin_telling(core, &notices->open[i], now_ms);
@@ -381,7 +381,7 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
     struct notice *notice = xcalloc(1, sizeof(*notice));
     int r = record_decode(&notice_record, bytes, length, notice, err);
     if (r == 0 && notice->to == NULL)
-        r = error_set(err, -EBADMSG, "it names nobody to tell");
+        r = error_set(err, -EBADMSG, "it has no recipient");
     if (r < 0) {
         notice_free(notice);
         return r;

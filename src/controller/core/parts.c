@@ -187,11 +187,10 @@ static void act(struct core *core, struct core_entry *entry)
     if (parts == NULL || entry->changed_in > core->durable_batch)
         return; // what was changed is acted upon when it is durable
     if (entry->job->state == JOB_STARTING && is_untouched(parts) && !core_can_meet(core, entry->job, &node)) {
-        _cleanup_free_ char *text =
-            xasprintf("the others cannot reach node %s: it dialled a loopback address, "
-                      "as through a tunnel; start its mgpu-agent with --controller and "
-                      "an address of this machine",
-                node);
+        _cleanup_free_ char *text = xasprintf(
+            "the other nodes cannot reach node %s: it connected to a loopback address, for example through a "
+            "tunnel; start its mgpu-agent with --controller and an address of this machine",
+            node);
         core_end_attempt(core, entry, END_START_FAILED, text);
         return;
     }
@@ -391,7 +390,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     const char *boot = job_node_boot(job, rank);
     bool is_same_spool = text_equal(boot, node->hello.boot_id);
     if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {
-        lose(core, entry, rank, END_REBOOT, "its node was started anew while it ran");
+        lose(core, entry, rank, END_REBOOT, "its node rebooted while it ran");
         return;
     }
     if (known == NULL &&

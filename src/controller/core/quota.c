@@ -69,7 +69,8 @@ static int check(
     static const struct quota none;
     const struct core_options *options = &core->options;
     if (core->quotas->n_undone >= options->queue_max) {
-        (void)error_set(err, -EDQUOT, "the queue is full: %zu jobs wait or run", core->quotas->n_undone);
+        (void)error_set(
+            err, -EDQUOT, "the queue is full: %zu jobs are waiting or running", core->quotas->n_undone);
         return error_hint(err, "try again when some have ended");
     }
     const struct quota *found = find(core, who->uid), *quota = found != NULL ? found : &none;
@@ -77,17 +78,18 @@ static int check(
         return 0;
     if (options->user_queue_max > 0 && quota->open >= options->user_queue_max) {
         (void)error_set(
-            err, -EDQUOT, "you have %zu jobs that wait or run, as many as one user may have", quota->open);
-        return error_hint(err, "submit again when some have ended; many alike fit into one array (--array)");
+            err, -EDQUOT, "you have reached the limit of %zu waiting and running jobs per user", quota->open);
+        return error_hint(
+            err, "submit again when some have ended, or combine similar jobs in an array (--array)");
     }
     uint64_t size = options->user_day_bytes > 0 ? size_of(spec) : 0;
     if (size == 0 || stored_now(core, quota) + size <= options->user_day_bytes)
         return 0;
     char most[32];
     format_size(options->user_day_bytes, most, sizeof(most));
-    (void)error_set(
-        err, -EDQUOT, "your jobs have taken %s of the store within a day, as much as one user may", most);
-    return error_hint(err, "most of it is often the environment: `--export minimal`, or submit again later");
+    (void)error_set(err, -EDQUOT, "your jobs have stored %s within a day, the limit per user", most);
+    return error_hint(
+        err, "the environment is often the largest part: use `--export minimal`, or submit again later");
 }
 
 static void charge(struct core *core, uint32_t uid, const struct job_spec *spec)

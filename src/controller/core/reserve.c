@@ -91,7 +91,7 @@ static int reserve(
     if (r == 0)
         r = sched_reserve(core->sched, core->now_ms, &request, &reservation, err);
     if (r == -EBUSY)
-        (void)error_hint(err, "see what is reserved: mgpu reserve list");
+        (void)error_hint(err, "list reservations with mgpu reserve list");
     if (r == 0) {
         core->last_reservation = reservation.id;
         record_copy(&cluster_change_record, change, wish);
@@ -146,7 +146,7 @@ static void note_unreserved(struct core *core, uint64_t reservation, uint32_t ui
 
 static void on_unreserved(struct core *core, uint64_t reservation)
 {
-    char why[] = "its time is over, or nobody used it";
+    char why[] = "its time has ended, or it was unused";
     note_unreserved(core, reservation, core->options.admin_uid, why);
 }
 

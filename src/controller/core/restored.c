@@ -52,7 +52,7 @@ static void hold_node(struct core *core, struct core_node *node)
         .kind = CHANGE_NODE_DRAIN,
         .uid = core->options.admin_uid,
         .node = node->name,
-        .text = (char[]){ "the store was restored: look at the queue, then resume the node" },
+        .text = (char[]){ "the store was restored: check the queue, then resume the node" },
     };
     struct cluster_change held;
     record_copy(&cluster_change_record, &held, mark != NULL ? mark : &plain);

@@ -99,7 +99,7 @@ static void preempt(void *arg, uint64_t job, const char *why)
     struct job_event event = {
         .type = EVENT_PREEMPTED,
         .attempt = entry->job->attempt,
-        .text = xstrdup(is_idle ? "it did not use its GPUs, and another job needs them" : why),
+        .text = xstrdup(is_idle ? "it left its GPUs unused, and another job needs them" : why),
     };
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);

@@ -60,7 +60,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
     bool is_gone = !is_listed(hello, job);
     if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
-        core_end_attempt(core, entry, END_REBOOT, "its node was started anew while it ran");
+        core_end_attempt(core, entry, END_REBOOT, "its node rebooted while it ran");
     else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else

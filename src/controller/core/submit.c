@@ -56,7 +56,7 @@ int core_check_ask(
 {
     if (ask->idle_ok && core->options.idle.is_ok_for_operators && !who->may_raise &&
         !core_may(who, ACTION_MANAGE, NULL)) {
-        (void)error_set(err, -EPERM, "idle_ok is not yours to ask for here");
+        (void)error_set(err, -EPERM, "you are not allowed to request idle_ok here");
         return error_hint(
             err, "only operators and members of priority-group may keep GPUs unused (mgpud --idle-ok)");
     }
@@ -65,15 +65,15 @@ int core_check_ask(
         char asked[32], most[32];
         format_duration(ask->time_limit_ms, asked, sizeof(asked));
         format_duration(core->options.max_time_ms, most, sizeof(most));
-        (void)error_set(err, -ERANGE, "a time limit of %s is asked for; the longest here is %s", asked, most);
+        (void)error_set(err, -ERANGE, "requested a time limit of %s; the maximum is %s", asked, most);
         return error_hint(err,
-            "-t %" PRId64 "s, and a longer job in parts that go on where the last one ended",
+            "-t %" PRId64 "s, and split a longer job into parts that resume from a checkpoint",
             core->options.max_time_ms / 1000);
     }
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
         utc_format(ask->deadline_ms, text, sizeof(text));
-        return error_set(err, -EINVAL, "the deadline %s has passed already", text);
+        return error_set(err, -EINVAL, "the deadline %s has already passed", text);
     }
     return 0;
 }
@@ -82,7 +82,7 @@ static int check_submit(
     const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
 {
     if (!who->is_known)
-        return error_set(err, -EPERM, "nobody knows who asks");
+        return error_set(err, -EPERM, "the request is not authenticated");
     int r = job_spec_validate(spec, err);
     if (r == 0)
         r = core_check_ask(core, who, &spec->ask, err);

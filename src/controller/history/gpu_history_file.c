@@ -140,17 +140,17 @@ static int read_file(struct gpu_history *history, int dirfd, const char *name, s
     if (r < 0)
         return error_set_errno(err, r, "%s cannot be read", name);
     if (bytes.length < sizeof(head) + sizeof(sum))
-        return error_set(err, -EBADMSG, "%s is cut off", name);
+        return error_set(err, -EBADMSG, "%s is truncated", name);
     memcpy(&sum, bytes.bytes + bytes.length - sizeof(sum), sizeof(sum));
     struct reader reader = { bytes.bytes, bytes.length - sizeof(sum) };
     (void)take(&reader, &head, sizeof(head));
     if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version != FILE_VERSION)
-        return error_set(err, -EBADMSG, "%s is of another version", name);
+        return error_set(err, -EBADMSG, "%s has an unsupported version", name);
     if (crc32c(0, bytes.bytes, bytes.length - sizeof(sum)) != sum)
         return error_set(err, -EBADMSG, "%s is damaged", name);
     for (uint32_t i = 0; i < head.n_gpus; i++)
         if (!read_gpu(history, &reader))
-            return error_set(err, -EBADMSG, "%s does not hold what it says", name);
+            return error_set(err, -EBADMSG, "%s is inconsistent", name);
     return 0;
 }
 

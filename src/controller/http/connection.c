@@ -344,7 +344,7 @@ static void on_deadline(int fd, short what, void *arg)
         return;
     }
     struct error err = { 0 };
-    (void)error_set(&err, -ETIMEDOUT, "the request did not come within %d s", LIMIT_REQUEST_S);
+    (void)error_set(&err, -ETIMEDOUT, "the request did not arrive within %d s", LIMIT_REQUEST_S);
     start_request(connection, &err);
 }
 
@@ -355,8 +355,12 @@ static void turn_away(int fd, const struct error *err)
     _cleanup_free_ char *body = xasprintf("{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u,"
                                           "\"code\":\"%s\",\"detail\":\"%s\"}\n",
         problem->title, problem->status, problem->code, err->message);
-    _cleanup_free_ char *answer = xasprintf("HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\n"
-                                            "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+    _cleanup_free_ char *answer = xasprintf("HTTP/1.1 %u %s\r\n"
+                                            "Content-Type: application/problem+json\r\n"
+                                            "Content-Length: %zu\r\n"
+                                            "Connection: close\r\n"
+                                            "\r\n"
+                                            "%s",
         problem->status, problem_status_text(problem->status), strlen(body), body);
     (void)send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)close(fd);

@@ -57,10 +57,9 @@ int guard_check_forwarding(const struct http_message *message, struct error *err
         if (http_message_header(message, names[i]) == NULL)
             continue;
         (void)error_set(err, -EPERM,
-            "this came through a proxy (it has the header %s): the kernel tells whose the proxy is, not who "
-            "asks",
+            "the request came through a proxy (header %s): the kernel identifies the proxy, not the caller",
             names[i]);
-        return error_hint(err, "through a proxy, send a token made with `mgpu token create` to the TCP port");
+        return error_hint(err, "through a proxy, use the TCP port with a token from `mgpu token create`");
     }
     return 0;
 }
@@ -85,8 +84,8 @@ int guard_check_message(const struct http_message *message, const char *listen, 
     if (host == NULL && message->minor >= 1)
         return error_set(err, -EPROTO, "the Host header is missing");
     if (host != NULL && !is_ours(host, listen)) {
-        (void)error_set(err, -EPERM, "this is not the host '%.80s'", host);
-        return error_hint(err, "ask http://localhost");
+        (void)error_set(err, -EPERM, "'%.80s' is not this host", host);
+        return error_hint(err, "use http://localhost");
     }
     const char *site = http_message_header(message, "sec-fetch-site");
     if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)

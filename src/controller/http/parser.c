@@ -109,11 +109,11 @@ static int end_header(struct parser *parser)
     char *name = buffer_text(&parser->name);
     for (char *p = name; *p != '\0'; p++) {
         if (*p == ' ')
-            return refuse(parser, -EPROTO, "there is a space in a header's name");
+            return refuse(parser, -EPROTO, "a header name contains a space");
         *p = (char)tolower((unsigned char)*p);
     }
     if (is_single(name) && http_message_header(&parser->message, name) != NULL) {
-        (void)error_set(&parser->failure, -EPROTO, "the header %s came twice", name);
+        (void)error_set(&parser->failure, -EPROTO, "the header %s was sent twice", name);
         return STOP;
     }
     if (parser->message.names.count >= LIMIT_HEADERS) {
@@ -166,18 +166,18 @@ static int on_head(http_parser *http)
     message->minor = http->http_minor;
     message->is_kept = http_should_keep_alive(http) != 0 && http->upgrade == 0;
     if (http->http_major != 1 || http->http_minor > 1)
-        return refuse(parser, -EPROTONOSUPPORT, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return refuse(parser, -EPROTONOSUPPORT, "only HTTP/1.0 and HTTP/1.1 are supported");
     const char *coding = http_message_header(message, "transfer-encoding");
     const char *length = http_message_header(message, "content-length");
     if (coding != NULL && length != NULL)
-        return refuse(parser, -EPROTO, "Content-Length and Transfer-Encoding do not go together");
+        return refuse(parser, -EPROTO, "Content-Length and Transfer-Encoding cannot be combined");
     if (coding != NULL && strcasecmp(coding, "chunked") != 0)
-        return refuse(parser, -EPROTO, "the only Transfer-Encoding understood here is chunked");
+        return refuse(parser, -EPROTO, "the only supported Transfer-Encoding is chunked");
     if (length != NULL && http->content_length > LIMIT_BODY_BYTES)
         return too_large(parser);
     const char *expect = http_message_header(message, "expect");
     if (expect != NULL && strcasecmp(expect, "100-continue") != 0)
-        return refuse(parser, -EBADE, "the only expectation met here is 100-continue");
+        return refuse(parser, -EBADE, "the only supported expectation is 100-continue");
     parser->is_waiting =
         expect != NULL && message->minor >= 1 && (coding != NULL || http->content_length > 0);
     return 0;

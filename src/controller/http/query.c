@@ -117,12 +117,12 @@ int query_check(const struct query *query, const char *const *known, struct erro
         if (!is_known(name, known)) {
             _cleanup_free_ char *shown = text_escape(name, 60);
             const char *nearest = text_nearest(name, known);
-            (void)error_set(err, -EINVAL, "there is no query parameter '%s' here", shown);
+            (void)error_set(err, -EINVAL, "unknown query parameter '%s'", shown);
             return nearest != NULL ? error_hint(err, "did you mean '%s'?", nearest) : -EINVAL;
         }
         for (size_t k = 0; k < i; k++)
             if (strcmp(query->names.items[k], name) == 0)
-                return error_set(err, -EINVAL, "the query parameter '%s' came twice", name);
+                return error_set(err, -EINVAL, "the query parameter '%s' was given twice", name);
     }
     return 0;
 }

@@ -50,7 +50,7 @@ int range_parse(const char *header, struct range *ret, struct error *err)
     }
     if (!is_valid || *at != '\0') {
         (void)error_set(err, -ESPIPE, "Range: '%.60s' is not a range of bytes", header);
-        return error_hint(err, "write bytes=100-, bytes=100-199 or bytes=-100");
+        return error_hint(err, "use bytes=100-, bytes=100-199 or bytes=-100");
     }
     range.is_given = true;
     *ret = range;
@@ -66,7 +66,7 @@ int range_resolve(struct range *range, uint64_t size, struct error *err)
         range->length = length;
     }
     if (range->is_given && range->offset >= size)
-        return error_set(err, -ESPIPE, "the log has %" PRIu64 " bytes; byte %" PRIu64 " is beyond its end",
+        return error_set(err, -ESPIPE, "the log has %" PRIu64 " bytes; byte %" PRIu64 " is past its end",
             size, range->offset);
     uint64_t rest = size - range->offset;
     if (range->length == 0 || range->length > rest)

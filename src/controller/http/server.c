@@ -89,7 +89,7 @@ void serve_free(struct serve *serve)
 int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
 {
     if (serve->n_listeners == SERVE_LISTENERS_MAX)
-        return error_set(err, -E2BIG, "mgpud listens on %u sockets at most", SERVE_LISTENERS_MAX);
+        return error_set(err, -E2BIG, "mgpud can listen on at most %u sockets", SERVE_LISTENERS_MAX);
     struct serve_listener *listener = &serve->listeners[serve->n_listeners];
     *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix };
     listener->listening = listening_new(serve->controller->loop, fd, on_accept, listener);
@@ -124,9 +124,9 @@ const char *serve_user_name(struct serve *serve, uint32_t uid)
 void serve_fail_all(struct serve *serve, const struct error *err)
 {
     struct error unknown = { 0 };
-    (void)error_set(&unknown, -EIO, "it is not known whether this was stored: %s", err->message);
+    (void)error_set(&unknown, -EIO, "the change may or may not have been stored: %s", err->message);
     (void)error_hint(
-        &unknown, "ask again in a moment; a submit with the same submit_key makes no second job");
+        &unknown, "retry in a moment; a submit with the same submit_key does not create a second job");
     struct connection *next = NULL;
     if (serve == NULL)
         return; // the store failed before there was an API

@@ -126,10 +126,10 @@ int users_take(struct users *users, uint32_t uid, enum user_share share, size_t 
     struct user *user = find(users, uid, 0);
     const char *what = shares[share].what;
     if (amount > users->most[share] - users->open[share])
-        return error_set(err, shares[share].code, "there are %zu %s open, as many as there may be",
-            users->open[share], what);
+        return error_set(
+            err, shares[share].code, "the limit of %zu %s has been reached", users->open[share], what);
     if (amount > users->most_each[share] - user->open[share])
-        return error_set(err, shares[share].code, "you have %zu %s open, as many as one user may have",
+        return error_set(err, shares[share].code, "you have reached the limit of %zu %s per user",
             user->open[share], what);
     user->open[share] += amount;
     users->open[share] += amount;
@@ -151,7 +151,7 @@ int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct err
     if (user->bucket > BUCKET_WHOLE)
         user->bucket = BUCKET_WHOLE;
     if (user->bucket < MILLI)
-        return error_set(err, -EUSERS, "you ask too fast: at most %d requests a second", LIMIT_USER_REQUESTS);
+        return error_set(err, -EUSERS, "too many requests: at most %d per second", LIMIT_USER_REQUESTS);
     user->bucket -= MILLI;
     return 0;
 }

@@ -90,7 +90,7 @@ int agent_process_start(
 static void on_keeper_gone(struct agent_process *agent)
 {
     (void)event_del(agent->readable);
-    log_error("the keeper of mgpu-agent has died; mgpud leaves so that both are started anew (jobs go on)");
+    log_error("the keeper of mgpu-agent has died; mgpud exits to restart both (jobs continue)");
     agent->controller->exit_status = EX_TEMPFAIL;
     (void)event_base_loopbreak(agent->controller->loop);
 }

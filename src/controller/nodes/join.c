@@ -56,19 +56,19 @@ static const struct {
     int code;
     const char *text, *hint;
 } refusals[] = {
-    { STORE_JOIN_UNKNOWN, -EKEYREJECTED, "the token is not known here",
-        "copy all that `mgpu node token` printed; it may be of another mgpud" },
-    { STORE_JOIN_USED, -EKEYREVOKED, "the token has been used: each is good for one machine",
-        "make another where mgpud runs: mgpu node token" },
+    { STORE_JOIN_UNKNOWN, -EKEYREJECTED, "unknown token",
+        "copy the whole output of `mgpu node token`; the token may be from another mgpud" },
+    { STORE_JOIN_USED, -EKEYREVOKED, "the token has been used: each is valid for one machine",
+        "create another on mgpud's machine: mgpu node token" },
     { STORE_JOIN_EXPIRED, -EKEYEXPIRED, "the token has expired",
-        "make another where mgpud runs: mgpu node token, with --expires 8h when it must wait" },
-    { STORE_JOIN_NOT_FOR_IT, -EKEYREJECTED, "the token was made for a node of another name",
-        "give that name with --node, or make a token for this one" },
-    { STORE_JOIN_NAME_TAKEN, -EEXIST, "another machine is the node of this name",
-        "choose another with --node; when this machine takes its place: mgpu node token --replace NAME" },
-    { STORE_JOIN_KEY_TAKEN, -EEXIST, "this machine is a node of another name already",
-        "mgpu node forget that one first, or give its name with --node" },
-    { STORE_JOIN_FULL, -ENOSPC, "the disk of mgpud is full", "make room where mgpud runs" },
+        "create another on mgpud's machine: mgpu node token, with --expires 8h if needed" },
+    { STORE_JOIN_NOT_FOR_IT, -EKEYREJECTED, "the token is for a node with another name",
+        "use that name with --node, or create a token for this one" },
+    { STORE_JOIN_NAME_TAKEN, -EEXIST, "this node name belongs to another machine",
+        "use another with --node; if this machine replaces it: mgpu node token --replace NAME" },
+    { STORE_JOIN_KEY_TAKEN, -EEXIST, "this machine is already a node with another name",
+        "run mgpu node forget for that one first, or use its name with --node" },
+    { STORE_JOIN_FULL, -ENOSPC, "the disk of mgpud is full", "free space on mgpud's machine" },
 };
 
 static void joining_free(struct joining *joining)
@@ -179,8 +179,8 @@ static void on_answer(void *arg, enum store_join_result result)
         }
     if (result == STORE_JOIN_DONE && joining->is_busy) {
         (void)error_set(
-            &err, -EBUSY, "jobs may still run on the machine that was node %s before", joining->node);
-        (void)error_hint(&err, "make sure that it is off, then: mgpu node fence %s", joining->node);
+            &err, -EBUSY, "jobs may still be running on the previous machine of node %s", joining->node);
+        (void)error_hint(&err, "make sure that it is off, then run mgpu node fence %s", joining->node);
     }
     if (err.code < 0)
         refuse(joining, &err);
@@ -205,7 +205,7 @@ static int read_secret(const char *text, uint8_t hash[JOIN_HASH_SIZE], struct er
         secret[i] = is_read ? (uint8_t)(high << 4 | low) : 0;
     }
     if (!is_read)
-        return error_set(err, -EKEYREJECTED, "the token's secret cannot be read");
+        return error_set(err, -EKEYREJECTED, "cannot read the token's secret");
     return join_secret_hash(secret, hash, err);
 }
 
@@ -242,7 +242,7 @@ static int on_join(struct joining *joining, const struct message_join *join, str
     r = node_version_check(join->protocol, join->version, who, err);
     if (r == 0 && strcmp(join->node, joining->all->controller->options.node) == 0) {
         r = error_set(err, -EEXIST, "%s is the name of the machine that mgpud runs on", join->node);
-        (void)error_hint(err, "choose another with --node");
+        (void)error_hint(err, "use another with --node");
     }
     if (r == 0)
         r = tls_authority_read_request(join->request != NULL ? join->request : "", &joining->key, err);
@@ -277,7 +277,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
         else if (type->id == MESSAGE_PROBE)
             r = on_probe(joining, message, &err);
         else
-            r = error_set(&err, -EPROTO, "a machine that is no node may not send %s", type->name);
+            r = error_set(&err, -EPROTO, "a machine that is not a node may not send %s", type->name);
         frame_free(type, message);
     }
     if (r < 0)
@@ -336,9 +336,9 @@ void joinings_add(struct joinings *joinings, const struct tls_authority *authori
 void joinings_refuse_all(struct joinings *joinings)
 {
     struct error err = { 0 };
-    (void)error_set(&err, -EAGAIN, "mgpud is being stopped");
+    (void)error_set(&err, -EAGAIN, "mgpud is stopping");
     (void)error_hint(
-        &err, "join again with the same token once it is back: for this machine it is still good");
+        &err, "join again with the same token once it is back: it is still valid for this machine");
     for (struct joining *joining = joinings->first; joining != NULL; joining = joining->next)
         if (joining->stream != NULL && !joining->is_telling)
             refuse(joining, &err);

@@ -89,8 +89,8 @@ static int check_hello(const struct link *link, const struct message_hello *hell
         return 0;
     if (strcmp(link->node, hello->node) != 0) {
         (void)error_set(
-            err, -EACCES, "this machine is node %s and may not speak as %.64s", link->node, hello->node);
-        return error_hint(err, "start mgpu-agent with the name that it joined with");
+            err, -EACCES, "this machine is node %s and may not act as %.64s", link->node, hello->node);
+        return error_hint(err, "start mgpu-agent with the name it joined with");
     }
     _cleanup_free_ char *who = xasprintf("node %s", link->node);
     return node_version_check(hello->protocol, hello->version, who, err);
@@ -116,8 +116,8 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     if (r == 0)
         r = core_link_up(controller->core, clock_boot_ms(), clock_wall_ms(), link->id, hello, err);
     if (!was_old && core_is_store_old(controller->core))
-        log_warning("node %s was told of a later state than the store has: the store is an older copy; every "
-                    "node is drained; cancel what has run already, then 'mgpu node resume NAME'",
+        log_warning("node %s has seen a later state than the store: the store is an older copy; all nodes "
+                    "are drained; cancel jobs that have already run, then 'mgpu node resume NAME'",
             hello->node);
     if (r < 0) {
         if (link->address != NULL)
@@ -159,7 +159,7 @@ static int take_defective(
     if (!link->is_up)
         return err->code;
     if (!link->has_defect)
-        log_error("node %s: %s: %s; it is told of once", link->node, type->name, err->message);
+        log_error("node %s: %s: %s; reported only once", link->node, type->name, err->message);
     link->has_defect = true;
     *err = (struct error){ 0 };
     return type->id == MESSAGE_GPUS ? 0 : on_message(link, type, message, err);
@@ -184,9 +184,9 @@ static void on_readable(struct bufferevent *stream, void *arg)
         }
         if (r < 0) {
             if (link->address != NULL)
-                log_error("node %s at %s is cut off: %s", link->node, link->address, err.message);
+                log_error("node %s at %s is truncated: %s", link->node, link->address, err.message);
             else
-                log_error("link %u is closed: %s", link->id, err.message);
+                log_error("link %u closed: %s", link->id, err.message);
             link_close(link);
             return;
         }
@@ -199,8 +199,8 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     if ((events & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
         return;
     if (link->is_up)
-        log_warning(
-            "node %s: the agent has gone; its jobs go on and are taken up again when it is back", link->node);
+        log_warning("node %s: the agent has exited; its jobs continue and will be taken over by the next one",
+            link->node);
     link_close(link);
 }
 
@@ -256,6 +256,6 @@ void links_send(struct links *links, uint32_t id, const struct record_type *type
         log_debug("link %u: sent %s", id, type->name);
     if (evbuffer_get_length(bufferevent_get_output(link->stream)) <= LINK_OUTPUT_MAX)
         return;
-    log_error("link %u: the agent does not read, %u bytes wait; it must dial again", id, LINK_OUTPUT_MAX);
+    log_error("link %u: the agent does not read, %u bytes pending; it must reconnect", id, LINK_OUTPUT_MAX);
     bufferevent_trigger_event(link->stream, BEV_EVENT_ERROR, BEV_TRIG_DEFER_CALLBACKS);
 }

@@ -65,7 +65,7 @@ static void refuse(struct node_listener *listener, SSL *ssl, int fd, const struc
     int plain = -1;
     _cleanup_free_ char *where = address_of_peer(fd);
     if (log_quota_take(&listener->quota, "refused nodes"))
-        log_warning("a connection from %s is refused: %s", where, err->message);
+        log_warning("connection from %s refused: %s", where, err->message);
     if (tls_sessions_count(listener->sessions, JOINING) >= JOINS_MAX) {
         SSL_free(ssl);
         (void)close(fd);
@@ -82,8 +82,8 @@ static const struct registered_node *find_node(struct node_listener *listener, S
 {
     uint8_t pin[TLS_PIN_SIZE];
     if (!tls_peer_pin(ssl, pin)) {
-        (void)error_set(err, -EACCES, "it shows no certificate");
-        (void)error_hint(err, "join first: mgpu-agent --join, with what `mgpu node token` prints");
+        (void)error_set(err, -EACCES, "it has no certificate");
+        (void)error_hint(err, "join first: mgpu-agent --join with the output of `mgpu node token`");
         return NULL;
     }
     const struct registered_node *node = registry_find_key(listener->controller->registry, pin);
@@ -93,10 +93,10 @@ static const struct registered_node *find_node(struct node_listener *listener, S
     _cleanup_free_ char *name = tls_certificate_name(certificate);
     bool is_ours = tls_authority_has_issued(listener->authority, certificate);
     (void)error_set(err, -EACCES,
-        is_ours ? "node %.64s was forgotten, or its name was given to another machine"
+        is_ours ? "node %.64s was removed, or its name was given to another machine"
                 : "node %.64s has a certificate of another cluster",
         name != NULL ? name : "without a name");
-    (void)error_hint(err, "to use it here: `mgpu node token` where mgpud runs, then mgpu-agent --join");
+    (void)error_hint(err, "to use it here: run `mgpu node token` on mgpud's machine, then mgpu-agent --join");
     return NULL;
 }
 
@@ -108,7 +108,7 @@ static void take_node(struct node_listener *listener, SSL *ssl, int fd)
     const struct registered_node *node = find_node(listener, ssl, &err);
     if (node != NULL && tls_sessions_count(listener->sessions, node->name) >= NODE_SESSIONS_MAX) {
         node = NULL;
-        (void)error_set(&err, -EUSERS, "a node has at most %u connections", NODE_SESSIONS_MAX);
+        (void)error_set(&err, -EUSERS, "a node can have at most %u connections", NODE_SESSIONS_MAX);
     }
     if (node == NULL) {
         refuse(listener, ssl, fd, &err);
@@ -130,7 +130,7 @@ static void take_joining(struct node_listener *listener, SSL *ssl, int fd)
     _cleanup_free_ char *where = address_of_peer(fd);
     if (tls_sessions_count(listener->sessions, JOINING) >= JOINS_MAX) {
         if (log_quota_take(&listener->quota, "refused nodes"))
-            log_warning("%s is refused: %u others are joining", where, JOINS_MAX);
+            log_warning("%s refused: %u others are joining", where, JOINS_MAX);
         SSL_free(ssl);
         (void)close(fd);
         return;
@@ -171,7 +171,7 @@ int node_listener_open(struct node_listener *listener, struct error *err)
     if (listener->gate != NULL)
         return 0;
     if (strcmp(where, "none") == 0) {
-        (void)error_set(err, -EINVAL, "this mgpud takes no nodes: nodes-listen is none");
+        (void)error_set(err, -EINVAL, "this mgpud accepts no nodes: nodes-listen is none");
         return error_hint(err, "start mgpud with --nodes-listen '[::]:" NODES_PORT "'");
     }
     int r = node_listener_authority(listener, &authority, err);
@@ -182,7 +182,7 @@ int node_listener_open(struct node_listener *listener, struct error *err)
     if (r < 0)
         return r;
     listener->gate = tls_gate_new(listener->controller->loop, context, take_fd(&fd), on_open, listener);
-    log_info("nodes may dial in at %s", where);
+    log_info("listening for nodes on %s", where);
     return 0;
 }
 
@@ -197,7 +197,7 @@ int node_listener_update(struct node_listener *listener, struct error *err)
     const struct node_registry *registry = listener->controller->registry;
     if (!registry_awaits(registry)) {
         if (listener->gate != NULL)
-            log_info("the port for nodes is closed: there is no node and no valid token");
+            log_info("the node port is closed: there are no nodes and no valid tokens");
         tls_gate_free(listener->gate);
         listener->gate = NULL;
         return 0;
@@ -215,7 +215,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct error err = { 0 };
     if (node_listener_update(arg, &err) < 0)
-        log_error("nodes cannot dial in: %s", err.message);
+        log_error("cannot accept nodes: %s", err.message);
 }
 
 void node_listener_shut(struct node_listener *listener)

@@ -77,7 +77,7 @@ static void load_node(void *arg, const struct store_node *node)
     struct node_registry *registry = arg;
     if (strcmp(node->name, registry->controller->options.node) == 0)
         log_warning(
-            "a machine that joined is called %s, as this one is now: it cannot come back", node->name);
+            "a joined machine has the name %s, which this machine has now: it cannot reconnect", node->name);
     else
         enter(registry, node);
 }

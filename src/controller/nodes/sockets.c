@@ -38,7 +38,7 @@ int sockets_listen_unix(const char *path, mode_t mode, int *ret_fd, struct error
     if (r == 0 && listen(fd, BACKLOG) < 0)
         r = -errno;
     if (r < 0)
-        return error_set_errno(err, r, "cannot listen at %s", path);
+        return error_set_errno(err, r, "cannot listen on %s", path);
     *ret_fd = take_fd(&fd);
     return 0;
 }
@@ -92,7 +92,7 @@ int sockets_listen_tcp(const char *option, const char *where, int *ret_fd, struc
     if (r == -EADDRINUSE) {
         (void)error_set(err, r, "port %s of %s is in use by %s", address.port, address.host,
             owner != NULL ? owner : "another program");
-        return error_hint(err, "choose another (%s %s:PORT) or none (%s none)", option, address.host, option);
+        return error_hint(err, "use another (%s %s:PORT) or none (%s none)", option, address.host, option);
     }
-    return r < 0 ? error_set_errno(err, r, "cannot listen at %s", where) : 0;
+    return r < 0 ? error_set_errno(err, r, "cannot listen on %s", where) : 0;
 }

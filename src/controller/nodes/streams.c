@@ -119,7 +119,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
     if (r > 0) {
         hand_over(arriving, message);
     } else {
-        log_error("a stream is closed: %s", err.message);
+        log_error("stream closed: %s", err.message);
         bufferevent_free(arriving->stream);
     }
     if (message != NULL)

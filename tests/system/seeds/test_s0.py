@@ -156,12 +156,12 @@ def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
     try:
         said = lines_until(process, 'is ready')
         assert os.readlink(OLD_SOCKET) == '/run/mgpu/mgpud.sock' and os.lstat(OLD_SOCKET).st_uid == 0, said
-        assert 'jobs that root submits run as root' in said
+        assert 'jobs submitted by root run as root' in said
         for user in (ana, bo, None):
             done = inside(f'{names}/mgpu_srun', '--gpu-ids', '0', '--', 'true', user=user)
             assert JOB.fullmatch(done.stdout), done
         second = inside(f'{names}/mgpu_scheduler_server', '--', '--listen', 'none')
-        assert second.returncode != 0 and 'it stays' in second.stderr, second
+        assert second.returncode != 0 and 'is not replaced' in second.stderr, second
         assert inside(f'{names}/mgpu_queue', user=ana).returncode == 0
         assert inside(f'{names}/mgpu', 'wait', '1', '2', '3').returncode == 0
     finally:
@@ -262,7 +262,7 @@ def test_S0_13_every_attempt_is_shown(box, place):
     script = f'echo attempt $MGPU_ATTEMPT; if [ $MGPU_ATTEMPT = 3 ]; then exit 5; fi; sleep 1000'
     done = box.mgpu('--gpu-ids', '0', '--time-limit', '1', '--interactive', '--', 'sh', '-c', script, program='mgpu_srun')
     assert (done.code, done.out) == (5, 'attempt 1\nattempt 2\nattempt 3\n'), done
-    assert done.err.count('is queued again') == 2, done
+    assert done.err.count('was requeued') == 2, done
 
 
 def test_S0_15_in_the_background(box, gate):

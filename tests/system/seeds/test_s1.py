@@ -168,7 +168,7 @@ def test_S1_8_the_master_alone(make_master, names):
     assert ended(box, box.simple_submit('true'))['node'] == 'alone'
     node = box.node('second').spawn()
     code, said = node.end()
-    assert code != 0 and 'gives out the GPUs of this machine already, as node alone' in said, said
+    assert code != 0 and 'already offers the GPUs of this machine, as node alone' in said, said
 
 
 def test_S1_8_a_master_and_a_local_agent(master):
@@ -195,7 +195,7 @@ def test_S1_10_a_node_knows_its_master_from_then_on(make_master):
     node.stop()
     at = node.command.index('--master-port')
     del node.command[at:at + 2]
-    box.await_log('Node node001 is not connected any more')
+    box.await_log('Node node001 disconnected')
     node.start()
 
 
@@ -297,7 +297,7 @@ def test_S1_13_registration_failed(master, place):
 def test_S1_13_a_token_is_needed_elsewhere(names):
     said = refused(names, '--node-id', 'a', '--join-file', '/nonexistent/ticket')
     assert '/nonexistent/ticket' in said, said
-    assert '--node-id is missing' in refused(names)
+    assert '--node-id, the name of this node, is missing' in refused(names)
     for wrong in ('', '../a', 'a b', '.', 'x' * 65):
         assert '--node-id' in refused(names, '--node-id', wrong)
 
@@ -314,7 +314,7 @@ def test_S1_14_a_lost_node(make_master, gate):
     node.process.wait(DEADLINE_S)
     out = box.await_queue('(not connected)')
     assert re.search(r'node001: 2 GPUs \((down|unreachable)', out), out
-    box.await_log('Node node001 is not connected any more')
+    box.await_log('Node node001 disconnected')
     node.spawn()
     gate.open()
     assert ended(box, alias)['exit_code'] == 5
@@ -324,7 +324,7 @@ def test_S1_15_a_name_that_is_taken(master):
     node = master.node('node001x')
     node.command[node.command.index('node001x')] = 'node001'
     code, said = node.spawn().end()
-    assert code != 0 and 'Registration failed' in said and 'another machine is the node of this name' in said, said
+    assert code != 0 and 'Registration failed' in said and 'this node name belongs to another machine' in said, said
     assert '--replace' in said
 
 
@@ -340,7 +340,7 @@ def test_S1_16_host_and_port(master, names):
         assert master.simple('queue', port=wrong).code == 2
     done = subprocess.run([f'{names}/mgpu_simple_client', '--host', '10.255.255.1', 'queue'], env=env,
                           capture_output=True, text=True, check=False)
-    assert done.returncode == 4 and 'whom to believe' in done.stderr and 'mgpu token create' in done.stderr, done
+    assert done.returncode == 4 and 'MGPU_HOST with its pin is not set' in done.stderr and 'mgpu token create' in done.stderr, done
     help_text = subprocess.run([f'{names}/mgpu_simple_client', '--help'], capture_output=True, text=True, check=True).stdout
     assert '(127.0.0.1)' in help_text and '(8080)' in help_text
 
@@ -396,7 +396,7 @@ def test_S1_17_wrong_words(master):
     assert 'no command given' in master.simple('submit').err
     done = master.simple('submit', 'python', 'train.py')
     assert done.code == 2 and 'one string, not 2 words' in done.err
-    assert 'into quotes' in master.simple('submit', 'python', '--lr', '3').err
+    assert 'quote the whole command' in master.simple('submit', 'python', '--lr', '3').err
     assert "'--interactiv3'" in master.simple('submit', '--interactiv3', 'true').err
     assert 'unknown command' in master.simple('sbumit', 'true').err
     assert master.simple('queue', 'x').code == 2
@@ -431,7 +431,7 @@ def lasting(master, gate, *options):
 
 
 def test_S1_24_session_timeout(master, gate):
-    assert 'the session has lasted 2 s' in lasting(master, gate, '--session-timeout', '2')
+    assert 'session timeout after 2 s' in lasting(master, gate, '--session-timeout', '2')
 
 
 def test_S1_25_connection_timeout(master):
@@ -449,7 +449,7 @@ def test_S1_25_connection_timeout(master):
 
 
 def test_S1_26_max_wait_time(master, gate):
-    assert 'nothing came for 2 s' in lasting(master, gate, '--max-wait-time', '2')
+    assert 'no output for 2 s' in lasting(master, gate, '--max-wait-time', '2')
 
 
 def test_S1_26_a_job_that_waits_is_left_in_the_queue(master, gate):
@@ -460,7 +460,7 @@ def test_S1_26_a_job_that_waits_is_left_in_the_queue(master, gate):
 
 
 def test_S1_27_max_consecutive_timeouts(master, gate):
-    assert 'nothing came in 1 waits of 10 s' in lasting(master, gate, '--max-consecutive-timeouts', '1')
+    assert 'no output in 1 waits of 10 s' in lasting(master, gate, '--max-consecutive-timeouts', '1')
 
 
 def test_S1_29_queue(master, gate):
@@ -562,7 +562,7 @@ def test_S1_34_of_several_nodes(master, gate):
 
 def test_S1_35_two_counts_that_differ(master):
     done = master.simple('submit', '--gpus', '2', '--node-gpu-ids', 'node001:0', 'true')
-    assert done.code == 2 and '--node-gpu-ids names 1 GPU, but --gpus asks for 2' in done.err, done
+    assert done.code == 2 and '--node-gpu-ids names 1 GPU, but --gpus requests 2' in done.err, done
     assert master.simple('submit', '--gpus', '2', '--node-gpu-ids', 'node001:0,1', 'true').code == 0
 
 

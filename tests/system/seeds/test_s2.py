@@ -236,7 +236,7 @@ def test_S2_1_S2_49_alone(place):
     assert any('mgpud was started' in line for line in first.said)
     first.until('job 1 started on GPU 0')
     assert first.stop() == 0
-    assert 'the state is saved in gpu_scheduler_state.json' in first.said[-1]
+    assert 'the state was saved in gpu_scheduler_state.json' in first.said[-1]
     assert first.state()['jobs'] and not [
         pid for pid, line in harness.processes('mgpud').items() if f'{place}/' in open(f'/proc/{pid}/environ').read()
         and harness.process_name(pid) == 'mgpud' and not harness.wait_process(pid)]
@@ -251,7 +251,7 @@ def test_S2_1_S2_49_alone(place):
 def test_S2_1_a_second_one_in_the_same_directory(desk):
     desk.start()
     done = desk.call('start', *QUICK)
-    assert done.code != 0 and 'another scheduler runs in this directory' in done.err
+    assert done.code != 0 and 'another scheduler is running in this directory' in done.err
 
 
 def test_S2_1_it_lives_through_restarts_of_mgpud(own, place):
@@ -268,7 +268,7 @@ def test_S2_1_its_own_mgpud_is_started_anew(place):
     with open(f'/proc/{scheduler.process.pid}/task/{scheduler.process.pid}/children', encoding='ascii') as children:
         for pid in children.read().split():
             os.kill(int(pid), signal.SIGKILL)
-    scheduler.until('mgpud is away')
+    scheduler.until('mgpud is unavailable')
     scheduler.until('mgpud is back')
     desk.lines('0,job.py')
     scheduler.until('job 1 done')
@@ -280,7 +280,7 @@ def test_S2_2_the_first_gpus_only(desk):
     desk.lines('0,job.py', '0,job.py,,x,1-3', '0,job.py,,y,3')
     assert desk.box.job(queued(scheduler))['gpu_allow'] == '0-1'
     assert desk.box.job(queued(scheduler))['gpu_allow'] == '1'
-    assert 'jobs.txt:3: allowed_gpus: none of 3 is among the first 2' in scheduler.until('allowed_gpus')
+    assert 'jobs.txt:3: allowed_gpus: none of 3 is among the first 2 GPUs GPUs' in scheduler.until('allowed_gpus')
 
 
 def test_S2_3_S2_4_S2_5_other_files(desk):
@@ -434,7 +434,7 @@ def test_S2_26_S2_27_S2_28_S2_30_S2_31_models(desk):
     assert [job['gpus'] for job in jobs] == [1, 1, 1, 2, 1, 1]
     said = ''.join(scheduler.said)
     assert "model 'other' is not in llm_config.json" in said
-    assert 'llm_config.json: none: this is no number' in said and 'llm_config.json: text: ' in said
+    assert 'llm_config.json: none: not a number' in said and 'llm_config.json: text: ' in said
 
 
 def test_S2_28_no_configuration_and_a_broken_one(desk):
@@ -573,7 +573,7 @@ def test_S2_34_S2_11_S2_12_a_full_queue(someone, place):
     desk.lines('0,job.py')
     scheduler = desk.start('--max-assign-attempts', '2', '--assign-retry-wait', '1')
     for attempt in (1, 2, 1):
-        scheduler.until(rf'jobs.txt:1: not taken yet \(attempt {attempt} of 2\): the queue is full')
+        scheduler.until(rf'jobs.txt:1: not queued yet \(attempt {attempt} of 2\): the queue is full')
     scheduler.until('job 1 queued')
     desk.close()
     server.closing.set()
@@ -610,7 +610,7 @@ def test_S2_36_S2_37_S2_38_S2_40_pause(own, gate):
 def test_S2_38_wrong_gpus(desk, verb):
     for wrong in ('9', '-1', 'x', ''):
         done = desk.call(verb, '--', wrong)
-        assert done.code == 3 and 'valid are 0 to 3' in done.err, done
+        assert done.code == 3 and 'valid numbers are 0 to 3' in done.err, done
     assert desk.call(verb).code == 2
 
 
@@ -699,7 +699,7 @@ def test_S2_46_more_jobs_than_are_shown(desk, gate):
     desk.write('llm_config.json', '{"default_requirement": 0.1, "models": {}}')
     scheduler = desk.start()
     desk.lines(*(f'0,job.py,,gate={gate.path} {i}' for i in range(33)))
-    line = scheduler.until('32 others are shown, its output is not: mgpu logs -f')
+    line = scheduler.until('output not shown, 32 others are already: mgpu logs -f')
     assert desk.box.job(int(re.search(r'job (\d+):', line).group(1)))['state'] == 'running'
     gate.open(33)
     while sum('exit code 0' in line for line in scheduler.said) < 33:
@@ -772,7 +772,7 @@ def test_S2_49_a_store_that_is_another(own):
     own.box.kill()
     shutil.rmtree(own.box.state_dir)
     own.box.start()
-    scheduler.until('job 1 is not known to mgpud any more')
+    scheduler.until('job 1 is no longer known to mgpud')
     own.lines('# another line')
     assert queued(scheduler) == 1
     scheduler.until('job 1 done')
@@ -852,7 +852,7 @@ def test_S2_52_jobs_on_other_machines_have_their_logs_there(someone, place):
         job = cluster.box.wait(queued(scheduler))
         desk.close()
         assert (job['state'], job['node']) == ('done', 'n1') and FOLDER not in job['log'], job
-        assert 'logs are where mgpu puts them' in ''.join(scheduler.said)
+        assert 'logs are stored by mgpu' in ''.join(scheduler.said)
 
 
 def test_S2_53_S2_54_what_is_wrong_is_said(desk):

@@ -145,7 +145,7 @@ def test_S0_1_S0_5_S0_20_S0_24_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana,
     """Root starts the server; two users and root queue jobs, look at them, find their logs at home, and cancel."""
     said = machine.serve(root, f'mgpu_scheduler_server --max-job-time 3600 -- --listen none {GPUS}', 'is ready')
     try:
-        assert 'jobs that root submits run as root' in said, said
+        assert 'jobs submitted by root run as root' in said, said
         for user, ids in ((ana, '0'), (bo, '1,3'), (root, '2')):
             _, number = job_of(machine.type(user, f'mgpu_srun --gpu-ids {ids} -- python3 train.py'))
             assert machine.type(user, f'mgpu wait {number}').code == 0

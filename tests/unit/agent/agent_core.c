@@ -562,7 +562,7 @@ static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **
     shepherd_dies(node, 0);
     assert_int_equal(node->starts, 3);
     assert_sent(node, MESSAGE_RETURNED);
-    assert_non_null(strstr(node->text, "again and again"));
+    assert_non_null(strstr(node->text, "repeatedly"));
     node_free(node);
 }
 
@@ -725,7 +725,7 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN + 1), 0);
     assert_sent(node, MESSAGE_RETURNED);
     assert_int_equal(node->returned_token, TOKEN + 1);
-    assert_string_equal(node->text, "the node still has another attempt of this number");
+    assert_string_equal(node->text, "the node still has another attempt with this number");
     assert_int_equal(order(node, MESSAGE_STOP, 0, TOKEN + 1), 0);
     assert_sent(node, MESSAGE_RETURNED);
     assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN + 1), 0);

@@ -119,9 +119,9 @@ static void memory_that_no_process_has_keeps_the_next_job_away(void **state)
     one_after_the_other();
     assert_true(report(12000));
     assert_int_equal(gpu.is_unclean, 1);
-    assert_string_equal(gpu.trouble, "11.7 GiB still used, no process has it");
+    assert_string_equal(gpu.trouble, "11.7 GiB still used by no process");
     assert_int_equal(gpu_check_start(check, &second, &err), -EBUSY);
-    assert_string_equal(err.message, "GPU 0 is not clean: 11.7 GiB still used, no process has it");
+    assert_string_equal(err.message, "GPU 0 is not clean: 11.7 GiB still used by no process");
     assert_false(report(12000)); // no news
     assert_true(report(10));
     assert_int_equal(gpu.is_unclean, 0);

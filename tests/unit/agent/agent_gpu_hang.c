@@ -107,7 +107,7 @@ static void a_driver_that_does_not_start_is_told_and_tried_again(void **state)
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_init 1\n");
     await(&watcher, "");
-    assert_string_equal(watcher.text, "the GPU driver does not answer");
+    assert_string_equal(watcher.text, "the GPU driver does not respond");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
     end(&watcher);

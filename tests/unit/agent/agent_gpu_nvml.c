@@ -79,8 +79,7 @@ static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
         const char *line, *trouble;
     } rows[] = {
         { "lost 0\n", "it has fallen off the bus" },
-        { "fail nvmlDeviceGetMemoryInfo_v2 1\nfail nvmlDeviceGetMemoryInfo 1\n",
-            "the driver was started anew" },
+        { "fail nvmlDeviceGetMemoryInfo_v2 1\nfail nvmlDeviceGetMemoryInfo 1\n", "the driver was restarted" },
         { "fail nvmlDeviceGetMemoryInfo_v2 16\nfail nvmlDeviceGetMemoryInfo 16\n", "it needs a reset" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -193,7 +193,7 @@ static void a_library_that_hangs_loses_its_values_and_gets_them_back(void **stat
     assert_true(await_bits(rocm, expected(ALL), true));
     say(GPUS VALUES "hang rsmi_dev_power_cap_get\n");
     assert_true(await_bits(rocm, ALL, false));
-    expect_remark(rocm, "it does not answer");
+    expect_remark(rocm, "it does not respond");
     say(GPUS VALUES);
     assert_true(await_bits(rocm, expected(ALL), true));
     expect_remark(rocm, "");

@@ -88,7 +88,7 @@ static void a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost(void **st
     TAKE(roster, { "GPU-new", "0" }, { "GPU-b", "1" });
     assert_int_equal(gpu_roster_gpus(roster)->count, 3);
     assert_gpu(roster, 0, "GPU-a", true);
-    assert_string_equal(at(roster, 0)->trouble, "the driver does not list it any more");
+    assert_string_equal(at(roster, 0)->trouble, "the driver no longer lists it");
     assert_int_equal(at(roster, 0)->valid, 0);
     assert_gpu(roster, 1, "GPU-b", false);
     assert_gpu(roster, 2, "GPU-new", false);

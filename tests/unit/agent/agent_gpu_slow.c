@@ -120,7 +120,7 @@ static void gpus_that_take_long_to_open_are_not_lost(void **state)
     begin(&watcher, THREE_GPUS "open 0 1600\nopen 1 100\nopen 2 1600\n");
     pid_t helper = first_child();
     await(&watcher, "");
-    assert_string_equal(watcher.text, "the GPU driver does not answer yet");
+    assert_string_equal(watcher.text, "the GPU driver does not respond yet");
     await(&watcher, "abc");
     assert_int_equal(first_child(), helper);
     assert_int_equal(watcher.losses, 0);

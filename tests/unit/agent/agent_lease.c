@@ -175,7 +175,7 @@ static void the_facts_of_a_process_are_its_own(void **state)
     assert_true(process_facts_is_below(child, getpid()));
     assert_false(process_facts_is_below(getpid(), child));
     assert_int_equal(process_facts_read(child, 1, &facts, &err), -ESRCH);
-    assert_non_null(strstr(err.message, "another's now"));
+    assert_non_null(strstr(err.message, "belongs to another process"));
     assert_int_equal(process_facts_read(0x3fffff, 0, &facts, &err), -ESRCH);
     assert_int_equal(process_facts_read(-5, 0, &facts, &err), -ESRCH);
 }

@@ -39,7 +39,7 @@ static void an_unknown_uid_is_told_in_words(void **state)
     struct user user;
     struct error err = { 0 };
     assert_int_equal(user_lookup(4000000001U, &user, &err), -ENOENT);
-    assert_string_equal(err.message, "this node knows no user with uid 4000000001");
+    assert_string_equal(err.message, "unknown user id on this node: 4000000001");
 }
 
 static void a_name_that_is_the_same_is_right(void **state)

@@ -43,17 +43,17 @@ static void gpus_are_a_number_a_part_or_of_a_model(void **state)
     check("gpus", "0.125", "0.125");
     check("gpus", "1.000", "1");
     check("gpus", "2:h200", "\"2:h200\"");
-    refuse("gpus", "1.5", "-x: '1.5' is neither a number of GPUs nor a part of one");
-    refuse("gpus", "0.0001", "-x: '0.0001' is neither a number of GPUs nor a part of one");
-    refuse("gpus", "-1", "-x: '-1' is neither a number of GPUs nor a part of one");
-    refuse("gpus", "", "-x: '' is neither a number of GPUs nor a part of one");
+    refuse("gpus", "1.5", "-x: '1.5' is neither a number of GPUs nor a part of a GPU");
+    refuse("gpus", "0.0001", "-x: '0.0001' is neither a number of GPUs nor a part of a GPU");
+    refuse("gpus", "-1", "-x: '-1' is neither a number of GPUs nor a part of a GPU");
+    refuse("gpus", "", "-x: '' is neither a number of GPUs nor a part of a GPU");
     refuse("gpus", "h200", "-x: 'h200' is not a number of GPUs");
-    refuse("gpus", "2:", "-x: '2:' names no model after the colon");
+    refuse("gpus", "2:", "-x: '2:' has no model after the colon");
     refuse("gpus", "0:h200", "-x: '0:h200' names a model, but no GPU");
-    refuse("gpus", "0,1", "-x: '0,1' is a list, but it takes a number of GPUs");
+    refuse("gpus", "0,1", "-x: '0,1' is a list, but a number of GPUs is required");
     refuse("gpus", "1025", "-x: 1025 is outside 0 to 1024");
     refuse("gpus", "99999999999999999999",
-        "-x: '99999999999999999999' is neither a number of GPUs nor a part of one");
+        "-x: '99999999999999999999' is neither a number of GPUs nor a part of a GPU");
 }
 
 static void sizes_are_bytes_and_spans_seconds(void **state)
@@ -67,7 +67,7 @@ static void sizes_are_bytes_and_spans_seconds(void **state)
     check("time_limit", "250ms", "\"250ms\"");
     check("cpus", "2.5", "2.5");
     check("cpus", "8", "8");
-    refuse("time_limit", "0", "-x: a limit of 0 leaves no time at all");
+    refuse("time_limit", "0", "-x: a limit of 0 leaves no time to run");
     refuse("time_limit", "4 hours", "-x: '4 hours' is not a duration");
     refuse("cpus", "0", "-x: 0 is outside 0.001 to 65536");
     refuse("cpus", "2.5x", "-x: '2.5x' is not a number of CPUs, such as 4 or 2.5");
@@ -87,7 +87,7 @@ static void what_is_waited_for_is_checked(void **state)
     check("after", "41:any,42:fail", "\"41:any,42:fail\"");
     refuse("after", "41:okk", "-x: 'okk' is no end of a job");
     refuse("after", "41-43", "-x: '41-43' is more than one job");
-    refuse("after", "", "-x: an empty word is no job");
+    refuse("after", "", "-x: an empty word does not name a job");
 }
 
 static void lists_of_gpus_and_elements_are_checked(void **state)
@@ -140,14 +140,13 @@ static void contradictions_are_one_sentence(void **state)
     check_settled("{\"gpus\":0,\"nodes\":4}", NULL);
     check_settled("{\"gpus\":0.5}", NULL);
     check_settled("{\"gpus\":4,\"nodes\":2,\"gpus_per_node\":2}", NULL);
-    check_settled("{\"gpus\":0,\"gpu_allow\":\"0\"}", "-g 0 asks for no GPU, but --gpu-allow is about GPUs");
-    check_settled("{\"gpu_ids\":\"0\",\"gpu_allow\":\"0\"}",
-        "-G names the GPUs exactly; --gpu-allow adds nothing to it");
+    check_settled("{\"gpus\":0,\"gpu_allow\":\"0\"}", "--gpu-allow has no effect with -g 0");
+    check_settled("{\"gpu_ids\":\"0\",\"gpu_allow\":\"0\"}", "--gpu-allow cannot be combined with -G");
     check_settled("{\"gpus\":3,\"nodes\":2,\"gpus_per_node\":2}",
         "-g 3 contradicts -N 2 with --gpus-per-node 2, which are 4 GPUs");
     check_settled("{\"gpus\":\"3:h200\",\"nodes\":4}", "-N 4 needs a GPU on each node, but -g is 3");
     check_settled("{\"gpus\":3,\"gpus_per_node\":2}", "-g 3 cannot be divided into 2 GPUs a node");
-    check_settled("{\"gpus\":0.5,\"nodes\":2}", "-g 0.5 is a part of one GPU, which is on one node");
+    check_settled("{\"gpus\":0.5,\"nodes\":2}", "-g 0.5 is a part of a single GPU on one node");
     check_settled("{\"begin\":\"2026-11-22T12:00:00.000Z\",\"deadline\":\"2026-11-22T11:00:00.000Z\"}",
         "--deadline is not after --begin, so the job could never start");
 }

@@ -68,7 +68,7 @@ static void an_answer_without_json_still_says_something(void **state)
     struct error err = { 0 };
     (void)state;
     assert_int_equal(problem(502, "<html>", &err), -EIO);
-    assert_string_equal(err.message, "mgpud answered with status 502");
+    assert_string_equal(err.message, "mgpud returned status 502");
 }
 
 static void an_unreachable_daemon_is_told_with_its_path(void **state)

@@ -49,11 +49,12 @@ static void the_place_of_the_word_decides(void **state)
         { { "ps", "-w", "-s", "do" }, "done\n" }, // the number of -w is joined
         { { "ps", "--stat", "do" }, "done\n" },
         { { "ps", "--no-such", "--state", "do" }, "done\n" },
-        { { "gpu", "--utc", "po" }, "policy\tSay what it means that others use these GPUs (operators)\n" },
-        { { "pause", "--rea" }, "--reason\twhy, for those who wait\n" },
+        { { "gpu", "--utc", "po" },
+            "policy\tSet how to treat external processes on these GPUs (operators)\n" },
+        { { "pause", "--rea" }, "--reason\treason, shown to waiting users\n" },
         { { "edit", "7", "idle_ok=y" }, "idle_ok=yes\n" },
-        { { "submit", "-A", "7:a" }, "7:any\tit ended, however\n" },
-        { { "submit", "-A", "7:ok,8:f" }, "7:ok,8:fail\tit ended otherwise\n" },
+        { { "submit", "-A", "7:a" }, "7:any\tafter it ends in any way\n" },
+        { { "submit", "-A", "7:ok,8:f" }, "7:ok,8:fail\tafter it fails\n" },
         { { "submit", "-g", "2", "" }, ":commands\n" },
         { { "submit", "-g", "2", "--", "--g" }, ":commands\n" },
         { { "submit", "python", "-g" }, ":files\n" },
@@ -63,7 +64,7 @@ static void the_place_of_the_word_decides(void **state)
         { { "show", "" }, "" },
         { { "version", "x" }, "" },
         { { "show", "-o", "" }, "json\n" },
-        { { "help", "gpu", "res" }, "resume\tUse these GPUs again (operators)\n" },
+        { { "help", "gpu", "res" }, "resume\tPut these GPUs back into service (operators)\n" },
         { { "help", "sizes", "" }, "" },
     };
     (void)state;

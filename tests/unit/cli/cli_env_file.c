@@ -56,10 +56,10 @@ static void a_bad_line_is_told_with_its_number(void **state)
         const char *text, *end;
     } rows[] = {
         { "A=1\nword\n", ":2: 'word' is not NAME=VALUE" },
-        { "1A=2\n", ":1: '1A' is no name of a variable" },
-        { "=2\n", ":1: '' is no name of a variable" },
+        { "1A=2\n", ":1: '1A' is not a valid variable name" },
+        { "=2\n", ":1: '' is not a valid variable name" },
         { "\n\nA='x\n", ":3: a quote is not closed" },
-        { "A=\"x\" y\n", ":1: 'y' stands behind the closing quote" },
+        { "A=\"x\" y\n", ":1: 'y' follows the closing quote" },
         { "A=\xff\n", ":1: the value of A is not UTF-8 text" },
     };
     (void)state;
@@ -81,7 +81,7 @@ static void what_is_no_file_of_text_is_refused(void **state)
     assert_string_equal(err.message, "--env-file: cannot read /nowhere/env: No such file or directory");
     assert_int_equal(env_file_read("/tmp", &found, &err), -EISDIR);
     assert_int_equal(read_bytes("A=\0b", 4, &found, &err), -EINVAL);
-    assert_non_null(strstr(err.message, "is no text: it holds a zero byte"));
+    assert_non_null(strstr(err.message, "is not text: it contains a zero byte"));
     _cleanup_free_ char *large = xcalloc(ENV_FILE_MAX + 1, 1);
     memset(large, '#', ENV_FILE_MAX + 1);
     assert_int_equal(read_bytes(large, ENV_FILE_MAX + 1, &found, &err), -EFBIG);
@@ -145,7 +145,7 @@ static void a_name_that_is_not_there_is_refused(void **state)
     json_t *env = NULL;
     (void)state;
     assert_int_equal(make("OTHER,GONE", NULL, NULL, &env, &err), -ENOENT);
-    assert_string_equal(err.message, "--export: there is no variable GONE here");
+    assert_string_equal(err.message, "--export: variable GONE is not set");
 }
 
 static void files_count_more_than_the_environment_and_less_than_e(void **state)

@@ -54,11 +54,11 @@ static void a_job_that_did_not_start_keeps_its_own_code(void **state)
 static void an_unknown_end_is_mgpus_own_failure(void **state)
 {
     (void)state;
-    check("{\"ended_by\":\"unknown\"}", 125, "ended, but how is not known");
+    check("{\"ended_by\":\"unknown\"}", 125, "ended, result unknown");
     check("{\"ended_by\":\"time_limit\",\"time_limit_s\":90}", 124, "reached its time limit of 1m30s");
     check("{\"ended_by\":\"deadline\"}", 125, "could not start before its deadline");
     check("{\"ended_by\":\"dependency\"}", 125, "its dependency could never be satisfied");
-    check("{\"ended_by\":\"reboot\",\"exit_code\":0}", 125, "its node started anew");
+    check("{\"ended_by\":\"reboot\",\"exit_code\":0}", 125, "its node rebooted");
     check("{\"ended_by\":\"a word of the future\",\"exit_code\":0}", 125, "a word of the future");
     check("{\"ended_by\":null}", 125, NULL);
     check("{}", 125, NULL);

@@ -190,7 +190,7 @@ static void a_job_on_gpus_of_others_is_warned_of(void **state)
     (void)state;
     assert_int_equal(list_print(&call, &kind, &screen, jobs, out, NULL), 0);
     (void)fclose(out);
-    assert_non_null(strstr(text, "1  uses GPU 3, which it was not given\n"));
+    assert_non_null(strstr(text, "1  uses GPU 3, which is not allocated to it\n"));
     assert_non_null(strstr(text, "2  y\n"));
     assert_non_null(strstr(text, "3  exit 0\n"));
 }
@@ -209,7 +209,8 @@ static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
     (void)state;
     gpu_print_outside(gpus, out);
     (void)fclose(out);
-    assert_string_equal(text, "used outside mgpu: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");
+    assert_string_equal(
+        text, "used by external processes: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");
 }
 
 int main(void)

@@ -133,7 +133,7 @@ static void a_server_that_stays_away_is_given_up(void **state)
         r = stream_advance(&fixture->stream, true, &err);
     }
     assert_int_equal(r, -EHOSTDOWN);
-    assert_non_null(strstr(err.message, "did not come back"));
+    assert_non_null(strstr(err.message, "did not return"));
 }
 
 static void a_server_that_never_was_there_fails_at_once(void **state)

@@ -97,7 +97,7 @@ static void options_that_contradict_each_other_are_refused(void **state)
     struct error err = { 0 };
     (void)state;
     assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), -EINVAL);
-    assert_string_equal(err.message, "-g 0 asks for no GPU, but -m is about GPUs");
+    assert_string_equal(err.message, "-m has no effect with -g 0");
     submit_options_clear(&options);
 }
 
@@ -178,7 +178,7 @@ static void a_list_for_the_count_is_refused_with_a_hint(void **state)
     while (strcmp(row->name, "gpus") != 0)
         row++;
     assert_int_equal(row->set(&call, "0,1", &err), -EINVAL);
-    assert_string_equal(err.hint, "for exactly these GPUs: -G 0,1");
+    assert_string_equal(err.hint, "for exactly these GPUs, use -G 0,1");
     assert_int_equal(row->set(&call, "-1", &err), -EINVAL);
     assert_int_equal(row->set(&call, "1.5", &err), -EINVAL);
     assert_int_equal(row->set(&call, "0", &err), 0);

@@ -26,7 +26,7 @@ static const struct {
     { { "adopt", "--gpu-id", "0", "1" }, "cannot reach" }, // an unambiguous beginning is no slip
     { { "reserve", "add", "--form", "now" }, "'--from'" },
     { { "gpu", "pause", "--untill", "now", "0" }, "'--until'" },
-    { { "cancel", "--al" }, "add -y" },
+    { { "cancel", "--al" }, "use -y" },
     /* columns */
     { { "ps", "-o", "id,gpu" }, "'gpus'" },
     { { "ps", "--sort", "-nmae" }, "'name'" },
@@ -54,7 +54,7 @@ static const struct {
     { { "edit", "42", "foo=1" }, "mgpu help edit" },
     { { "edit", "42", "--priority", "5" }, "priority=5" },
     { { "edit", "42", "--tme=4h" }, "priority=5" },
-    { { "completion", "tcsh" }, "not bash, zsh or fish" },
+    { { "completion", "tcsh" }, "use bash, zsh or fish" },
     { { "help", "reason" }, "'reasons'" },
     { { "help", "sbmit" }, "'submit'" },
     { { "help", "exit" }, "'exit-codes'" },

@@ -101,8 +101,8 @@ static void what_is_no_sweep_is_refused(void **state)
     } rows[] = {
         { "x", NULL, "'x' is not NAME=VALUES", -EINVAL },
         { "x=1,", NULL, "a value is empty", -EINVAL },
-        { "x=5-1", NULL, "5-1 runs backwards", -EINVAL },
-        { "x=1", "x=2", "x is there twice", -EINVAL },
+        { "x=5-1", NULL, "5-1 is reversed", -EINVAL },
+        { "x=1", "x=2", "x is given twice", -EINVAL },
         { "CUDA_VISIBLE_DEVICES=0", NULL, "is set by mgpu itself", -EINVAL },
         { "x=0-1000", NULL, "has more than 1000 values", -E2BIG },
         { "x=1-40", "y=1-40", "at most 1000", -E2BIG },

@@ -40,10 +40,10 @@ static void without_timeouts_it_waits_for_ever(void **state)
 
 static void each_limit_ends_it_and_is_named(void **state)
 {
-    assert_exhausted(since(5000, 0, (struct timeouts){ .session_ms = 5000 }), "the session has lasted 5 s");
-    assert_exhausted(since(9000, 3000, (struct timeouts){ .silence_ms = 3000 }), "nothing came for 3 s");
+    assert_exhausted(since(5000, 0, (struct timeouts){ .session_ms = 5000 }), "session timeout after 5 s");
+    assert_exhausted(since(9000, 3000, (struct timeouts){ .silence_ms = 3000 }), "no output for 3 s");
     assert_exhausted(since(30000, 20000, (struct timeouts){ .silent_turns = 2 }),
-        "nothing came in 2 waits of 10 s in a row");
+        "no output in 2 consecutive waits of 10 s");
 }
 
 static void what_is_heard_counts_against_silence_alone(void **state)

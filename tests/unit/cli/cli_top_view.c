@@ -193,7 +193,7 @@ static void nothing_known_is_drawn_too(void **state)
     top->model.gpus = NULL;
     top->model.is_complete = false;
     top->view.is_list_old = true;
-    expect(top, "asking mgpud ...");
+    expect(top, "waiting for mgpud ...");
     for (int page = 0; page < PAGES; page++) {
         top_show_page(top, (enum top_page)page);
         free(draw(top, 80, 24));
@@ -336,7 +336,7 @@ static void a_question_is_answered_no_by_any_other_key(void **state)
     press(top, "c");
     expect(top, "cancel job 1 (train)? y/N");
     press(top, "\n");
-    expect(top, "nothing was done");
+    expect(top, "cancelled, nothing changed");
     assert_null(top->view.prompt.done);
 }
 
@@ -396,9 +396,9 @@ static void a_colon_goes_to_pages_and_jobs(void **state)
     press(top, ":2\n");
     expect(top, "Job 2  eval, of me");
     press(top, ":77\n");
-    expect(top, "there is no such job");
+    expect(top, "no such job");
     press(top, ":moon\n");
-    expect(top, "'moon' is no place");
+    expect(top, "'moon' is not a view");
 }
 
 static void enter_on_a_user_or_a_node_shows_the_jobs_there(void **state)
@@ -436,9 +436,9 @@ static void the_keys_of_a_place_are_explained_there(void **state)
     struct top *top = top_of(state);
     free(draw(top, 80, 24));
     press(top, "?");
-    expect(top, "cancel it, or the marked ones; asks first");
+    expect(top, "cancel the job or the marked jobs; asks first");
     press(top, "?1?");
-    expect(top, "pause a GPU, drain a node");
+    expect(top, "pause a GPU or drain a node");
 }
 
 static void a_long_name_leaves_room_for_the_reason(void **state)

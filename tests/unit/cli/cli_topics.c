@@ -39,7 +39,7 @@ static void every_moment_and_span_is_understood(void **state)
     (void)state;
     for (const struct topic_row *row = topics_find("time")->rows; row->word != NULL; row++) {
         if (row->meaning == NULL)
-            is_span = strncmp(row->word, "spans", 5) == 0;
+            is_span = strncmp(row->word, "durations", 9) == 0;
         else if (is_span)
             assert_int_equal(parse_duration(row->word, "x", &ms, NULL), 0);
         else

@@ -43,8 +43,8 @@ static void a_stray_and_an_idle_job_are_told(void **state)
     _cleanup_json_ json_t *usage =
         object("{\"stray_gpus\": \"0,3\", \"idle_s\": 60, \"idle\": null, \"idle_end_s\": 90}");
     _cleanup_free_ char *stray = usage_stray(usage), *idle = usage_idle(usage);
-    assert_string_equal(stray, "uses GPU 0,3, which it was not given");
-    assert_string_equal(idle, "has not used its GPUs for 1m00s; it is ended after 1m30s");
+    assert_string_equal(stray, "uses GPU 0,3, which is not allocated to it");
+    assert_string_equal(idle, "has left its GPUs unused for 1m00s; it will be ended after 1m30s");
     assert_null(usage_idle_mark(&(struct screen){ 0 }, usage));
 }
 
@@ -56,7 +56,7 @@ static void a_told_job_has_a_mark_that_names_the_time(void **state)
     _cleanup_free_ char *idle = usage_idle(job);
     assert_string_equal(plain, "! idle 5s");
     assert_string_equal(fine, "⚠ idle 5s");
-    assert_string_equal(idle, "has not used its GPUs for 5s, and gives way to other jobs");
+    assert_string_equal(idle, "has left its GPUs unused for 5s; other jobs can preempt it");
 }
 
 static void gpus_that_are_unused_beside_others_are_named(void **state)
@@ -67,7 +67,7 @@ static void gpus_that_are_unused_beside_others_are_named(void **state)
         object("{\"granted\": [{\"index\": 4}], \"usage\": {\"gpus_idle_s\": [90]}}");
     _cleanup_json_ json_t *none = object("{\"usage\": null}");
     _cleanup_free_ char *text = usage_idle_gpus(job);
-    assert_string_equal(text, "has not used GPU 1,7 for 1m01s");
+    assert_string_equal(text, "has left GPU 1,7 unused for 1m01s");
     assert_null(usage_idle_gpus(all));
     assert_null(usage_idle_gpus(none));
 }

@@ -90,13 +90,10 @@ static void what_no_event_ends_comes_with_its_command(void **state)
         "{\"job\":42,\"reasons\":[{\"code\":\"held_user\",\"text\":\"held by its owner\"},"
         "{\"code\":\"dependency_never\",\"text\":\"dead\"},{\"code\":\"begin_time\",\"text\":\"later\"},"
         "{\"code\":\"held_admin\",\"text\":\"held by an administrator\"}]}",
-        "Job 42 (train) has waited 5m00s for 1 GPU. 4 things block it:\n"
-        "  1. Held          held by its owner\n"
-        "  2. Dependency    dead\n"
-        "  3. Begin time    later\n"
-        "  4. Held          held by an administrator\n"
-        "When it starts is not known.\n"
-        "To let it start: mgpu release 42 · mgpu edit 42 after= · mgpu edit 42 begin=\n");
+        "Job 42 (train) has waited 5m00s for 1 GPU. 4 things block it:\n  1. Held          held by its "
+        "owner\n  2. Dependency    dead\n  3. Begin time    later\n  4. Held          held by an "
+        "administrator\nIts start cannot be predicted.\nTo let it start: mgpu release 42 · mgpu edit 42 "
+        "after= · mgpu edit 42 begin=\n");
 }
 
 static void the_change_it_offers_can_be_typed(void **state)
@@ -132,16 +129,16 @@ static void a_job_that_does_not_wait_is_said_so(void **state)
     check(
         "{\"id\":7,\"array_job\":4,\"array_index\":3,\"name\":\"x\",\"state\":\"running\",\"node\":\"gpu1\","
         "\"granted\":[{\"index\":2}]}",
-        "{}", "Job 4.3 (x) does not wait: it is running on gpu1:2.\n");
+        "{}", "Job 4.3 (x) is not waiting: it is running on gpu1:2.\n");
     check("{\"id\":7,\"name\":\"x\",\"state\":\"failed\",\"ended_by\":\"time_limit\",\"time_limit_s\":60}",
-        "{}", "Job 7 (x) is over: reached its time limit of 1m00s.\n");
+        "{}", "Job 7 (x) has ended: reached its time limit of 1m00s.\n");
 }
 
 static void an_answer_without_members_is_no_crash(void **state)
 {
     (void)state;
     check("{\"state\":\"queued\"}", "{}",
-        "Job - (-) has waited 0ms (no GPU requested).\nWhen it starts is not known.\n");
+        "Job - (-) has waited 0ms (no GPU requested).\nIts start cannot be predicted.\n");
 }
 
 static void a_request_is_told_in_words(void **state)

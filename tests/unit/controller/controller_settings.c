@@ -227,17 +227,17 @@ static void a_default_is_not_taken_for_a_wish(void **state)
 static void a_mistake_is_told_with_its_line(void **state)
 {
     struct place *place = *state;
-    assert_refused(place, "gpus: none\nnode: a\ngpus: none\n", "mgpu.yaml:3", "stands in line 1 already");
+    assert_refused(place, "gpus: none\nnode: a\ngpus: none\n", "mgpu.yaml:3", "is already set in line 1");
     assert_refused(place, "halflife: 1d\n", "mgpu.yaml:1", "did you mean half-life?");
     assert_refused(place, "a: b\n---\nc: d\n", "mgpu.yaml:1", "unknown key");
     assert_refused(place, "node: b\n---\nnode: d\n", "mgpu.yaml:3", "more than one document");
-    assert_refused(place, "users: 3\n", "mgpu.yaml:1", "holds a mapping");
+    assert_refused(place, "users: 3\n", "mgpu.yaml:1", "must be a mapping");
     assert_refused(place, "users:\n  root: 3\n", "mgpu.yaml:2", "a mapping of limits");
     assert_refused(place, "users:\n  root:\n    max-job: 3\n", "mgpu.yaml:3", "max-jobs");
-    assert_refused(place, "roles:\n  boss: root\n", "mgpu.yaml:2", "there is no role 'boss'");
+    assert_refused(place, "roles:\n  boss: root\n", "mgpu.yaml:2", "unknown role 'boss'");
     assert_refused(place, "roles:\n  admin: { a: b }\n", "mgpu.yaml:2", "a list of users and groups");
     assert_refused(place, "roles:\n  others: everybody\n", "mgpu.yaml:2", "viewer, user, operator or admin");
-    assert_refused(place, "? [a]\n: b\n", "mgpu.yaml:1", "a key is a word");
+    assert_refused(place, "? [a]\n: b\n", "mgpu.yaml:1", "a key must be a word");
     assert_refused(place, "node: [\n", "mgpu.yaml:", "");
     assert_refused(place, "node: \"\\xZZ\"\n", "mgpu.yaml:1", "");
 }

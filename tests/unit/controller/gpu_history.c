@@ -228,7 +228,7 @@ static void a_file_that_is_not_right_says_nothing_and_does_no_harm(void **state)
     bytes.bytes[8]++; // the version
     assert_int_equal(file_write(past->fd, "gpu-history", bytes.bytes, bytes.length, false), 0);
     assert_int_equal(restart(past, &err), -EBADMSG);
-    assert_string_equal(err.message, "gpu-history is of another version");
+    assert_string_equal(err.message, "gpu-history has an unsupported version");
     add(past, START, "GPU-a", 30, ALL);
     assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
     assert_int_equal(restart(past, &err), 0);

@@ -113,7 +113,7 @@ static void many_users_may_not_take_all_connections(void **state)
     for (uint32_t uid = 2; uid < 16; uid++)
         take(users, uid, SHARE_CONNECTIONS, LIMIT_USER_CONNECTIONS);
     assert_int_equal(users_take(users, 16, SHARE_CONNECTIONS, 1, &err), -EMFILE);
-    assert_string_equal(err.message, "there are 7680 connections open, as many as there may be");
+    assert_string_equal(err.message, "the limit of 7680 connections has been reached");
     take(users, USER_UNKNOWN, SHARE_UNKNOWN, LIMIT_UNKNOWN_CONNECTIONS);
     take(users, 0, SHARE_RESERVED, LIMIT_RESERVED_CONNECTIONS);
     users_give(users, 1, SHARE_CONNECTIONS, 1);

@@ -94,7 +94,7 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
     const struct job *found = core_job(core, job);
     struct core_answer answer = { .job = job };
     if (found == NULL)
-        answer.code = error_set(&answer.err, -ENOENT, "there is no such job");
+        answer.code = error_set(&answer.err, -ENOENT, "no such job");
     if (found == NULL || (states & (1U << found->state)) != 0) {
         reply_later(request, &answer);
         return;

@@ -278,7 +278,7 @@ static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
             asks[i], answer_string(&made, "token"));
         struct answer answer = ask_tcp(harness, plain);
         assert_int_equal(answer.status, 403);
-        assert_true(i == 1 || answer_has(&answer, "without a token"));
+        assert_true(i == 1 || answer_has(&answer, "require a token"));
         answer_clear(&answer);
         assert_refused(harness, vouched, 200);
         answer = client_ask(harness, plain); // on the unix socket
@@ -405,7 +405,7 @@ static void a_token_that_the_full_store_keeps_stays_good(void **state)
     harness->is_store_full = true;
     answer = client_ask(harness, "DELETE /api/v1/tokens/5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(answer.status, 507);
-    assert_true(answer_has(&answer, "still good"));
+    assert_true(answer_has(&answer, "still valid"));
     answer_clear(&answer);
     close(fd);
 }

@@ -44,7 +44,7 @@ static void a_token_with_senseless_wishes_is_refused(void **state)
         { "{\"expires_s\":0}", 400, "expires_s" },
         { "{\"node\":\"a b\"}", 400, "no name for a node" },
         { "{\"node\":\"../x\"}", 400, "no name for a node" },
-        { "{\"replace\":true}", 400, "say which node" },
+        { "{\"replace\":true}", 400, "requires node" },
         { "{\"host\":\"a:b:c\"}", 400, "HOST:PORT" },
         { "{\"hots\":\"a\"}", 400, "host" },
     };

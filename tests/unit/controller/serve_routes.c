@@ -41,7 +41,7 @@ static void an_unknown_path_is_404_with_a_hint(void **state)
     struct answer answer = client_get(*state, "/api/v1/jbos");
     assert_int_equal(answer.status, 404);
     assert_string_equal(answer_string(&answer, "code"), "not_found");
-    assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists what there is");
+    assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists all paths");
     assert_non_null(strstr(answer.head, "application/problem+json"));
     answer_clear(&answer);
 }

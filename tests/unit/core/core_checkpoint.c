@@ -124,7 +124,7 @@ static void what_outlives_its_kill_has_a_reason(void **state)
     assert_null(core_delay(b->core, killed_ms, core_job(b->core, 11), text, sizeof(text)));
     const char *why = core_delay(b->core, killed_ms + 10000, core_job(b->core, 11), text, sizeof(text));
     assert_non_null(why);
-    assert_non_null(strstr(why, "a process on node box has not ended: it waits in the kernel"));
+    assert_non_null(strstr(why, "a process on node box has not ended: it is blocked in the kernel"));
 }
 
 static void a_start_that_lasts_has_a_reason(void **state)

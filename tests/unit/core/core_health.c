@@ -199,13 +199,13 @@ static void a_vanished_gpu_returns_when_it_is_seen_again(void **state)
 static void what_stays_unclean_for_long_is_a_fault(void **state)
 {
     struct bench *b = *state;
-    struct sample unclean = { .is_unclean = 1, .trouble = "2G still used, no process has it" };
+    struct sample unclean = { .is_unclean = 1, .trouble = "2G still used by no process" };
     see(b, unclean);
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN);
     b->now_ms += 600000;
     see(b, unclean);
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN | DEVICE_UNHEALTHY);
-    assert_string_equal(fault_text(b), "not clean for 10m00s: 2G still used, no process has it");
+    assert_string_equal(fault_text(b), "not clean for 10m00s: 2G still used by no process");
 }
 
 /* The end of job 11 with what its black box says. */

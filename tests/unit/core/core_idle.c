@@ -91,7 +91,7 @@ static void an_idle_job_gives_way_to_one_that_waits(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
     say(b, launch, 20 * SECOND);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
-    assert_string_equal(core_job(b->core, 11)->text, "it did not use its GPUs, and another job needs them");
+    assert_string_equal(core_job(b->core, 11)->text, "it left its GPUs unused, and another job needs them");
     assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
     bench_settle(b);
     /* Its old place would give it back what it did not use. */
@@ -129,7 +129,7 @@ static void a_job_is_ended_after_its_own_time(void **state)
     const struct job *job = core_job(b->core, 11);
     assert_int_equal(job->end, END_IDLE_TIMEOUT);
     assert_int_equal(job->exit_code, 124);
-    assert_string_equal(job->text, "it used none of its GPUs for 8s");
+    assert_string_equal(job->text, "it left all of its GPUs unused for 8s");
     struct error err;
     assert_int_equal(job_invariant(job, &err), 0);
 }

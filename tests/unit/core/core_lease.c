@@ -180,7 +180,7 @@ static void a_stranger_that_counts_keeps_the_lease_away(void **state)
 static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
 {
     struct bench *b = *state;
-    char text[] = "process 8123 ended while the lease waited";
+    char text[] = "process 8123 ended while it waited to be adopted";
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);

@@ -244,7 +244,7 @@ static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
     const struct job *job = run_on_loopback(b, "boot-a", "boot-b");
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->end, END_START_FAILED);
-    assert_non_null(strstr(job->text, "the others cannot reach node b"));
+    assert_non_null(strstr(job->text, "the other nodes cannot reach node b"));
     assert_int_equal(count_sent(b, MESSAGE_LAUNCH), 0);
 }
 
@@ -352,7 +352,7 @@ static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
     exited(b, 0, END_CANCELLED, 143, NULL);
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->end, END_REBOOT);
-    assert_string_equal(job->text, "rank 1 on b: its node was started anew while it ran");
+    assert_string_equal(job->text, "rank 1 on b: its node rebooted while it ran");
 }
 
 static void all_are_let_go_with_the_port_of_the_first(void **state)
@@ -509,7 +509,7 @@ static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_
     (void)hello(b, 3, "b", "boot-b2", NULL, 0);
     bench_settle(b);
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
-    assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node was started anew while it ran");
+    assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node rebooted while it ran");
 }
 
 static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)

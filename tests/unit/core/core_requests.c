@@ -110,7 +110,7 @@ static void one_user_may_not_fill_the_queue(void **state)
     assert_quota(b, 1000, &two, 0);
     assert_quota(b, 1000, &three, -EDQUOT);
     assert_string_equal(bench_answer(b, &three)->err.message,
-        "you have 2 jobs that wait or run, as many as one user may have");
+        "you have reached the limit of 2 waiting and running jobs per user");
     assert_quota(b, 1001, &four, 0);
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &five);

@@ -160,8 +160,9 @@ static void every_problem_has_its_status(void **state)
     (void)error_hint(&err, "look");
     _cleanup_json_ json_t *object = problem_write(&err);
     _cleanup_free_ char *text = json_text_format(object);
-    assert_string_equal(text, "{\"type\":\"about:blank\",\"title\":\"Not found\",\"status\":404,"
-                              "\"code\":\"not_found\",\"detail\":\"there is no job 7\",\"hint\":\"look\"}");
+    assert_string_equal(text,
+        "{\"type\":\"about:blank\",\"title\":\"Not "
+        "found\",\"status\":404,\"code\":\"not_found\",\"detail\":\"there is no job 7\",\"hint\":\"look\"}");
     assert_int_equal(problem_find(-EIO)->status, 503);
     assert_int_equal(problem_find(-EXFULL)->status, 500);
     size_t count;
