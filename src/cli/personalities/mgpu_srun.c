@@ -53,9 +53,11 @@ static int set_priority(void *call, const char *value, struct error *err)
     return compat_set(call, "priority", "--priority", value, err);
 }
 
+/* `source venv/bin/activate` works in every shell there: sh is dash on Debian, which has no such word. */
 static int set_setup(void *call, const char *value, struct error *err)
 {
-    return compat_set(call, "setup", "--env-setup-cmd", value, err);
+    _cleanup_free_ char *text = xasprintf("command -v source >/dev/null || source() { . \"$@\"; }\n%s", value);
+    return compat_set(call, "setup", "--env-setup-cmd", call_keep(call, text), err);
 }
 
 static int set_interactive(void *call, const char *value, struct error *err)

@@ -240,6 +240,38 @@ def test_S2_1_S2_2_S2_14_S2_24_S2_35_S2_36_S2_37_S2_39_S2_46_typed_by_root(machi
         machine.stop()
 
 
+CONDA = """#!/bin/sh
+[ "$*" = "shell.posix hook" ] && echo 'conda() { export CONDA_DEFAULT_ENV="$2"; }'
+[ "$1 $2" = "shell.posix activate" ] && echo "export CONDA_DEFAULT_ENV=$3"
+"""
+# As the lines that `conda init` writes into the files of a shell leave it.
+WITH_CONDA = 'env CONDA_EXE=$HOME/miniconda3/bin/conda PATH=$HOME/miniconda3/bin:$PATH '
+
+
+def install_conda(machine, user):
+    """What Debian has no package of: a conda that only sets the name of the environment."""
+    folder = f'{machine.home(user)}/miniconda3/bin'
+    os.makedirs(folder)
+    with open(f'{folder}/conda', 'w', encoding='ascii') as out:
+        out.write(CONDA)
+    os.chmod(f'{folder}/conda', 0o755)
+
+
+def test_S0_20_S0_21_typed_with_conda_and_venv(machine, root, ana):
+    """The two commands of the README that set an environment up."""
+    machine.serve(root, f'mgpu_scheduler_server -- --listen none {GPUS}', 'is ready')
+    try:
+        install_conda(machine, ana)
+        machine.type(ana, 'mkdir -p venv/bin; echo "export VIRTUAL_ENV=$HOME/venv" > venv/bin/activate')
+        for setup, variable, value in (('conda activate myenv', 'CONDA_DEFAULT_ENV', 'myenv'),
+                                       (f'source {machine.home(ana)}/venv/bin/activate', 'VIRTUAL_ENV', f'{machine.home(ana)}/venv')):
+            _, number = job_of(machine.type(ana, f'{WITH_CONDA}mgpu_srun --gpu-ids 0 --env-setup-cmd "{setup}" -- printenv {variable}'))
+            machine.type(ana, f'mgpu wait {number}')
+            assert machine.log(ana, number) == f'{value}\n', setup
+    finally:
+        machine.stop()
+
+
 @pytest.mark.parametrize('line,ready', [
     (f'scheduler start -- {GPUS}', 'started; jobs come from'),
     (f'mgpu_simple_master --node-id node001 -- {GPUS}', '4 GPU(s) detected')], ids=['scheduler', 'mgpu_simple_master'])
