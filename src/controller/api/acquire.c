@@ -2,7 +2,7 @@
 /*
  * The three calls of a small scheduler for one box, for programs written for it: GET /status, GET /jobs, and
  * POST /acquire, which waits until a process has its GPUs. What is acquired is a lease like any other
- * (core/lease.c): it is listed, explained and cancelled as a job, and ends with the process.
+ * (core/concerns/adopt.c): it is listed, explained and cancelled as a job, and ends with the process.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/api/notices.h"
 
-#include "controller/core/notice.h"
+#include "controller/core/notification.h"
 #include "wire/json_text.h"
 
 static void add_notice(void *arg, const struct notice *notice, bool is_telling)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What running jobs make of their GPUs, as their agents said last. It is for display and for what follows
- * from idleness (core/idle.c); it is in no batch, and after a restart of the controller it is there again a
- * second later. What counts in the end comes with the end.
+ * from idleness (core/concerns/idle.c); it is in no batch, and after a restart of the controller it is there
+ * again a second later. What counts in the end comes with the end.
  */
 #include "controller/core/usage.h"
 

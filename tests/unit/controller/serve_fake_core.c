@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/core/notice.h"
+#include "controller/core/notification.h"
 #include "controller/config/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"

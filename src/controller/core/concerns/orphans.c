@@ -103,7 +103,7 @@ static void clear(struct core *core)
         clear_node(core, &core->nodes[i]);
 }
 
-const struct core_concern core_concern_unwanted = {
+const struct core_concern core_concern_orphans = {
     .name = "unwanted",
     .free = clear,
     .over = on_over,

@@ -178,7 +178,7 @@ static void close_device(const struct core *core, const struct core_node *node, 
         device->closed |= DEVICE_ALONE;
 }
 
-const struct core_concern core_concern_outside = {
+const struct core_concern core_concern_external = {
     .name = "outside",
     .sample = watch_gpus,
     .processes = watch_gpus,

@@ -23,7 +23,7 @@
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
-#include "controller/core/notice.h"
+#include "controller/core/notification.h"
 #include "controller/core/owners.h"
 #include "controller/core/state.h"
 #include "wire/json_job.h"
@@ -452,7 +452,7 @@ static const struct core_kind kinds[] = { { .kind = KIND, .load = load }, { 0 } 
 
 static const struct core_message messages[] = { { MESSAGE_TOLD, on_told }, { 0 } };
 
-const struct core_concern core_concern_notices = {
+const struct core_concern core_concern_notifications = {
     .name = "notices",
     .free = clear,
     .kinds = kinds,

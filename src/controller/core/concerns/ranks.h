@@ -44,7 +44,7 @@ struct core_parts {
     struct core_part items[];
 };
 
-/* --- core/parts_end.c --- */
+/* --- core/concerns/ranks_end.c --- */
 bool core_part_has_ended_well(const struct core_part *part);
 bool core_part_has_run(const struct core_part *part); // its command was executed
 bool core_part_is_loss(const struct core_part *part); // it is over because its node went down under it

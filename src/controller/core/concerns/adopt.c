@@ -7,7 +7,7 @@
  *
  * From then on it is a job. While it waits its node watches the process (LOOK for a job, again after each
  * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
- * uses, and it alone does not keep this lease off (core/outside.c).
+ * uses, and it alone does not keep this lease off (core/concerns/external.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -384,7 +384,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 static const struct core_message messages[] = { { MESSAGE_PROCESS, on_process }, { 0 } };
 
-const struct core_concern core_concern_leases = {
+const struct core_concern core_concern_adoptions = {
     .name = "leases",
     .free = clear,
     .event = on_event,

@@ -11,7 +11,7 @@
 #include "controller/core/batch.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
-#include "controller/core/parts.h"
+#include "controller/core/concerns/ranks.h"
 #include "controller/core/state.h"
 #include "job/usage_merge.h"
 

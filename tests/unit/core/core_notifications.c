@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "controller/core/state.h"
-#include "controller/core/notice.h"
+#include "controller/core/notification.h"
 #include "memory_store.h"
 
 #define SECOND 1000

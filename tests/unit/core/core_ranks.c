@@ -364,7 +364,7 @@ static void all_are_let_go_with_the_port_of_the_first(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29777);
 }
 
-extern const struct core_concern core_concern_parts;
+extern const struct core_concern core_concern_ranks;
 
 /* After a start of the controller, of which the first rank has not heard yet while it runs. */
 static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
@@ -373,8 +373,8 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     run_both(b);
     struct core_entry *entry = core_find(b->core, JOB);
     size_t before = count_sent(b, MESSAGE_GO);
-    core_concern_parts.gone(b->core, entry);
-    core_concern_parts.resume(b->core, entry);
+    core_concern_ranks.gone(b->core, entry);
+    core_concern_ranks.resume(b->core, entry);
     struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     (void)hello(b, 2, "b", "boot-b", &known, 1);

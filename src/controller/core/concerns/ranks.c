@@ -16,7 +16,7 @@
  *
  * Where the parts meet is decided on the node of rank 0: the others are let go with the port that it says.
  */
-#include "controller/core/parts.h"
+#include "controller/core/concerns/ranks.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -525,7 +525,7 @@ static const struct core_message messages[] = {
     { 0 },
 };
 
-const struct core_concern core_concern_parts = {
+const struct core_concern core_concern_ranks = {
     .name = "parts",
     .resume = on_resume,
     .act = act,

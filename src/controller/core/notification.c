@@ -3,7 +3,7 @@
  * Everything is written when the event happens, so that a notice that is told an hour later still tells of
  * that event. Names are the users' own: no control character of theirs gets into a line.
  */
-#include "controller/core/notice.h"
+#include "controller/core/notification.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
