@@ -56,7 +56,8 @@ static int set_priority(void *call, const char *value, struct error *err)
 /* `source venv/bin/activate` works in every shell there: sh is dash on Debian, which has no such word. */
 static int set_setup(void *call, const char *value, struct error *err)
 {
-    _cleanup_free_ char *text = xasprintf("command -v source >/dev/null || source() { . \"$@\"; }\n%s", value);
+    _cleanup_free_ char *text =
+        xasprintf("command -v source >/dev/null || source() { . \"$@\"; }\n%s", value);
     return compat_set(call, "setup", "--env-setup-cmd", call_keep(call, text), err);
 }
 
