@@ -86,7 +86,7 @@ def test_an_adopted_process_has_its_gpus_until_it_ends(make_instance, outsiders)
     outsider.end()
     done = box.wait(job)
     assert (done['state'], done['ended_by'], done['exit_code']) == ('done', 'released', None)
-    assert f'process {outsider.pid} is over' in done['message']
+    assert f'process {outsider.pid} has ended' in done['message']
     assert box.mgpu('wait', job).code == 0
     assert [row['id'] for row in box.api('GET', '/jobs?state=done').json['jobs']] == [job]
     assert not any(gpu['jobs'] for gpu in box.gpus())
@@ -217,7 +217,7 @@ def test_what_cannot_be_adopted_is_said(make_instance, outsiders):
     assert 'part of mgpu' in refused(2, box.process.pid, '-g', 1)
     job = adopt(box, outsider.pid, '-g', 1)
     assert f'belongs to job {job} already' in refused(6, outsider.pid, '-g', 1)
-    assert 'cannot be edited' in box.api(
+    assert 'cannot be changed' in box.api(
         'POST', f'/jobs/{box.submit("--hold", "--", "true")}/edit', {'lease_pid': 7}).body.decode()
     assert 'mgpu does not collect its output' in box.mgpu('logs', '-f', job).err
 

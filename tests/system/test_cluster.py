@@ -347,9 +347,9 @@ def test_a_forgotten_node_is_cut_off_and_told_why(lone, gate):
     gate.open()
     lone.box.wait(job)
     lone.box.mgpu('node', 'forget', 'n1', user=lone.box.user, check=True)
-    node.await_log('the controller refuses this node: node n1 was forgotten')
+    node.await_log('the controller refuses this node: node n1 was removed')
     assert lone.node('n1') is None
-    assert 'is refused: node n1 was forgotten' in lone.box.log()
+    assert 'refused: node n1 was removed' in lone.box.log()
     node.stop()
     node.join()  # with a fresh token it is one again
 
@@ -415,7 +415,7 @@ def test_garbage_is_refused_and_hurts_nobody(lone):
                 except ConnectionResetError:
                     break
     assert lone.node('n1')['up']
-    assert 'is refused: plain HTTP came where TLS is spoken' in lone.box.log()
+    assert 'refused: plain HTTP came where TLS is spoken' in lone.box.log()
 
 
 def test_a_connection_that_is_cut_in_its_handshake_is_named_by_its_address(lone):
@@ -686,7 +686,7 @@ def test_a_token_file_that_others_can_read_is_refused(remote, place, someone):
     env = {**remote.far, 'MGPU_TOKEN': '', 'MGPU_TOKEN_FILE': path}
     os.chmod(path, 0o644)
     done = remote.box.mgpu('ps', env=env)
-    assert done.code != 0 and 'may be read by others' in done.err, done
+    assert done.code != 0 and 'can be read by other users' in done.err, done
     os.chmod(path, 0o600)
     assert remote.box.mgpu('ps', env=env).code == 0
 

@@ -162,8 +162,8 @@ def test_without_sendmail_the_failure_is_said_and_tried_again(make_instance, pla
     box.wait(job)
     harness.until(lambda: notices(box, job)[0]['tries'] == 1, 'the first try')
     one, = notices(box, job)
-    assert one['state'] == 'waiting' and f'there is no {place}/none' in one['error'] and one['next_at']
-    assert 'failed 1 time: there is no' in box.mgpu('show', job).out
+    assert one['state'] == 'waiting' and f'this node has no {place}/none' in one['error'] and one['next_at']
+    assert 'failed 1 time: cannot send mail' in box.mgpu('show', job).out
     feature, = [row for row in box.api('GET', '/nodes').json['nodes'][0]['features'] if row['name'] == 'mail']
     assert not feature['on'] and feature['fix']
 

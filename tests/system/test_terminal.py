@@ -182,7 +182,7 @@ def test_detach_keys_of_ones_own(box, screen):
     one.wait(r'detached')
     one.wait(r'^over 0')
     done = box.mgpu('run', '--detach-keys', 'ctrl-1', '--', 'true')
-    assert done.code == 125 and 'no key' in done.err
+    assert done.code == 125 and 'is not a key' in done.err
 
 
 def test_the_menu_says_the_state_and_cancels_when_it_is_told_twice(box, screen):

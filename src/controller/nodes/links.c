@@ -184,7 +184,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
         }
         if (r < 0) {
             if (link->address != NULL)
-                log_error("node %s at %s is truncated: %s", link->node, link->address, err.message);
+                log_error("node %s at %s disconnected: %s", link->node, link->address, err.message);
             else
                 log_error("link %u closed: %s", link->id, err.message);
             link_close(link);

@@ -280,7 +280,7 @@ def test_S2_2_the_first_gpus_only(desk):
     desk.lines('0,job.py', '0,job.py,,x,1-3', '0,job.py,,y,3')
     assert desk.box.job(queued(scheduler))['gpu_allow'] == '0-1'
     assert desk.box.job(queued(scheduler))['gpu_allow'] == '1'
-    assert 'jobs.txt:3: allowed_gpus: none of 3 is among the first 2 GPUs GPUs' in scheduler.until('allowed_gpus')
+    assert 'jobs.txt:3: allowed_gpus: none of 3 is among the first 2 GPUs' in scheduler.until('allowed_gpus')
 
 
 def test_S2_3_S2_4_S2_5_other_files(desk):
@@ -300,7 +300,7 @@ def test_S2_7_S2_8_S2_54_thresholds(desk):
     """A mgpud that is there has its own, which is said; `alone` below passes them on."""
     scheduler = desk.start('--mem-threshold', '0.5', '--load-threshold', '0.8')
     said = ''.join(scheduler.said)
-    assert '--mem-threshold 0.5 is not in force' in said and '--load-threshold' not in said
+    assert '--mem-threshold 0.5 has no effect' in said and '--load-threshold' not in said
     assert 'above 0.8 of its memory or 0.8 of load' in desk.call('status').out
 
 
@@ -330,7 +330,7 @@ def test_S2_14_S2_18_S2_19_S2_23_lines(desk):
     assert [job['gpu_allow'] for job in jobs] == [None, '0-3', '0-1,3', None, None] or \
         [job['gpu_allow'] for job in jobs] == [None, '0,1,2,3', '0,1,3', None, None]
     said = ''.join(scheduler.said)
-    for wrong in ("jobs.txt:7: priority: 'x'", 'jobs.txt:9: there is no script_path', 'jobs.txt:10: allowed_gpus',
+    for wrong in ("jobs.txt:7: priority: 'x'", 'jobs.txt:9: script_path is missing', 'jobs.txt:10: allowed_gpus',
                   'jobs.txt:12: arguments: the quote is not closed', 'jobs.txt:5: '):
         assert wrong in said, said
     assert given(desk.box, jobs[3]['id'])[0].startswith("['e,', 'f'")

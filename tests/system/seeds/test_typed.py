@@ -294,7 +294,7 @@ def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
     """A user's server serves that user, and says so to others with the command for an administrator; root's serves all."""
     said = machine.serve(ana, f'run_server -- {OWN_GPUS}', 'is ready')
     try:
-        assert f'it serves {ana.name} alone' in said and 'sudo run_server' in said, said
+        assert f'it serves {ana.name} only' in said and 'sudo run_server' in said, said
         done = machine.type(ana, 'srun -n 2 python3 train.py')
         assert done.code == 0 and re.fullmatch(r'training on \d,\d\n', done.out), done
         assert machine.type(ana, 'srun sh -c "exit 7"').code == 7
