@@ -122,7 +122,7 @@ def test_a_new_agent_does_not_wait_for_a_gpu_that_hung_before(box, nvml, how):
     nvml.write()
     if how.startswith('hang_all'):  # it hangs even when it is opened: known once a helper has waited for it
         box.kill_gpu_helper()
-        harness.await_text(box.log_path, 'GPU #1: the driver does not answer')
+        harness.await_text(box.log_path, 'GPU #1: the driver does not respond')
     began = time.monotonic()
     box.kill_agent()
     box.await_gpus(lambda gpus: states(gpus) == ['free', 'lost', 'free'])

@@ -106,7 +106,7 @@ def test_a_fence_is_refused_while_the_node_is_up_and_ends_its_jobs_when_it_is_no
     refused = instance.mgpu('node', 'fence', '-y', name, **admin)
     assert refused.code != 0 and 'is up' in refused.err, refused
     asked = instance.mgpu('node', 'fence', name, **admin)
-    assert asked.code != 0 and 'add -y' in asked.err, asked
+    assert asked.code != 0 and 'use -y' in asked.err, asked
     pid = worker(instance)
     os.kill(pid, signal.SIGSTOP)
     try:

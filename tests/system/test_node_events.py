@@ -169,7 +169,7 @@ def test_a_join_that_is_on_its_way_when_mgpud_leaves_is_carried_out(lone):
     daemon.terminate()
     daemon.send_signal(signal.SIGCONT)
     assert daemon.wait(harness.DEADLINE_S) == 0
-    node.await_log('this machine is node n1 of head')
+    node.await_log('this machine is now node n1 of head')
     node.stop()
     lone.box.start()
     node.start('--controller', f'127.0.0.1:{lone.port}')

@@ -223,7 +223,7 @@ def test_queued_jobs_are_followed_side_by_side(cluster):
 def test_the_output_of_another_users_queued_job_is_refused_at_once(cluster, bo):
     job = cluster.submit('-g', '8', '--hold', '--', 'true')
     refused = cluster.mgpu('logs', '-f', job, user=bo)
-    assert refused.code != 0 and 'may not' in refused.err, refused
+    assert refused.code != 0 and 'not allowed to' in refused.err, refused
     cluster.mgpu('cancel', job, check=True)
 
 

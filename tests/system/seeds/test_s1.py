@@ -460,7 +460,7 @@ def test_S1_26_a_job_that_waits_is_left_in_the_queue(master, gate):
 
 
 def test_S1_27_max_consecutive_timeouts(master, gate):
-    assert 'no output in 1 waits of 10 s' in lasting(master, gate, '--max-consecutive-timeouts', '1')
+    assert 'no output in 1 consecutive waits of 10 s' in lasting(master, gate, '--max-consecutive-timeouts', '1')
 
 
 def test_S1_29_queue(master, gate):
