@@ -32,6 +32,16 @@ static bool is_optional(const struct option_row *row)
     return row->argument != NULL && row->argument[0] == '[';
 }
 
+int options_set(void *target, const struct option_row *row, const char *value, struct error *err)
+{
+    return row->set_key != NULL ? row->set_key(target, row, value, err) : row->set(target, value, err);
+}
+
+bool options_are_same(const struct option_row *a, const struct option_row *b)
+{
+    return a->set == b->set && a->set_key == b->set_key && text_equal(a->key, b->key);
+}
+
 const struct option_row *options_find_letter(const struct option_row *const *tables, char letter)
 {
     for (size_t t = 0; tables[t] != NULL; t++)
@@ -84,7 +94,7 @@ static int find_name(
                 *ret_row = row;
                 return 0;
             }
-            is_ambiguous |= found != NULL && found->set != row->set;
+            is_ambiguous |= found != NULL && !options_are_same(found, row);
             found = row;
         }
     if (found == NULL || length == 0)
@@ -114,7 +124,7 @@ static const char *take_word(struct parser *parser)
 
 static int take(const struct parser *parser, const struct option_row *row, const char *value)
 {
-    int r = row->set(parser->target, value, parser->err);
+    int r = options_set(parser->target, row, value, parser->err);
     if (r == 0 && parser->seen != NULL)
         parser->seen(parser->target, row, value);
     return r;
@@ -219,7 +229,7 @@ int options_preset(const struct option_row *const *tables, void *target, struct 
 {
     for (size_t t = 0; tables[t] != NULL; t++)
         for (const struct option_row *row = tables[t]; row->name != NULL; row++) {
-            int r = row->preset != NULL ? row->set(target, row->preset, err) : 0;
+            int r = row->preset != NULL ? options_set(target, row, row->preset, err) : 0;
             if (r < 0)
                 return r;
         }

@@ -20,6 +20,9 @@ struct option_row {
     int (*set)(void *target, const char *value, struct error *err);
     const char
         *preset; // the value that it has when none is given, as text; NULL: none, or not always the same
+    /* Instead of `set`: many rows with one function, told apart by `key`. */
+    int (*set_key)(void *target, const struct option_row *row, const char *value, struct error *err);
+    const char *key;
 };
 
 /*
@@ -49,6 +52,12 @@ int options_parse_seen(int argc, char **argv, const struct option_row *const *ta
 const struct option_row *options_find(
     const struct option_row *const *tables, const char *name, size_t length);
 const struct option_row *options_find_letter(const struct option_row *const *tables, char letter);
+
+/* Sets one option of `target`, as options_parse() does when it finds the row. */
+int options_set(void *target, const struct option_row *row, const char *value, struct error *err);
+
+/* Are these two names of one option? */
+bool options_are_same(const struct option_row *a, const struct option_row *b);
 
 /* Help lines "  -g, --gpus N       text". */
 void options_print(const struct option_row *table, FILE *out);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,10 @@ struct record_field {
     uint32_t
         limit; // most bytes of a string (or of a list's all strings together), most items of a RECORD_LIST
     const struct record_type *sub; // RECORD_LIST only
+    const char *help;              // for its documentation; NULL: it has none
+    const char *old_name;          // in JSON answers, for clients that know it by this; NULL: none
+    bool has_zero;                 // 0 is a value; of others it means that there is none, null in an answer
+    bool is_hidden;                // not in JSON answers
 };
 
 struct record_type {

@@ -2,7 +2,6 @@
 /* What contradicts what is a table of sentences: check_rules. */
 #include "job/ask.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,9 +15,11 @@
 #include "job/ask_tries.h"
 #include "job/notify.h"
 
-static const struct record_field ask_fields[] = { JOB_ASK_FIELDS(0) };
+#define ASK_HELP_TEXT(base, tag, kind, member, name, limit, text, ...) ask_help_##name[] = text
 
-static_assert(sizeof(ask_fields) / sizeof(ask_fields[0]) == ASK_FIELDS, "the number of rows is known");
+const char JOB_ASK_TABLE(ASK_HELP_TEXT, 0);
+
+static const struct record_field ask_fields[] = { JOB_ASK_FIELDS(0) };
 
 const struct record_type job_ask_record = RECORD_TYPE(4, "job request", struct job_ask, ask_fields);
 

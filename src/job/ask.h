@@ -53,7 +53,7 @@ struct job_ask {
     int32_t priority;          // higher runs first
     bool own_priority;         // a priority above 0 counts among its owner's jobs alone
     bool preemptible;          // may be put back into the queue when others need its GPUs
-    bool cancel_if_never;      // ended when its dependency can never be satisfied
+    bool cancel_if_never;      // ended when its dependency can never be met
     bool idle_ok;              // may leave its GPUs unused
     bool requeue_on_timeout;   // goes back to the queue when its time is up
     bool requeue_on_node_lost; // goes back to the queue when its node is lost or started anew
@@ -73,50 +73,99 @@ struct job_ask {
     char *lease_boot;     // the boot of the node that both belong to
 };
 
-/* The rows of these fields, for a record that holds a job_ask at `base_`. Their tags are 7 to 10 and from 32
- * on in every record that uses them. */
-#define JOB_ASK_FIELD(tag_, kind_, base_, member_, name_, limit_)                                            \
+/* How an answer shows a field. */
+#define ASK_SHOWN                .is_hidden = false  // null when it is not asked for
+#define ASK_SHOWN_WITH_ZERO      .has_zero = true    // 0 is a value
+#define ASK_SHOWN_ALSO_AS(name_) .old_name = (name_) // under its earlier name, too
+#define ASK_HIDDEN               .is_hidden = true
+
+/*
+ * The rows of these fields: X(base, tag, kind, member, name, limit, help, how an answer shows it).
+ * Records that hold a job_ask at `base` have them all, with tags 7 to 10 and from 32 on. The name is the key
+ * of the API, in requests and in answers; the help is the one sentence of the API's documentation, of the
+ * options of run and submit, and of the keys of edit.
+ */
+#define JOB_ASK_TABLE(X, base)                                                                               \
+    X(base, 7, RECORD_U32, gpus, gpus, 0, "number of GPUs", ASK_SHOWN_WITH_ZERO),                            \
+        X(base, 8, RECORD_STRING, gpu_ids, gpu_ids, ASK_TEXT_MAX,                                            \
+            "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", ASK_SHOWN),                       \
+        X(base, 9, RECORD_SIZE, gpu_mem, gpu_mem, 0,                                                         \
+            "memory needed on each GPU, which can then be shared; not enforced: 8G", ASK_SHOWN),             \
+        X(base, 10, RECORD_I32, priority, priority, 0, "priority, higher runs first (0)",                    \
+            ASK_SHOWN_WITH_ZERO),                                                                            \
+        X(base, 32, RECORD_U32, gpu_share, gpu_share, 0, "thousandths of a GPU, if it shares one",           \
+            ASK_SHOWN),                                                                                      \
+        X(base, 33, RECORD_STRING, gpu_model, gpu_model, ASK_TEXT_MAX,                                       \
+            "only GPUs of this model: h200, or a100|h100", ASK_SHOWN),                                       \
+        X(base, 34, RECORD_STRING, gpu_allow, gpu_allow, ASK_TEXT_MAX,                                       \
+            "only GPUs with these numbers: 0-3,5", ASK_SHOWN),                                               \
+        X(base, 35, RECORD_MILLI, cpu_milli, cpus, 0, "CPUs per node: 8, 2.5", ASK_SHOWN),                   \
+        X(base, 36, RECORD_SIZE, memory, memory, 0, "host memory per node: 64G", ASK_SHOWN),                 \
+        X(base, 37, RECORD_U32, nodes, nodes, 0, "exact number of nodes (default: as few as possible)",      \
+            ASK_SHOWN),                                                                                      \
+        X(base, 38, RECORD_U32, gpus_per_node, gpus_per_node, 0, "GPUs per node", ASK_SHOWN),                \
+        X(base, 39, RECORD_DURATION, time_limit_ms, time_limit, 0,                                           \
+            "time limit: 90m, 4h, 2-00:00:00; plain = seconds", ASK_SHOWN_ALSO_AS("time_limit_s")),          \
+        X(base, 40, RECORD_TIME, begin_ms, begin, 0, "earliest start", ASK_SHOWN_ALSO_AS("begin_at")),       \
+        X(base, 41, RECORD_TIME, deadline_ms, deadline, 0, "give up if not started by then",                 \
+            ASK_SHOWN_ALSO_AS("deadline_at")),                                                               \
+        X(base, 42, RECORD_STRING, after, after, ASK_AFTER_TEXT_MAX,                                         \
+            "jobs it depends on, each with ok, any or fail", ASK_SHOWN),                                     \
+        X(base, 43, RECORD_STRING, array, array, ASK_TEXT_MAX,                                               \
+            "array of jobs: 0-99, 0-99:2, at most 8 at a time: 0-99%8", ASK_SHOWN),                          \
+        X(base, 44, RECORD_BOOL, preemptible, preemptible, 0, "use idle resources, and yield to other jobs", \
+            ASK_SHOWN),                                                                                      \
+        X(base, 45, RECORD_BOOL, cancel_if_never, cancel_if_never, 0,                                        \
+            "end the job if its dependency can never be satisfied", ASK_SHOWN),                              \
+        X(base, 46, RECORD_DURATION, idle_timeout_ms, idle_timeout, 0,                                       \
+            "end the job if it leaves its GPUs unused for this long: 30m",                                   \
+            ASK_SHOWN_ALSO_AS("idle_timeout_s")),                                                            \
+        X(base, 47, RECORD_BOOL, idle_ok, idle_ok, 0, "exempt from idle handling: no mark, no end",          \
+            ASK_SHOWN),                                                                                      \
+        X(base, 50, RECORD_U32, lease_pid, lease_pid, 0,                                                     \
+            "process id of the [adopted process](#adopted-processes)", ASK_SHOWN),                           \
+        X(base, 51, RECORD_U64, lease_start, lease_start, 0, "start time of the adopted process",            \
+            ASK_HIDDEN),                                                                                     \
+        X(base, 52, RECORD_STRING, lease_boot, lease_boot, ASK_BOOT_MAX,                                     \
+            "boot id of the adopted process's node", ASK_HIDDEN),                                            \
+        X(base, 60, RECORD_DURATION, grace_ms, grace, 0,                                                     \
+            "time between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")",            \
+            ASK_SHOWN_ALSO_AS("grace_s")),                                                                   \
+        X(base, 61, RECORD_STRING, warn_signal, warn_signal, ASK_WARN_MAX,                                   \
+            "signal before the time limit: USR1@60 (60s)", ASK_SHOWN),                                       \
+        X(base, 62, RECORD_BOOL, requeue_on_timeout, requeue_on_timeout, 0, "requeue at the time limit",     \
+            ASK_SHOWN),                                                                                      \
+        X(base, 63, RECORD_U32, max_requeues, max_requeues, 0,                                               \
+            "maximum requeues at the time limit (unlimited), and after lost nodes (10)", ASK_SHOWN),         \
+        X(base, 64, RECORD_U32, retry, retry, 0, "retry if the start, the node or a GPU failed", ASK_SHOWN), \
+        X(base, 65, RECORD_STRING, retry_on, retry_on, ASK_TEXT_MAX,                                         \
+            "also retry after these exit codes: 75,137", ASK_SHOWN),                                         \
+        X(base, 70, RECORD_BOOL, checkpoint, checkpoint, 0,                                                  \
+            "the job saves its work on request, and reports CHECKPOINTED", ASK_SHOWN),                       \
+        X(base, 71, RECORD_STRINGS, notify, notify, ASK_NOTIFY_MAX,                                          \
+            "notify at the end: mail, mail:ADDRESS, a URL, a command; can be repeated", ASK_HIDDEN),         \
+        X(base, 72, RECORD_STRING, notify_on, notify_on, ASK_TEXT_MAX,                                       \
+            "events to notify of: start,end,fail,requeue,preempt (end)", ASK_HIDDEN),                        \
+        X(base, 73, RECORD_DURATION, tty_idle_ms, tty_idle, 0,                                               \
+            "end the job if its terminal is unused for this long, or none",                                  \
+            ASK_SHOWN_ALSO_AS("tty_idle_s")),                                                                \
+        X(base, 80, RECORD_BOOL, requeue_on_node_lost, requeue_on_node_lost, 0,                              \
+            "requeue if the node is lost", ASK_SHOWN),                                                       \
+        X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \
+            ASK_SHOWN)
+
+#define JOB_ASK_FIELD(base_, tag_, kind_, member_, name_, limit_, help_, ...)                                \
     {                                                                                                        \
-        .tag = (tag_), .kind = (kind_), .name = (name_),                                                     \
-        .offset = (base_) + offsetof(struct job_ask, member_), .limit = (limit_)                             \
+        .tag = (tag_), .kind = (kind_), .name = #name_,                                                      \
+        .offset = (base_) + offsetof(struct job_ask, member_), .limit = (limit_), .help = ask_help_##name_,  \
+        __VA_ARGS__                                                                                          \
     }
-#define JOB_ASK_FIELDS(base_)                                                                                \
-    JOB_ASK_FIELD(7, RECORD_U32, base_, gpus, "gpus", 0),                                                    \
-        JOB_ASK_FIELD(8, RECORD_STRING, base_, gpu_ids, "gpu_ids", ASK_TEXT_MAX),                            \
-        JOB_ASK_FIELD(9, RECORD_SIZE, base_, gpu_mem, "gpu_mem", 0),                                         \
-        JOB_ASK_FIELD(10, RECORD_I32, base_, priority, "priority", 0),                                       \
-        JOB_ASK_FIELD(32, RECORD_U32, base_, gpu_share, "gpu_share", 0),                                     \
-        JOB_ASK_FIELD(33, RECORD_STRING, base_, gpu_model, "gpu_model", ASK_TEXT_MAX),                       \
-        JOB_ASK_FIELD(34, RECORD_STRING, base_, gpu_allow, "gpu_allow", ASK_TEXT_MAX),                       \
-        JOB_ASK_FIELD(35, RECORD_MILLI, base_, cpu_milli, "cpus", 0),                                        \
-        JOB_ASK_FIELD(36, RECORD_SIZE, base_, memory, "memory", 0),                                          \
-        JOB_ASK_FIELD(37, RECORD_U32, base_, nodes, "nodes", 0),                                             \
-        JOB_ASK_FIELD(38, RECORD_U32, base_, gpus_per_node, "gpus_per_node", 0),                             \
-        JOB_ASK_FIELD(39, RECORD_DURATION, base_, time_limit_ms, "time_limit", 0),                           \
-        JOB_ASK_FIELD(40, RECORD_TIME, base_, begin_ms, "begin", 0),                                         \
-        JOB_ASK_FIELD(41, RECORD_TIME, base_, deadline_ms, "deadline", 0),                                   \
-        JOB_ASK_FIELD(42, RECORD_STRING, base_, after, "after", ASK_AFTER_TEXT_MAX),                         \
-        JOB_ASK_FIELD(43, RECORD_STRING, base_, array, "array", ASK_TEXT_MAX),                               \
-        JOB_ASK_FIELD(44, RECORD_BOOL, base_, preemptible, "preemptible", 0),                                \
-        JOB_ASK_FIELD(45, RECORD_BOOL, base_, cancel_if_never, "cancel_if_never", 0),                        \
-        JOB_ASK_FIELD(46, RECORD_DURATION, base_, idle_timeout_ms, "idle_timeout", 0),                       \
-        JOB_ASK_FIELD(47, RECORD_BOOL, base_, idle_ok, "idle_ok", 0),                                        \
-        JOB_ASK_FIELD(50, RECORD_U32, base_, lease_pid, "lease_pid", 0),                                     \
-        JOB_ASK_FIELD(51, RECORD_U64, base_, lease_start, "lease_start", 0),                                 \
-        JOB_ASK_FIELD(52, RECORD_STRING, base_, lease_boot, "lease_boot", ASK_BOOT_MAX),                     \
-        JOB_ASK_FIELD(60, RECORD_DURATION, base_, grace_ms, "grace", 0),                                     \
-        JOB_ASK_FIELD(61, RECORD_STRING, base_, warn_signal, "warn_signal", ASK_WARN_MAX),                   \
-        JOB_ASK_FIELD(62, RECORD_BOOL, base_, requeue_on_timeout, "requeue_on_timeout", 0),                  \
-        JOB_ASK_FIELD(63, RECORD_U32, base_, max_requeues, "max_requeues", 0),                               \
-        JOB_ASK_FIELD(64, RECORD_U32, base_, retry, "retry", 0),                                             \
-        JOB_ASK_FIELD(65, RECORD_STRING, base_, retry_on, "retry_on", ASK_TEXT_MAX),                         \
-        JOB_ASK_FIELD(70, RECORD_BOOL, base_, checkpoint, "checkpoint", 0),                                  \
-        JOB_ASK_FIELD(71, RECORD_STRINGS, base_, notify, "notify", ASK_NOTIFY_MAX),                          \
-        JOB_ASK_FIELD(72, RECORD_STRING, base_, notify_on, "notify_on", ASK_TEXT_MAX),                       \
-        JOB_ASK_FIELD(73, RECORD_DURATION, base_, tty_idle_ms, "tty_idle", 0),                               \
-        JOB_ASK_FIELD(80, RECORD_BOOL, base_, requeue_on_node_lost, "requeue_on_node_lost", 0),              \
-        JOB_ASK_FIELD(81, RECORD_BOOL, base_, own_priority, "own_priority", 0)
-#define ASK_FIELDS         35U                   // rows of it
+#define JOB_ASK_FIELDS(base) JOB_ASK_TABLE(JOB_ASK_FIELD, base)
+
+/* ask_help_gpus ...: for tables that are made by the compiler. */
+#define ASK_HELP_NAME(base, tag, kind, member, name, ...) ask_help_##name[]
+extern const char JOB_ASK_TABLE(ASK_HELP_NAME, 0);
+
 #define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
 
 extern const struct record_type job_ask_record;

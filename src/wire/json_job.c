@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One row per key: its name, its type, what it means and how it is made. The documentation walks the rows. */
+/* One row per key: its name, its type, what it means and how it is made. The documentation walks the rows.
+ * What the job asks for has no rows here: the fields of job/ask.h are written as they are. */
 #include "wire/json_job.h"
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 #include "job/alias.h"
 #include "job/idle.h"
 #include "wire/json_parts.h"
+#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
 
@@ -82,93 +84,6 @@ static json_t *make_attempt(const struct json_job_view *view)
     return json_integer(view->job->attempt);
 }
 
-static json_t *make_priority(const struct json_job_view *view)
-{
-    return json_integer(view->job->ask->priority);
-}
-
-static json_t *make_own_priority(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->own_priority);
-}
-
-static json_t *make_gpus(const struct json_job_view *view)
-{
-    return json_integer(view->job->ask->gpus);
-}
-
-static json_t *make_gpu_ids(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->gpu_ids);
-}
-
-static json_t *make_gpu_mem(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->gpu_mem);
-}
-
-static json_t *make_gpu_share(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->gpu_share);
-}
-
-static json_t *make_gpu_model(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->gpu_model);
-}
-
-static json_t *make_gpu_allow(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->gpu_allow);
-}
-
-static json_t *make_cpus(const struct json_job_view *view)
-{
-    uint32_t milli = view->job->ask->cpu_milli;
-    return milli != 0 ? json_text_milli(milli) : json_null();
-}
-
-static json_t *make_memory(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->memory);
-}
-
-static json_t *make_nodes(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->nodes);
-}
-
-static json_t *make_gpus_per_node(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->gpus_per_node);
-}
-
-static json_t *make_time_limit_s(const struct json_job_view *view)
-{
-    int64_t ms = view->job->ask->time_limit_ms;
-    return ms != 0 ? json_text_seconds(ms) : json_null();
-}
-
-static json_t *make_begin_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->ask->begin_ms);
-}
-
-static json_t *make_deadline_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->ask->deadline_ms);
-}
-
-static json_t *make_after(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->after);
-}
-
-static json_t *make_array(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->array);
-}
-
 static json_t *make_array_left(const struct json_job_view *view)
 {
     return json_text_string(view->job->array_left);
@@ -189,33 +104,6 @@ static json_t *make_array_job(const struct json_job_view *view)
 static json_t *make_array_index(const struct json_job_view *view)
 {
     return view->job->array_job != 0 ? json_integer(view->job->array_index) : json_null();
-}
-
-static json_t *make_cancel_if_never(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->cancel_if_never);
-}
-
-static json_t *make_preemptible(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->preemptible);
-}
-
-static json_t *make_idle_timeout_s(const struct json_job_view *view)
-{
-    int64_t ms = view->job->ask->idle_timeout_ms;
-    return ms != 0 ? json_text_seconds(ms) : json_null();
-}
-
-static json_t *make_tty_idle_s(const struct json_job_view *view)
-{
-    int64_t ms = view->job->ask->tty_idle_ms;
-    return ms != 0 ? json_text_seconds(ms) : json_null();
-}
-
-static json_t *make_idle_ok(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->idle_ok);
 }
 
 static json_t *make_idle_s(const struct json_job_view *view)
@@ -267,47 +155,6 @@ static json_t *make_suspended_at(const struct json_job_view *view)
 static json_t *make_unreachable_since(const struct json_job_view *view)
 {
     return json_text_time(view->unreachable_ms);
-}
-
-static json_t *make_grace_s(const struct json_job_view *view)
-{
-    int64_t ms = view->job->ask->grace_ms;
-    return ms != 0 ? json_text_seconds(ms) : json_null();
-}
-
-static json_t *make_warn_signal(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->warn_signal);
-}
-
-static json_t *make_checkpoint(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->checkpoint);
-}
-
-static json_t *make_requeue_on_timeout(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->requeue_on_timeout);
-}
-
-static json_t *make_requeue_on_node_lost(const struct json_job_view *view)
-{
-    return json_boolean(view->job->ask->requeue_on_node_lost);
-}
-
-static json_t *make_max_requeues(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->max_requeues);
-}
-
-static json_t *make_retry(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->retry);
-}
-
-static json_t *make_retry_on(const struct json_job_view *view)
-{
-    return json_text_string(view->job->ask->retry_on);
 }
 
 static json_t *make_command(const struct json_job_view *view)
@@ -456,11 +303,6 @@ static json_t *make_eta_latest(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_QUEUED ? view->eta_latest_ms : 0);
 }
 
-static json_t *make_lease_pid(const struct json_job_view *view)
-{
-    return json_or_null(view->job->ask->lease_pid);
-}
-
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
@@ -481,33 +323,9 @@ static const struct {
     { { "name", "string", "as given, or the last path component of the command" }, make_name },
     { { "state", "string", "queued, starting, running, stopping, done, failed or cancelled" }, make_state },
     { { "attempt", "integer", "number of attempts so far" }, make_attempt },
-    { { "priority", "integer", "higher runs first" }, make_priority },
-    { { "own_priority", "boolean", "the priority orders its owner's jobs only" }, make_own_priority },
-    { { "gpus", "integer", "number of GPUs requested" }, make_gpus },
-    { { "gpu_ids", "string|null", "exactly these GPUs" }, make_gpu_ids },
-    { { "gpu_mem", "integer|null", "bytes requested on each GPU" }, make_gpu_mem },
-    { { "gpu_share", "integer|null", "thousandths of a GPU, if it shares one" }, make_gpu_share },
-    { { "gpu_model", "string|null", "only GPUs of this model" }, make_gpu_model },
-    { { "gpu_allow", "string|null", "only GPUs with these indexes" }, make_gpu_allow },
-    { { "cpus", "number|null", "CPUs requested per node" }, make_cpus },
-    { { "memory", "integer|null", "bytes of host memory requested per node" }, make_memory },
-    { { "nodes", "integer|null", "exact number of nodes" }, make_nodes },
-    { { "gpus_per_node", "integer|null", "GPUs per node" }, make_gpus_per_node },
-    { { "time_limit_s", "number|null", "time limit in seconds" }, make_time_limit_s },
-    { { "begin_at", "string|null", "not before this time" }, make_begin_at },
-    { { "deadline_at", "string|null", "latest start" }, make_deadline_at },
-    { { "after", "string|null", "jobs it depends on, each with ok, any or fail" }, make_after },
-    { { "array", "string|null", "indexes of its elements, as requested" }, make_array },
     { { "array_left", "string|null", "indexes that are not separate jobs yet" }, make_array_left },
     { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
     { { "array_index", "integer|null", "its index in that array" }, make_array_index },
-    { { "cancel_if_never", "boolean", "ended when its dependency can never be met" }, make_cancel_if_never },
-    { { "preemptible", "boolean", "may be preempted by other jobs" }, make_preemptible },
-    { { "idle_timeout_s", "number|null", "ended if it uses none of its GPUs for this many seconds" },
-        make_idle_timeout_s },
-    { { "tty_idle_s", "number|null", "ended after this many seconds without terminal input or output" },
-        make_tty_idle_s },
-    { { "idle_ok", "boolean", "exempt from idle handling" }, make_idle_ok },
     { { "idle_s", "number|null", "seconds since it last used any of its GPUs" }, make_idle_s },
     { { "idle_end_s", "number|null", "a running job is ended at this value, set by the job or the site" },
         make_idle_end_s },
@@ -522,15 +340,6 @@ static const struct {
     { { "unreachable_since", "string|null",
           "it is running, and its node has been unreachable since this time" },
         make_unreachable_since },
-    { { "grace_s", "number|null", "seconds between SIGTERM and SIGKILL" }, make_grace_s },
-    { { "warn_signal", "string|null", "signal sent before the time limit" }, make_warn_signal },
-    { { "checkpoint", "boolean", "saves its work on request and reports it" }, make_checkpoint },
-    { { "requeue_on_timeout", "boolean", "requeued at its time limit" }, make_requeue_on_timeout },
-    { { "requeue_on_node_lost", "boolean", "requeued if its node is lost or reboots" },
-        make_requeue_on_node_lost },
-    { { "max_requeues", "integer|null", "maximum number of requeues for each cause" }, make_max_requeues },
-    { { "retry", "integer|null", "number of retries after failures" }, make_retry },
-    { { "retry_on", "string|null", "exit codes after which it is retried" }, make_retry_on },
     { { "command", "string", "one line in shell syntax, cut at 160 bytes" }, make_command },
     { { "node", "string|null", "node of its latest attempt" }, make_node },
     { { "granted", "array",
@@ -572,29 +381,54 @@ static const struct {
     { { "eta", "string|null", "expected start" }, make_eta },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
-    { { "lease_pid", "integer|null", "process id of the [adopted process](#adopted-processes)" },
-        make_lease_pid },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+static void show(const struct json_job_view *view, json_t *object, const char *name, json_t *value)
+{
+    if (!view->is_sparse || !json_is_null(value)) // null is one value that nobody owns
+        (void)json_object_set_new_nocheck(object, name, value);
+}
+
+/* What the job asks for, under the names by which it was requested. */
+static void show_ask(const struct json_job_view *view, json_t *object)
+{
+    for (size_t i = 0; i < job_ask_record.n_fields; i++) {
+        const struct record_field *field = &job_ask_record.fields[i];
+        if (field->is_hidden)
+            continue;
+        json_t *value = json_record_answer(field, view->job->ask);
+        if (field->old_name != NULL)
+            show(view, object, field->old_name, json_incref(value));
+        show(view, object, field->name, value);
+    }
+}
+
 json_t *json_job_write(const struct json_job_view *view)
 {
     json_t *object = json_object();
-    for (size_t i = 0; i < ROWS; i++) {
-        json_t *value = rows[i].make(view);
-        if (!view->is_sparse || !json_is_null(value)) // null is one value that nobody owns
-            (void)json_object_set_new_nocheck(object, rows[i].key.name, value);
-    }
+    for (size_t i = 0; i < ROWS; i++)
+        show(view, object, rows[i].key.name, rows[i].make(view));
+    show_ask(view, object);
     return object;
 }
 
-size_t json_job_count_keys(void)
+bool json_job_key(size_t i, struct json_job_key *ret)
 {
-    return ROWS;
-}
-
-struct json_job_key json_job_key(size_t i)
-{
-    return rows[i].key;
+    if (i < ROWS) {
+        *ret = rows[i].key;
+        return true;
+    }
+    size_t at = ROWS;
+    for (size_t f = 0; f < job_ask_record.n_fields; f++) {
+        const struct record_field *field = &job_ask_record.fields[f];
+        const char *const names[] = { field->old_name, field->name };
+        for (size_t n = field->old_name != NULL ? 0 : 1; n < 2 && !field->is_hidden; n++)
+            if (at++ == i) {
+                *ret = (struct json_job_key){ names[n], json_record_answer_type(field), field->help };
+                return true;
+            }
+    }
+    return false;
 }

@@ -46,9 +46,8 @@ const char *json_job_state(const struct job *job);
 /* The word for an end, as in json_job_state. */
 const char *json_job_end_state(enum job_end end, int32_t exit_code);
 
-/* The keys in the order in which they are written. */
-size_t json_job_count_keys(void);
-struct json_job_key json_job_key(size_t i);
+/* The keys, numbered from 0; false after the last one. */
+bool json_job_key(size_t i, struct json_job_key *ret);
 
 /* "admin", "user", or NULL when nobody holds it. */
 const char *json_job_hold(uint32_t hold);

@@ -427,6 +427,44 @@ static const struct {
     [RECORD_LIST] = { read_list, write_list, schema_list },
 };
 
+/* Numbers of which 0 says that there is none. */
+static bool is_absent(const struct record_field *field, const void *member)
+{
+    if (field->has_zero)
+        return false;
+    switch (field->kind) {
+    case RECORD_U32:
+    case RECORD_I32:
+    case RECORD_MILLI: return *(const uint32_t *)member == 0;
+    case RECORD_U64:
+    case RECORD_I64:
+    case RECORD_SIZE:
+    case RECORD_DURATION: return *(const uint64_t *)member == 0;
+    default: return false;
+    }
+}
+
+json_t *json_record_answer(const struct record_field *field, const void *object)
+{
+    const void *member = (const char *)object + field->offset;
+    return is_absent(field, member) ? json_null() : kinds[field->kind].write(field, member);
+}
+
+const char *json_record_answer_type(const struct record_field *field)
+{
+    switch (field->kind) {
+    case RECORD_BOOL: return "boolean";
+    case RECORD_MILLI:
+    case RECORD_DURATION: return field->has_zero ? "number" : "number|null";
+    case RECORD_TIME:
+    case RECORD_STRING: return "string|null";
+    case RECORD_STRINGS:
+    case RECORD_LIST: return "array";
+    case RECORD_ENV: return "object";
+    default: return field->has_zero ? "integer" : "integer|null";
+    }
+}
+
 static const struct record_field *find_field(const struct record_type *type, const char *name)
 {
     for (size_t i = 0; i < type->n_fields; i++)

@@ -18,5 +18,12 @@ int json_record_read(const struct record_type *type, json_t *value, void *object
 /* Every field as a key; NULL strings as null. The caller owns the result. */
 json_t *json_record_write(const struct record_type *type, const void *object);
 
+/* One field in an answer: null when it is absent, which of most numbers 0 says. The caller owns the result.
+ */
+json_t *json_record_answer(const struct record_field *field, const void *object);
+
+/* What json_record_answer() makes of the field: "integer", "string|null". */
+const char *json_record_answer_type(const struct record_field *field);
+
 /* JSON Schema (the subset that OpenAPI 3.1 uses) of the objects json_record_read takes. */
 json_t *json_record_schema(const struct record_type *type);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/strings.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
@@ -134,7 +135,7 @@ int json_spec_read(json_t *value, struct job_spec *spec, struct error *err)
  * absent. */
 static void drop_nulls(const json_t *object, struct job_ask *ask)
 {
-    struct record_field given[ASK_FIELDS];
+    _cleanup_free_ struct record_field *given = xcalloc(job_ask_record.n_fields, sizeof(*given));
     struct record_type kept = { .id = job_ask_record.id, .size = sizeof(*ask), .fields = given };
     for (size_t i = 0; i < job_ask_record.n_fields; i++)
         if (!json_is_null(json_object_get(object, job_ask_record.fields[i].name)))

@@ -69,7 +69,7 @@ def test_an_unknown_action_gets_a_suggestion(box):
     (['submit', '-b', '2027-02-30', '--', 'true'], 'does not exist'),
     (['submit', '-b', '+2h', '--deadline', '+1h', '--', 'true'], '--deadline is not after --begin'),
     (['submit', '--deadline', '2020-01-01', '--', 'true'], 'deadline'),
-    (['submit', '-a', '9-0', '--', 'true'], '--array'),
+    (['submit', '-a', '9-0', '--', 'true'], '-a: the range 9-0'),
     (['submit', '-a', '0-200000', '--', 'true'], '100000'),
     (['submit', '-A', '1:soon', '--', 'true'], "'soon'"),
     (['submit', '-A', '99999999', '--', 'true'], '99999999'),

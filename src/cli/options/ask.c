@@ -169,6 +169,13 @@ static int read_integer(
     return r;
 }
 
+static int read_count(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    (void)client;
+    return read_integer(what, text, 0, UINT32_MAX, ret, err);
+}
+
 static int read_priority(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -396,48 +403,86 @@ static int read_after(
     return 0;
 }
 
-const struct ask_key ask_keys[] = {
-    { "gpus", NULL, "N|0.5|N:TYPE", "GPUs; 0 for none, part of one, or of a model", read_gpus },
-    { "gpu_ids", NULL, "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1;gpu2:0", read_gpu_ids },
-    { "gpu_allow", NULL, "LIST", "only GPUs with these numbers: 0-3,5", read_gpu_allow },
-    { "gpu_model", "model", "TYPE", "only GPUs of this model: h200, or a100|h100", read_text },
-    { "gpu_mem", "mem", "SIZE", "memory on each GPU, which can then be shared: 8G", read_size },
-    { "cpus", NULL, "N", "CPUs per node: 8, 2.5", read_cpus },
-    { "memory", "ram", "SIZE", "host memory per node: 64G", read_size },
-    { "nodes", NULL, "N", "exact number of nodes", read_nodes },
-    { "gpus_per_node", NULL, "N", "GPUs per node", read_gpus_per_node },
-    { "time_limit", "time", "TIME", "time limit: 90m, 4h, 2-00:00:00", read_duration },
-    { "priority", NULL, "N", "priority, higher runs first", read_priority },
+/* Of keys that are typed in a form of their own. The others are read as their kind is. */
+static const struct ask_key forms[] = {
     { "name", NULL, "NAME", "job name", read_name },
+    { "gpus", NULL, "N|0.5|N:TYPE", "GPUs; 0 for none, part of one, or of a model", read_gpus },
+    { "gpu_ids", NULL, "LIST", NULL, read_gpu_ids },
+    { "gpu_share", NULL, NULL, NULL, NULL }, // by gpus
+    { "gpu_allow", NULL, "LIST", NULL, read_gpu_allow },
+    { "gpu_model", "model", "TYPE", NULL, read_text },
+    { "gpu_mem", "mem", "SIZE", NULL, read_size },
+    { "memory", "ram", "SIZE", NULL, read_size },
+    { "nodes", NULL, "N", NULL, read_nodes },
+    { "gpus_per_node", NULL, "N", NULL, read_gpus_per_node },
+    { "time_limit", "time", "TIME", NULL, read_duration },
+    { "priority", NULL, "N", NULL, read_priority },
     { "after", NULL, "JOB[:ok|any|fail],...", "start after these jobs have ended", read_after },
     { "begin", NULL, "TIME", "earliest start: 18:00, 'Fri 18:00', +2h", read_when },
-    { "deadline", NULL, "TIME", "give up if not started by then", read_when },
-    { "array", NULL, "LIST", "elements: 0-99, 0-99:2, 0-99%8", read_array },
-    { "cancel_if_never", NULL, "yes|no", "end the job if its dependency can never be satisfied", read_flag },
-    { "preemptible", NULL, "yes|no", "yield to other jobs", read_flag },
-    { "idle_timeout", NULL, "TIME", "end the job if it leaves its GPUs unused for this long: 30m",
-        read_duration },
-    { "idle_ok", NULL, "yes|no", "exempt from idle handling", read_flag },
-    { "tty_idle", NULL, "TIME", "end the job if its terminal is unused for this long: 30m", read_duration },
-    { "warn_signal", "signal", "SIGNAL[@TIME]", "signal before the time limit: USR1@60", read_warn_signal },
-    { "grace", NULL, "TIME", "time between SIGTERM and SIGKILL when it is ended", read_duration },
-    { "checkpoint", NULL, "yes|no", "save work on request, and report CHECKPOINTED", read_flag },
-    { "requeue_on_timeout", NULL, "yes|no", "requeue at the time limit", read_flag },
-    { "requeue_on_node_lost", NULL, "yes|no", "requeue if the node is lost", read_flag },
-    { "max_requeues", NULL, "N", "maximum requeues at the time limit, and after lost nodes", read_requeues },
-    { "retry", NULL, "N", "number of retries after failures", read_retry },
-    { "retry_on", NULL, "LIST", "also retry after these exit codes: 75,137", read_codes },
-    { "notify", NULL, "TARGET", "notify: mail, mail:ADDRESS, a URL, or a command", read_notify },
-    { "notify_on", NULL, "EVENTS", "events to notify of: start,end,fail,requeue,preempt", read_notify_on },
-    { 0 },
+    { "array", NULL, "LIST", NULL, read_array },
+    { "warn_signal", "signal", "SIGNAL[@TIME]", NULL, read_warn_signal },
+    { "max_requeues", NULL, "N", NULL, read_requeues },
+    { "retry", NULL, "N", NULL, read_retry },
+    { "retry_on", NULL, "LIST", NULL, read_codes },
+    { "notify", NULL, "TARGET", NULL, read_notify },
+    { "notify_on", NULL, "EVENTS", NULL, read_notify_on },
+    { "lease_pid", NULL, NULL, NULL, NULL }, // these three: by adopt
+    { "lease_start", NULL, NULL, NULL, NULL },
+    { "lease_boot", NULL, NULL, NULL, NULL },
 };
 
-const struct ask_key *ask_find(const char *name)
+#define FORMS (sizeof(forms) / sizeof(forms[0]))
+
+static const struct ask_key by_kind[RECORD_LIST + 1] = {
+    [RECORD_BOOL] = { .argument = "yes|no", .read = read_flag },
+    [RECORD_U32] = { .argument = "N", .read = read_count },
+    [RECORD_SIZE] = { .argument = "SIZE", .read = read_size },
+    [RECORD_MILLI] = { .argument = "N", .read = read_cpus },
+    [RECORD_DURATION] = { .argument = "TIME", .read = read_duration },
+    [RECORD_TIME] = { .argument = "TIME", .read = read_when },
+    [RECORD_STRING] = { .argument = "TEXT", .read = read_text },
+};
+
+static struct ask_key key_of(const struct record_field *field)
 {
-    for (const struct ask_key *row = ask_keys; row->key != NULL; row++)
-        if (strcmp(row->key, name) == 0 || text_equal(row->alias, name))
-            return row;
-    return NULL;
+    struct ask_key key = by_kind[field->kind];
+    for (size_t i = 0; i < FORMS; i++)
+        if (strcmp(forms[i].key, field->name) == 0)
+            key = forms[i];
+    key.key = field->name;
+    if (key.help == NULL)
+        key.help = field->help;
+    return key;
+}
+
+bool ask_key(size_t i, struct ask_key *ret)
+{
+    if (i == 0) {
+        *ret = forms[0]; // the name is no part of what a job asks for
+        return true;
+    }
+    for (size_t f = 0, found = 0; f < job_ask_record.n_fields; f++) {
+        *ret = key_of(&job_ask_record.fields[f]);
+        if (ret->read != NULL && ++found == i)
+            return true;
+    }
+    return false;
+}
+
+bool ask_find(const char *name, struct ask_key *ret)
+{
+    for (size_t i = 0; i < FORMS; i++)
+        if (text_equal(forms[i].alias, name))
+            name = forms[i].key;
+    *ret = forms[0];
+    if (strcmp(name, ret->key) == 0)
+        return true;
+    for (size_t f = 0; f < job_ask_record.n_fields; f++)
+        if (strcmp(job_ask_record.fields[f].name, name) == 0) {
+            *ret = key_of(&job_ask_record.fields[f]);
+            return ret->read != NULL;
+        }
+    return false;
 }
 
 /* The number in the largest of the units that divides it. */
@@ -455,11 +500,12 @@ char *ask_text(const char *key, const json_t *request)
     static const char *const size_names[] = { "G", "M", "K", "B" };
     static const int64_t times[] = { 3600, 60, 1 };
     static const char *const time_names[] = { "h", "m", "s" };
-    const struct ask_key *row = ask_find(key);
+    struct ask_key row = { 0 };
     int64_t value = field_integer(request, key, 0);
-    if (row != NULL && value > 0 && row->read == read_size)
+    bool is_known = ask_find(key, &row);
+    if (is_known && value > 0 && row.read == read_size)
         return in_units(value, sizes, size_names);
-    if (row != NULL && value > 0 && row->read == read_duration)
+    if (is_known && value > 0 && row.read == read_duration)
         return in_units(value, times, time_names);
     return field_shown(request, key);
 }
@@ -468,103 +514,12 @@ int ask_set(json_t *request, struct client *client, const char *key, const char 
     struct error *err)
 {
     json_t *value = NULL;
-    int r = ask_find(key)->read(client, what, text, &value, err);
+    struct ask_key row;
+    if (!ask_find(key, &row))
+        return error_set(err, -EINVAL, "%s: there is no key '%s'", what, key);
+    int r = row.read(client, what, text, &value, err);
     if (r < 0)
         return r;
     (void)json_object_set_new(request, key, value);
     return 0;
-}
-
-/* Options that say nothing without a GPU. */
-static int check_no_gpu(const json_t *request, struct error *err)
-{
-    static const struct {
-        const char *key, *option;
-    } rows[] = { { "gpu_ids", "-G" }, { "gpu_mem", "-m" }, { "gpu_allow", "--gpu-allow" },
-        { "gpus_per_node", "--gpus-per-node" }, { "idle_timeout", "--idle-timeout" },
-        { "idle_ok", "--idle-ok" } };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (json_object_get(request, rows[i].key) != NULL)
-            return error_set(err, -EINVAL, "%s has no effect with -g 0", rows[i].option);
-    return 0;
-}
-
-/* Options that contradict -G, which says all about the GPUs. */
-static int check_named_gpus(const json_t *request, struct error *err)
-{
-    static const struct {
-        const char *key, *option;
-    } rows[] = { { "gpu_allow", "--gpu-allow" }, { "gpu_model", "a model" }, { "nodes", "-N" },
-        { "gpus_per_node", "--gpus-per-node" } };
-    const json_t *gpus = json_object_get(request, "gpus");
-    const char *ids = field_text(request, "gpu_ids");
-    struct ask_gpu *named = NULL;
-    size_t count = 0;
-    int r = ids != NULL ? parse_gpu_ids(ids, &named, &count, err) : 0;
-    ask_gpus_free(named, count);
-    if (r < 0 || ids == NULL)
-        return r;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (json_object_get(request, rows[i].key) != NULL)
-            return error_set(err, -EINVAL, "%s cannot be combined with -G", rows[i].option);
-    if (json_is_string(gpus))
-        return error_set(err, -EINVAL, "a model cannot be combined with -G");
-    if (!json_is_integer(gpus) || json_integer_value(gpus) == (json_int_t)count)
-        return 0;
-    (void)error_set(err, -EINVAL, "-G names %zu GPU%s, but -g requests %" JSON_INTEGER_FORMAT, count,
-        count == 1 ? "" : "s", json_integer_value(gpus));
-    return error_hint(err, "omit -g: -G implies it");
-}
-
-/* -N and --gpus-per-node together are a number of GPUs. */
-static int settle_nodes(json_t *request, int64_t gpus, struct error *err)
-{
-    int64_t nodes = field_integer(request, "nodes", 1);
-    int64_t each = field_integer(request, "gpus_per_node", 0);
-    bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;
-    if (each > 0 && !has_gpus) {
-        if (nodes * each > ASK_GPUS_MAX)
-            return error_set(err, -ERANGE,
-                "%" PRId64 " nodes with %" PRId64 " GPUs each are more than %u GPUs", nodes, each,
-                ASK_GPUS_MAX);
-        return json_object_set_new(request, "gpus", json_integer(nodes * each));
-    }
-    if (each > 0 && gpus > 0 && nodes * each != gpus && json_object_get(request, "nodes") != NULL)
-        return error_set(err, -EINVAL,
-            "-g %" PRId64 " contradicts -N %" PRId64 " with --gpus-per-node %" PRId64 ", which are %" PRId64
-            " GPUs",
-            gpus, nodes, each, nodes * each);
-    if (each > 0 && gpus % each != 0)
-        return error_set(
-            err, -EINVAL, "-g %" PRId64 " cannot be divided into %" PRId64 " GPUs a node", gpus, each);
-    bool is_short = nodes > 1 && gpus > 0 && gpus < nodes && json_object_get(request, "gpu_ids") == NULL;
-    if (!is_short)
-        return 0;
-    (void)error_set(err, -EINVAL, "-N %" PRId64 " needs a GPU on each node, but -g is %" PRId64, nodes, gpus);
-    return error_hint(err, "-g %" PRId64 ", or --gpus-per-node 1, or -g 0 for no GPU", nodes);
-}
-
-int ask_settle(json_t *request, struct error *err)
-{
-    const json_t *gpus = json_object_get(request, "gpus");
-    const char *begin = field_text(request, "begin"), *deadline = field_text(request, "deadline");
-    bool is_none = json_is_integer(gpus) && json_integer_value(gpus) == 0;
-    int64_t count = 1;
-    if (json_is_string(gpus))
-        count = strtoll(json_string_value(gpus), NULL, 10);
-    else if (json_is_integer(gpus))
-        count = json_integer_value(gpus);
-    int r = is_none ? check_no_gpu(request, err) : 0;
-    if (r < 0)
-        return r;
-    r = check_named_gpus(request, err);
-    if (r < 0)
-        return r;
-    if (json_is_real(gpus) && json_object_get(request, "nodes") != NULL &&
-        field_integer(request, "nodes", 1) > 1)
-        return error_set(err, -EINVAL, "-g %g is a part of a single GPU on one node", json_real_value(gpus));
-    /* Both are UTC in the same form, so that they compare as text. */
-    if (begin != NULL && deadline != NULL && strcmp(deadline, begin) <= 0)
-        return error_set(err, -EINVAL, "--deadline is not after --begin, so the job could never start");
-    return settle_nodes(request, count, err);
 }

@@ -66,7 +66,7 @@ int yaml_set_option(const struct yaml_source *source, struct call *call, const c
         return 0;
     if (row->argument == NULL && strcmp(text, "true") != 0)
         return yaml_refuse(source, value, "this option must be true or false");
-    int r = row->set(call, row->argument == NULL ? NULL : text, source->err);
+    int r = options_set(call, row, row->argument == NULL ? NULL : text, source->err);
     return r < 0 ? error_wrap(source->err, "%.200s:%zu", source->path, value->start_mark.line + 1) : 0;
 }
 

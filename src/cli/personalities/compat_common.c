@@ -27,7 +27,7 @@ int compat_set(void *call, const char *option, const char *shown, const char *va
 {
     static const struct option_row *const tables[] = { submit_rows, NULL };
     const struct option_row *row = options_find(tables, option, strlen(option));
-    int r = row->set(call, value, err);
+    int r = options_set(call, row, value, err);
     return r < 0 ? rename_option(shown, err) : r;
 }
 

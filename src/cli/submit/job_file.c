@@ -59,7 +59,7 @@ static bool takes_assignments(const struct option_row *row)
 static int set_text(
     struct document *document, const struct option_row *row, const char *text, const yaml_node_t *at)
 {
-    int r = row->set(document->call, call_keep(document->call, text), document->source->err);
+    int r = options_set(document->call, row, call_keep(document->call, text), document->source->err);
     return r < 0 ? error_wrap(
                        document->source->err, "%.200s:%zu", document->source->path, at->start_mark.line + 1)
                  : 0;
@@ -104,7 +104,7 @@ static int set_flag(struct document *document, const struct option_row *row, con
         return 0;
     if (text == NULL || strcmp(text, "true") != 0)
         return yaml_refuse(document->source, value, "this option must be true or false");
-    int r = row->set(document->call, NULL, document->source->err);
+    int r = options_set(document->call, row, NULL, document->source->err);
     return r < 0 ? error_wrap(document->source->err, "%.200s:%zu", document->source->path,
                        value->start_mark.line + 1)
                  : 0;

@@ -264,7 +264,7 @@ static int read_mounts(struct sbatch *sbatch, const char *value, char **ret, str
     int r = 0;
     (void)ret;
     for (char *one = NULL; r == 0 && (one = strsep(&rest, ",")) != NULL;)
-        r = option->set(sbatch->call, call_keep(sbatch->call, one), err);
+        r = options_set(sbatch->call, option, call_keep(sbatch->call, one), err);
     return r;
 }
 
@@ -353,7 +353,7 @@ static int apply(struct sbatch *sbatch, const struct row *row, const char *value
     if (r < 0 || row->option == NULL || (made == NULL && !row->is_flag))
         return r;
     const struct option_row *option = call_find_option(sbatch->call, row->option);
-    return option->set(sbatch->call, made != NULL ? call_keep(sbatch->call, made) : NULL, err);
+    return options_set(sbatch->call, option, made != NULL ? call_keep(sbatch->call, made) : NULL, err);
 }
 
 static const struct row *find(const char *word, size_t length)
@@ -410,11 +410,11 @@ static int settle_gpus(struct sbatch *sbatch, struct error *err)
     if (!sbatch->has_gpus_per_node)
         return 0;
     _cleanup_free_ char *gpus = join_gpus(count, sbatch->model);
-    int r = call_find_option(sbatch->call, "gpus")->set(sbatch->call, gpus, err);
+    int r = options_set(sbatch->call, call_find_option(sbatch->call, "gpus"), gpus, err);
     if (r < 0 || !is_many || count == 0)
         return r;
     (void)snprintf(each, sizeof(each), "%" PRId64, sbatch->gpus_per_node);
-    return call_find_option(sbatch->call, "gpus-per-node")->set(sbatch->call, each, err);
+    return options_set(sbatch->call, call_find_option(sbatch->call, "gpus-per-node"), each, err);
 }
 
 /* Without a type no mail is sent, whoever would get it. */
@@ -424,8 +424,8 @@ static int settle_mail(struct sbatch *sbatch, struct error *err)
     if (sbatch->mail_on == NULL)
         return 0;
     _cleanup_free_ char *to = sbatch->mail_user != NULL ? xasprintf("mail:%s", sbatch->mail_user) : NULL;
-    int r = call_find_option(call, "notify")->set(sbatch->call, to != NULL ? to : "mail", err);
-    return r < 0 ? r : call_find_option(call, "notify-on")->set(sbatch->call, sbatch->mail_on, err);
+    int r = options_set(sbatch->call, call_find_option(call, "notify"), to != NULL ? to : "mail", err);
+    return r < 0 ? r : options_set(sbatch->call, call_find_option(call, "notify-on"), sbatch->mail_on, err);
 }
 
 int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err)

@@ -34,24 +34,12 @@ static int set(void *target, const char *key, const char *option, const char *va
     return ask_set(ask_of(target), NULL, key, option, value, err);
 }
 
-static int set_gpus(void *target, const char *value, struct error *err)
+/* An option that is a key of the request; a flag says yes. */
+static int set_key(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return set(target, "gpus", "-g", value, err);
-}
-
-static int set_gpu_ids(void *target, const char *value, struct error *err)
-{
-    return set(target, "gpu_ids", "-G", value, err);
-}
-
-static int set_gpu_allow(void *target, const char *value, struct error *err)
-{
-    return set(target, "gpu_allow", "--gpu-allow", value, err);
-}
-
-static int set_gpu_mem(void *target, const char *value, struct error *err)
-{
-    return set(target, "gpu_mem", "-m", value, err);
+    char letter[] = { '-', row->letter, '\0' };
+    _cleanup_free_ char *name = row->letter != 0 ? xstrdup(letter) : xasprintf("--%s", row->name);
+    return set(target, row->key, name, row->argument != NULL ? value : "yes", err);
 }
 
 /* The name that Slurm has for host memory. */
@@ -61,73 +49,6 @@ static int set_mem(void *target, const char *value, struct error *err)
     return set(target, "gpu_mem", "--mem", value, err);
 }
 
-static int set_cpus(void *target, const char *value, struct error *err)
-{
-    return set(target, "cpus", "-c", value, err);
-}
-
-static int set_memory(void *target, const char *value, struct error *err)
-{
-    return set(target, "memory", "-M", value, err);
-}
-
-static int set_nodes(void *target, const char *value, struct error *err)
-{
-    return set(target, "nodes", "-N", value, err);
-}
-
-static int set_gpus_per_node(void *target, const char *value, struct error *err)
-{
-    return set(target, "gpus_per_node", "--gpus-per-node", value, err);
-}
-
-static int set_time_limit(void *target, const char *value, struct error *err)
-{
-    return set(target, "time_limit", "-t", value, err);
-}
-
-static int set_priority(void *target, const char *value, struct error *err)
-{
-    return set(target, "priority", "-p", value, err);
-}
-
-static int set_begin(void *target, const char *value, struct error *err)
-{
-    return set(target, "begin", "--begin", value, err);
-}
-
-static int set_deadline(void *target, const char *value, struct error *err)
-{
-    return set(target, "deadline", "--deadline", value, err);
-}
-
-static int set_array(void *target, const char *value, struct error *err)
-{
-    return set(target, "array", "--array", value, err);
-}
-
-static int set_name(void *target, const char *value, struct error *err)
-{
-    return set(target, "name", "-J", value, err);
-}
-
-static int set_cancel_if_never(void *target, const char *value, struct error *err)
-{
-    (void)value;
-    return set(target, "cancel_if_never", "--cancel-if-never", "yes", err);
-}
-
-static int set_preemptible(void *target, const char *value, struct error *err)
-{
-    (void)value;
-    return set(target, "preemptible", "--preemptible", "yes", err);
-}
-
-static int set_idle_timeout(void *target, const char *value, struct error *err)
-{
-    return set(target, "idle_timeout", "--idle-timeout", value, err);
-}
-
 /* `none` is what a shell or one's defaults need to be without it. */
 static int set_tty_idle(void *target, const char *value, struct error *err)
 {
@@ -135,28 +56,6 @@ static int set_tty_idle(void *target, const char *value, struct error *err)
         return set(target, "tty_idle", "--tty-idle", value, err);
     (void)json_object_set_new(ask_of(target), "tty_idle", json_integer(0));
     return 0;
-}
-
-static int set_idle_ok(void *target, const char *value, struct error *err)
-{
-    (void)value;
-    return set(target, "idle_ok", "--idle-ok", "yes", err);
-}
-
-static int set_grace(void *target, const char *value, struct error *err)
-{
-    return set(target, "grace", "--grace", value, err);
-}
-
-static int set_signal(void *target, const char *value, struct error *err)
-{
-    return set(target, "warn_signal", "--signal", value, err);
-}
-
-static int set_checkpoint(void *target, const char *value, struct error *err)
-{
-    (void)value;
-    return set(target, "checkpoint", "--checkpoint", "yes", err);
 }
 
 static int set_on_timeout(void *target, const char *value, struct error *err)
@@ -173,21 +72,6 @@ static int set_requeue_on(void *target, const char *value, struct error *err)
     if (!is_lost && strcmp(value, "none") != 0)
         return error_set(err, -EINVAL, "--requeue-on: '%.60s' is neither node-lost nor none", value);
     return set(target, "requeue_on_node_lost", "--requeue-on", is_lost ? "yes" : "no", err);
-}
-
-static int set_max_requeues(void *target, const char *value, struct error *err)
-{
-    return set(target, "max_requeues", "--max-requeues", value, err);
-}
-
-static int set_retry(void *target, const char *value, struct error *err)
-{
-    return set(target, "retry", "--retry", value, err);
-}
-
-static int set_retry_on(void *target, const char *value, struct error *err)
-{
-    return set(target, "retry_on", "--retry-on", value, err);
 }
 
 /* Names become numbers when mgpud can be asked. */
@@ -345,11 +229,6 @@ static int set_notify(void *target, const char *value, struct error *err)
     return json_object_set(options->ask, "notify", all);
 }
 
-static int set_notify_on(void *target, const char *value, struct error *err)
-{
-    return set(target, "notify_on", "--notify-on", value, err);
-}
-
 /* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
  */
 static int refuse_n(void *target, const char *value, struct error *err)
@@ -360,48 +239,43 @@ static int refuse_n(void *target, const char *value, struct error *err)
 
 const struct option_row submit_rows[] = {
     { 'g', "gpus", "N|0.5|N:TYPE", "number of GPUs, 0 for none, a part of one, or of a model: 2:h200 (1)",
-        set_gpus },
-    { 'G', "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", set_gpu_ids },
-    { 0, "node-gpu-ids", "LIST", NULL, set_gpu_ids },
-    { 0, "gpu-allow", "LIST", "only GPUs with these numbers: 0-3,5", set_gpu_allow },
-    { 'm', "gpu-mem", "SIZE", "memory needed on each GPU, which can then be shared; not enforced: 8G",
-        set_gpu_mem },
+        .set_key = set_key, .key = "gpus" },
+    { 'G', "gpu-ids", "LIST", ask_help_gpu_ids, .set_key = set_key, .key = "gpu_ids" },
+    { 0, "node-gpu-ids", "LIST", NULL, .set_key = set_key, .key = "gpu_ids" },
+    { 0, "gpu-allow", "LIST", ask_help_gpu_allow, .set_key = set_key, .key = "gpu_allow" },
+    { 'm', "gpu-mem", "SIZE", ask_help_gpu_mem, .set_key = set_key, .key = "gpu_mem" },
     { 0, "mem", "SIZE", NULL, set_mem },
-    { 'c', "cpus", "N", "CPUs per node: 8, 2.5", set_cpus },
-    { 'M', "ram", "SIZE", "host memory per node: 64G; plain = MiB", set_memory },
-    { 'N', "nodes", "N", "exact number of nodes (default: as few as possible)", set_nodes },
-    { 0, "gpus-per-node", "N", "GPUs per node", set_gpus_per_node },
-    { 't', "time", "TIME", "time limit: 90m, 4h, 2-00:00:00; plain = seconds", set_time_limit },
-    { 0, "time-limit", "TIME", NULL, set_time_limit },
-    { 0, "signal", "SIGNAL[@TIME]", "signal before the time limit: USR1@60 (60s)", set_signal },
-    { 0, "grace", "TIME",
-        "time between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")", set_grace },
+    { 'c', "cpus", "N", ask_help_cpus, .set_key = set_key, .key = "cpus" },
+    { 'M', "ram", "SIZE", "host memory per node: 64G; plain = MiB", .set_key = set_key, .key = "memory" },
+    { 'N', "nodes", "N", ask_help_nodes, .set_key = set_key, .key = "nodes" },
+    { 0, "gpus-per-node", "N", ask_help_gpus_per_node, .set_key = set_key, .key = "gpus_per_node" },
+    { 't', "time", "TIME", ask_help_time_limit, .set_key = set_key, .key = "time_limit" },
+    { 0, "time-limit", "TIME", NULL, .set_key = set_key, .key = "time_limit" },
+    { 0, "signal", "SIGNAL[@TIME]", ask_help_warn_signal, .set_key = set_key, .key = "warn_signal" },
+    { 0, "grace", "TIME", ask_help_grace, .set_key = set_key, .key = "grace" },
     { 0, "on-timeout", "kill|requeue", "at the time limit: end or requeue the job (kill)", set_on_timeout },
     { 0, "requeue-on", "node-lost|none", "requeue the job if its node is lost or reboots (none)",
         set_requeue_on },
-    { 0, "max-requeues", "N", "maximum requeues at the time limit (unlimited), and after lost nodes (10)",
-        set_max_requeues },
-    { 0, "retry", "N", "retry if the start, the node or a GPU failed", set_retry },
-    { 0, "retry-on", "LIST", "also retry after these exit codes: 75,137", set_retry_on },
-    { 0, "notify", "TARGET", "notify at the end: mail, mail:ADDRESS, a URL, a command; can be repeated",
-        set_notify },
-    { 0, "notify-on", "EVENTS", "events to notify of: start,end,fail,requeue,preempt (end)", set_notify_on },
-    { 'p', "priority", "N", "priority, higher runs first (0)", set_priority },
-    { 'b', "begin", "TIME", "earliest start: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", set_begin },
-    { 0, "deadline", "TIME", "give up if not started by then", set_deadline },
-    { 'a', "array", "LIST", "array of jobs: 0-99, 0-99:2, at most 8 at a time: 0-99%8", set_array },
+    { 0, "max-requeues", "N", ask_help_max_requeues, .set_key = set_key, .key = "max_requeues" },
+    { 0, "retry", "N", ask_help_retry, .set_key = set_key, .key = "retry" },
+    { 0, "retry-on", "LIST", ask_help_retry_on, .set_key = set_key, .key = "retry_on" },
+    { 0, "notify", "TARGET", ask_help_notify, set_notify },
+    { 0, "notify-on", "EVENTS", ask_help_notify_on, .set_key = set_key, .key = "notify_on" },
+    { 'p', "priority", "N", ask_help_priority, .set_key = set_key, .key = "priority" },
+    { 'b', "begin", "TIME", "earliest start: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", .set_key = set_key,
+        .key = "begin" },
+    { 0, "deadline", "TIME", ask_help_deadline, .set_key = set_key, .key = "deadline" },
+    { 'a', "array", "LIST", ask_help_array, .set_key = set_key, .key = "array" },
     { 'A', "after", "JOB[:ok|any|fail]", "start after this job has ended (ok); can be repeated", set_after },
-    { 0, "cancel-if-never", NULL, "end the job if its dependency can never be satisfied",
-        set_cancel_if_never },
+    { 0, "cancel-if-never", NULL, ask_help_cancel_if_never, .set_key = set_key, .key = "cancel_if_never" },
     { 0, "hold", NULL, "do not start before mgpu release JOB", set_hold },
-    { 0, "checkpoint", NULL, "the job saves its work on request, and reports CHECKPOINTED", set_checkpoint },
-    { 0, "preemptible", NULL, "use idle resources, and yield to other jobs", set_preemptible },
-    { 0, "idle-timeout", "TIME", "end the job if it leaves its GPUs unused for this long: 30m",
-        set_idle_timeout },
-    { 0, "idle-ok", NULL, "exempt from idle handling: no mark, no end", set_idle_ok },
-    { 0, "tty-idle", "TIME", "end the job if its terminal is unused for this long, or none", set_tty_idle },
+    { 0, "checkpoint", NULL, ask_help_checkpoint, .set_key = set_key, .key = "checkpoint" },
+    { 0, "preemptible", NULL, ask_help_preemptible, .set_key = set_key, .key = "preemptible" },
+    { 0, "idle-timeout", "TIME", ask_help_idle_timeout, .set_key = set_key, .key = "idle_timeout" },
+    { 0, "idle-ok", NULL, ask_help_idle_ok, .set_key = set_key, .key = "idle_ok" },
+    { 0, "tty-idle", "TIME", ask_help_tty_idle, set_tty_idle },
     { 0, "dry-run", NULL, "show where and when it would start; submit nothing", set_dry },
-    { 'J', "name", "NAME", "job name", set_name },
+    { 'J', "name", "NAME", "job name", .set_key = set_key, .key = "name" },
     { 'C', "chdir", "DIR", "run in this directory instead of the current one", set_directory },
     { 0, "chdir-fallback", "home|tmp|DIR", "where to run on a node without that directory (fail)",
         set_fallback },
@@ -425,15 +299,19 @@ const struct option_row submit_rows[] = {
 };
 
 const struct option_row lease_rows[] = {
-    { 'g', "gpus", "N|0.5", "number of GPUs (those used by the process)", set_gpus },
-    { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", set_gpu_ids },
-    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which can then be shared: 8G", set_gpu_mem },
-    { 'c', "cpus", "N", "CPUs to count as used: 8, 2.5", set_cpus },
-    { 'M', "ram", "SIZE", "host memory to count as used: 64G; plain = MiB", set_memory },
-    { 't', "time", "TIME", "release the process after this time: 90m, 4h; plain = seconds", set_time_limit },
-    { 'p', "priority", "N", "priority while it waits, higher first (0)", set_priority },
-    { 0, "deadline", "TIME", "give up if not started by then", set_deadline },
-    { 'J', "name", "NAME", "job name (that of its program)", set_name },
+    { 'g', "gpus", "N|0.5", "number of GPUs (those used by the process)", .set_key = set_key, .key = "gpus" },
+    { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", .set_key = set_key, .key = "gpu_ids" },
+    { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which can then be shared: 8G", .set_key = set_key,
+        .key = "gpu_mem" },
+    { 'c', "cpus", "N", "CPUs to count as used: 8, 2.5", .set_key = set_key, .key = "cpus" },
+    { 'M', "ram", "SIZE", "host memory to count as used: 64G; plain = MiB", .set_key = set_key,
+        .key = "memory" },
+    { 't', "time", "TIME", "release the process after this time: 90m, 4h; plain = seconds",
+        .set_key = set_key, .key = "time_limit" },
+    { 'p', "priority", "N", "priority while it waits, higher first (0)", .set_key = set_key,
+        .key = "priority" },
+    { 0, "deadline", "TIME", "give up if not started by then", .set_key = set_key, .key = "deadline" },
+    { 'J', "name", "NAME", "job name (that of its program)", .set_key = set_key, .key = "name" },
     { 0 },
 };
 

@@ -19,11 +19,12 @@ static int refuse_key(const char *name, struct error *err)
 {
     _cleanup_free_ const char **names = NULL;
     size_t count = 0;
-    for (const struct ask_key *row = ask_keys; row->key != NULL; row++) {
+    struct ask_key row;
+    for (size_t i = 0; ask_key(i, &row); i++) {
         names = xreallocarray(names, count + 3, sizeof(char *));
-        names[count++] = row->key;
-        if (row->alias != NULL)
-            names[count++] = row->alias;
+        names[count++] = row.key;
+        if (row.alias != NULL)
+            names[count++] = row.alias;
         names[count] = NULL;
     }
     _cleanup_free_ char *shown = text_escape(name, 60);
@@ -45,14 +46,14 @@ static int add_change(struct client *client, json_t *changes, const char *word, 
 {
     const char *equals = strchr(word, '=');
     _cleanup_free_ char *name = xstrndup(word, (size_t)(equals - word));
-    const struct ask_key *row = ask_find(name);
-    if (row == NULL)
+    struct ask_key row;
+    if (!ask_find(name, &row))
         return refuse_key(name, err);
-    if (json_object_get(changes, row->key) != NULL)
-        return error_set(err, -EINVAL, "%s is given twice", row->key);
+    if (json_object_get(changes, row.key) != NULL)
+        return error_set(err, -EINVAL, "%s is given twice", row.key);
     if (is_default(equals + 1))
-        return json_object_set_new(changes, row->key, json_null());
-    return ask_set(changes, client, row->key, name, equals + 1, err);
+        return json_object_set_new(changes, row.key, json_null());
+    return ask_set(changes, client, row.key, name, equals + 1, err);
 }
 
 static int edit(struct call *call, const char *id, void *arg, struct error *err)
@@ -99,12 +100,13 @@ static void complete_operand(const struct completion *completion)
     const char *equals = strchr(completion->part, '=');
     if (equals == NULL)
         complete_jobs(completion);
-    for (const struct ask_key *row = ask_keys; completion->operands > 0 && row->key != NULL; row++) {
-        bool is_flag = strcmp(row->argument, "yes|no") == 0;
-        _cleanup_free_ char *word = xasprintf("%s=", row->key), *yes = xasprintf("%syes", word),
+    struct ask_key row;
+    for (size_t i = 0; completion->operands > 0 && ask_key(i, &row); i++) {
+        bool is_flag = strcmp(row.argument, "yes|no") == 0;
+        _cleanup_free_ char *word = xasprintf("%s=", row.key), *yes = xasprintf("%syes", word),
                             *no = xasprintf("%sno", word);
         if (equals == NULL)
-            complete_add(completion, word, row->help);
+            complete_add(completion, word, row.help);
         else if (is_flag) {
             complete_add(completion, yes, NULL);
             complete_add(completion, no, NULL);
@@ -115,11 +117,12 @@ static void complete_operand(const struct completion *completion)
 static void print_keys(FILE *out)
 {
     (void)fputs("\nKeys:\n", out);
-    for (const struct ask_key *row = ask_keys; row->key != NULL; row++) {
-        _cleanup_free_ char *names = row->alias == NULL
-                                         ? xasprintf("%s=%s", row->key, row->argument)
-                                         : xasprintf("%s, %s=%s", row->key, row->alias, row->argument);
-        (void)fprintf(out, "  %-32s %s\n", names, row->help);
+    struct ask_key row;
+    for (size_t i = 0; ask_key(i, &row); i++) {
+        _cleanup_free_ char *names = row.alias == NULL
+                                         ? xasprintf("%s=%s", row.key, row.argument)
+                                         : xasprintf("%s, %s=%s", row.key, row.alias, row.argument);
+        (void)fprintf(out, "  %-32s %s\n", names, row.help);
     }
 }
 

@@ -85,8 +85,8 @@ static json_t *write_paths(void)
 static json_t *write_job_schema(void)
 {
     json_t *properties = json_object();
-    for (size_t i = 0; i < json_job_count_keys(); i++) {
-        struct json_job_key key = json_job_key(i);
+    struct json_job_key key;
+    for (size_t i = 0; json_job_key(i, &key); i++) {
         size_t length = strcspn(key.type, "|");
         json_t *type = json_stringn(key.type, length);
         if (key.type[length] == '|')

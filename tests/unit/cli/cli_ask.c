@@ -116,9 +116,13 @@ static void a_flag_is_yes_or_no(void **state)
 static void keys_have_shorter_names(void **state)
 {
     (void)state;
-    assert_string_equal(ask_find("time")->key, "time_limit");
-    assert_string_equal(ask_find("ram")->key, "memory");
-    assert_null(ask_find("gpuz"));
+    struct ask_key key;
+    assert_true(ask_find("time", &key));
+    assert_string_equal(key.key, "time_limit");
+    assert_true(ask_find("ram", &key));
+    assert_string_equal(key.key, "memory");
+    assert_false(ask_find("gpuz", &key));
+    assert_false(ask_find("lease_boot", &key)); // nothing that one edits
 }
 
 static void check_settled(const char *text, const char *message)

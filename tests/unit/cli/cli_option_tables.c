@@ -94,7 +94,7 @@ static bool is_named(const char *text, const struct command *command, const stru
 {
     for (size_t t = 0; row->help == NULL && t < COMMAND_TABLES && command->tables[t] != NULL; t++)
         for (const struct option_row *other = command->tables[t]; other->name != NULL; other++)
-            if (other->set == row->set && is_named_so(text, other))
+            if (options_are_same(other, row) && is_named_so(text, other))
                 return true;
     return is_named_so(text, row);
 }

@@ -177,11 +177,11 @@ static void a_list_for_the_count_is_refused_with_a_hint(void **state)
     (void)state;
     while (strcmp(row->name, "gpus") != 0)
         row++;
-    assert_int_equal(row->set(&call, "0,1", &err), -EINVAL);
+    assert_int_equal(options_set(&call, row, "0,1", &err), -EINVAL);
     assert_string_equal(err.hint, "for exactly these GPUs, use -G 0,1");
-    assert_int_equal(row->set(&call, "-1", &err), -EINVAL);
-    assert_int_equal(row->set(&call, "1.5", &err), -EINVAL);
-    assert_int_equal(row->set(&call, "0", &err), 0);
+    assert_int_equal(options_set(&call, row, "-1", &err), -EINVAL);
+    assert_int_equal(options_set(&call, row, "1.5", &err), -EINVAL);
+    assert_int_equal(options_set(&call, row, "0", &err), 0);
     assert_int_equal(field_integer(options.ask, "gpus", 7), 0);
     submit_options_clear(&options);
 }

@@ -115,7 +115,7 @@ static bool names_option(const char *message, const struct option_row *wanted)
             char letter[4], name[64];
             (void)snprintf(letter, sizeof(letter), "-%c", row->letter);
             (void)snprintf(name, sizeof(name), "--%s", row->name);
-            if (row->set == wanted->set &&
+            if (options_are_same(row, wanted) &&
                 (strstr(message, name) != NULL || (row->letter != 0 && strstr(message, letter) != NULL)))
                 return true;
         }

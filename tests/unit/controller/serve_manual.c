@@ -70,8 +70,13 @@ static void the_manual_has_every_problem(void **state)
 
 static void the_manual_has_every_key_of_a_job(void **state)
 {
-    for (size_t i = 0; i < json_job_count_keys(); i++)
-        assert_told(*state, xasprintf("| `%s` | ", json_job_key(i).name));
+    struct json_job_key key;
+    for (size_t i = 0; json_job_key(i, &key); i++) {
+        const char *end = strchr(key.type, '|');
+        assert_told(*state, xasprintf("| `%s` | %.*s%s |", key.name,
+                                (int)(end != NULL ? end - key.type : (ptrdiff_t)strlen(key.type)), key.type,
+                                end != NULL ? " or null" : ""));
+    }
 }
 
 int main(void)
